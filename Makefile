@@ -1,0 +1,80 @@
+# `make demo` and `make test` need Python 3.11 to 3.13 and nothing else; everything is installed into $(VENV).
+
+PYTHON ?= python3
+VENV ?= .venv
+TESTS ?= tests
+JOBS ?= 2
+
+# Compiled kernels are kept here, so that a second run starts warm and nothing outside this folder is written.
+export DRYFIT_CACHE_DIR ?= $(CURDIR)/.cache/dryfit
+
+python := $(VENV)/bin/python
+pip := $(python) -m pip --quiet --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types contracts generated unit bench docs wheel clean
+
+help: ## what can be made
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(VENV)/demo.stamp ## place, build, save, load and run the digits network, with reasons and accuracy
+	@$(python) examples/digits/demo.py
+
+test: lint types contracts generated unit ## everything that has to hold before a change is done
+
+lint: $(VENV)/development.stamp ## style and formatting
+	$(VENV)/bin/ruff check --quiet
+	$(VENV)/bin/ruff format --quiet --check
+
+types: $(VENV)/development.stamp ## mypy, strict
+	$(VENV)/bin/mypy --no-error-summary
+
+contracts: $(VENV)/development.stamp ## which package may import which
+	@$(VENV)/bin/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
+
+generated: $(VENV)/development.stamp ## the generated pages of docs are current
+	$(python) docs/generate.py --check
+
+unit: $(VENV)/development.stamp ## the tests; TESTS=path and JOBS=n choose which and how many at a time
+	$(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal $(TESTS)
+
+bench: $(VENV)/benchmarks.stamp ## benchmarks, as ratios against other runtimes in one run
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(python) $$script; done
+
+docs: $(VENV)/development.stamp ## write the generated pages of docs anew
+	$(python) docs/generate.py
+
+wheel: $(VENV)/development.stamp ## build the wheel, install it into an empty environment and ask it for help
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(pip) wheel --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check install build/wheel/dryfit-*.whl
+	cd build/wheel && venv/bin/dryfit --help && venv/bin/dryfit targets list
+
+clean: ## remove everything that was made, the environment too
+	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Environments ---------------------------------------------------------------------------------------------------------
+
+$(python):
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+		{ echo "dryfit needs Python 3.11 to 3.13; choose one by PYTHON=python3.11"; exit 1; }
+	@echo "Making an environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (on Debian: apt install python3-venv)"; exit 1; }
+
+# A stamp says that the packages of one group are installed as pyproject.toml asks for them.
+$(VENV)/demo.stamp: pyproject.toml | $(python)
+	@echo "Installing dryfit and what its examples need"
+	@$(pip) install --editable '.[examples]'
+	@touch $@
+
+$(VENV)/development.stamp: pyproject.toml | $(python)
+	@echo "Installing dryfit and what its tests need"
+	@$(pip) install --editable '.[dev,examples]'
+	@touch $@ $(VENV)/demo.stamp
+
+$(VENV)/benchmarks.stamp: pyproject.toml | $(python)
+	@echo "Installing dryfit and what its benchmarks need"
+	@$(pip) install --editable '.[benchmarks]'
+	@touch $@

@@ -1,0 +1,241 @@
+"""dryfit: a hardware-target framework for neural-network inference that needs no hardware.
+
+This is the one front door: every public name is here, and is loaded at first use, so that `import dryfit` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dryfit.builder.builder import Builder
+    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config_enumerations import (
+        BuilderFlag,
+        DeviceType,
+        EngineCapability,
+        MemoryPoolType,
+        ProfilingVerbosity,
+    )
+    from dryfit.builder.optimization_profile import OptimizationProfile
+    from dryfit.builder.placement_rules import PlacementRules
+    from dryfit.engine.engine import Engine, TensorIOMode
+    from dryfit.engine.execution_context import ExecutionContext
+    from dryfit.engine.inspector import (
+        EngineInspector,
+        LayerInformationFormat,
+    )
+    from dryfit.engine.profiler import LayerTimes, Profiler
+    from dryfit.engine.progress import (
+        ProgressMonitor,
+        TerminalProgress,
+        run_many,
+    )
+    from dryfit.engine.runtime import Runtime
+    from dryfit.errors import (
+        BuildError,
+        ConfigError,
+        DryfitError,
+        EngineFileError,
+        ExecutionError,
+        NetworkError,
+        OnnxImportError,
+        PlacementError,
+        PluginError,
+        UnknownNameError,
+    )
+    from dryfit.network.data_types import DataType
+    from dryfit.network.layer import Layer
+    from dryfit.network.layers.activation import ActivationType
+    from dryfit.network.layers.cumulative import CumulativeOperation
+    from dryfit.network.layers.elementwise import ElementWiseOperation
+    from dryfit.network.layers.fill import FillOperation
+    from dryfit.network.layers.gather import GatherMode
+    from dryfit.network.layers.matrix_multiply import MatrixOperation
+    from dryfit.network.layers.nms import BoundingBoxFormat
+    from dryfit.network.layers.plugin import LayerPlugin, register_layer_plugin
+    from dryfit.network.layers.pooling import PoolingType
+    from dryfit.network.layers.reduce import ReduceOperation
+    from dryfit.network.layers.resize import (
+        InterpolationMode,
+        ResizeCoordinateTransformation,
+        ResizeRoundMode,
+        ResizeSelector,
+    )
+    from dryfit.network.layers.sample_mode import SampleMode
+    from dryfit.network.layers.scale import ScaleMode
+    from dryfit.network.layers.scatter import ScatterMode
+    from dryfit.network.layers.spatial_window import PaddingMode
+    from dryfit.network.layers.top_k import TopKOperation
+    from dryfit.network.layers.unary import UnaryOperation
+    from dryfit.network.network import Network
+    from dryfit.network.tensor import Tensor, TensorLocation
+    from dryfit.onnx.parser import OnnxParser, network_from_onnx
+    from dryfit.target.target import Platform, Target
+    from dryfit.target.verdict import Verdict, Violation
+
+__all__ = [
+    "ActivationType",
+    "BoundingBoxFormat",
+    "BuildError",
+    "Builder",
+    "BuilderConfig",
+    "BuilderFlag",
+    "ConfigError",
+    "CumulativeOperation",
+    "DataType",
+    "DeviceType",
+    "DryfitError",
+    "ElementWiseOperation",
+    "Engine",
+    "EngineCapability",
+    "EngineFileError",
+    "EngineInspector",
+    "ExecutionContext",
+    "ExecutionError",
+    "FillOperation",
+    "GatherMode",
+    "InterpolationMode",
+    "Layer",
+    "LayerInformationFormat",
+    "LayerPlugin",
+    "LayerTimes",
+    "MatrixOperation",
+    "MemoryPoolType",
+    "Network",
+    "NetworkError",
+    "OnnxImportError",
+    "OnnxParser",
+    "OptimizationProfile",
+    "PaddingMode",
+    "PlacementError",
+    "PlacementRules",
+    "Platform",
+    "PluginError",
+    "PoolingType",
+    "Profiler",
+    "ProfilingVerbosity",
+    "ProgressMonitor",
+    "ReduceOperation",
+    "ResizeCoordinateTransformation",
+    "ResizeRoundMode",
+    "ResizeSelector",
+    "Runtime",
+    "SampleMode",
+    "ScaleMode",
+    "ScatterMode",
+    "Target",
+    "Tensor",
+    "TensorIOMode",
+    "TensorLocation",
+    "TerminalProgress",
+    "TopKOperation",
+    "UnaryOperation",
+    "UnknownNameError",
+    "Verdict",
+    "Violation",
+    "network_from_onnx",
+    "register_layer_plugin",
+    "run_many",
+]
+
+_NAMES_BY_MODULE = {
+    "dryfit.builder.builder": ("Builder",),
+    "dryfit.builder.builder_config": ("BuilderConfig",),
+    "dryfit.builder.config_enumerations": (
+        "BuilderFlag",
+        "DeviceType",
+        "EngineCapability",
+        "MemoryPoolType",
+        "ProfilingVerbosity",
+    ),
+    "dryfit.builder.optimization_profile": ("OptimizationProfile",),
+    "dryfit.builder.placement_rules": ("PlacementRules",),
+    "dryfit.engine.engine": (
+        "Engine",
+        "TensorIOMode",
+    ),
+    "dryfit.engine.execution_context": ("ExecutionContext",),
+    "dryfit.engine.inspector": (
+        "EngineInspector",
+        "LayerInformationFormat",
+    ),
+    "dryfit.engine.profiler": (
+        "LayerTimes",
+        "Profiler",
+    ),
+    "dryfit.engine.progress": (
+        "ProgressMonitor",
+        "TerminalProgress",
+        "run_many",
+    ),
+    "dryfit.engine.runtime": ("Runtime",),
+    "dryfit.errors": (
+        "BuildError",
+        "ConfigError",
+        "DryfitError",
+        "EngineFileError",
+        "ExecutionError",
+        "NetworkError",
+        "OnnxImportError",
+        "PlacementError",
+        "PluginError",
+        "UnknownNameError",
+    ),
+    "dryfit.network.data_types": ("DataType",),
+    "dryfit.network.layer": ("Layer",),
+    "dryfit.network.layers.activation": ("ActivationType",),
+    "dryfit.network.layers.cumulative": ("CumulativeOperation",),
+    "dryfit.network.layers.elementwise": ("ElementWiseOperation",),
+    "dryfit.network.layers.fill": ("FillOperation",),
+    "dryfit.network.layers.gather": ("GatherMode",),
+    "dryfit.network.layers.matrix_multiply": ("MatrixOperation",),
+    "dryfit.network.layers.nms": ("BoundingBoxFormat",),
+    "dryfit.network.layers.plugin": (
+        "LayerPlugin",
+        "register_layer_plugin",
+    ),
+    "dryfit.network.layers.pooling": ("PoolingType",),
+    "dryfit.network.layers.reduce": ("ReduceOperation",),
+    "dryfit.network.layers.resize": (
+        "InterpolationMode",
+        "ResizeCoordinateTransformation",
+        "ResizeRoundMode",
+        "ResizeSelector",
+    ),
+    "dryfit.network.layers.sample_mode": ("SampleMode",),
+    "dryfit.network.layers.scale": ("ScaleMode",),
+    "dryfit.network.layers.scatter": ("ScatterMode",),
+    "dryfit.network.layers.spatial_window": ("PaddingMode",),
+    "dryfit.network.layers.top_k": ("TopKOperation",),
+    "dryfit.network.layers.unary": ("UnaryOperation",),
+    "dryfit.network.network": ("Network",),
+    "dryfit.network.tensor": (
+        "Tensor",
+        "TensorLocation",
+    ),
+    "dryfit.onnx.parser": (
+        "OnnxParser",
+        "network_from_onnx",
+    ),
+    "dryfit.target.target": (
+        "Platform",
+        "Target",
+    ),
+    "dryfit.target.verdict": (
+        "Verdict",
+        "Violation",
+    ),
+}
+_MODULES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'dryfit' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -1,0 +1,107 @@
+"""The exception tree.
+
+One family, so that `except DryfitError` catches everything that a user can cause. A message says where, what was
+found, what is allowed, which rule and source, and what to do; each of these is also an attribute, so that a tool
+need not read prose. Refusals inside the API (a layer that cannot run on a device) are records, not exceptions:
+see `dryfit.target.verdict`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DryfitError(Exception):
+    """An error that the user's input, configuration or environment caused.
+
+    Example:
+        >>> raise DryfitError("The kernel is too large", where="layer 'conv1'", found="33x33", allowed="1 to 32")
+        Traceback (most recent call last):
+        ...
+        dryfit.errors.DryfitError: layer 'conv1': The kernel is too large (found 33x33; allowed: 1 to 32)
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        found: object = None,
+        allowed: object = None,
+        source: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.message = message
+        self.where = where
+        self.found = found
+        self.allowed = allowed
+        self.source = source
+        self.remedy = remedy
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        facts = [
+            *([f"found {self.found}"] if self.found is not None else []),
+            *([f"allowed: {self.allowed}"] if self.allowed is not None else []),
+            *([f"source: {self.source}"] if self.source is not None else []),
+        ]
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        if facts:
+            text = f"{text} ({'; '.join(facts)})"
+        return f"{text}. {self.remedy}" if self.remedy else text
+
+
+class NetworkError(DryfitError):
+    """A network, layer or tensor is wrong: a parameter, a shape, a type or a connection."""
+
+
+class UnfinishedLayerError(NetworkError):
+    """A layer does not fit its inputs, and a parameter that is set after adding it can mend that.
+
+    The builder methods add such a layer all the same; the error comes when its outputs are asked for their shape.
+    """
+
+
+class OnnxImportError(DryfitError):
+    """A model cannot be imported: the file is damaged, or operators in it are not supported."""
+
+
+class ConfigError(DryfitError):
+    """A builder configuration asks for something that does not exist or does not fit together."""
+
+
+class PlacementError(DryfitError):
+    """Layers cannot run on the device that they were given, and fallback is off. Lists all of them."""
+
+
+class BuildError(DryfitError):
+    """A network that is valid could not be turned into an engine."""
+
+
+class EngineFileError(DryfitError):
+    """An engine file is damaged, truncated, foreign, or its manifest does not match its contents."""
+
+
+class ExecutionError(DryfitError):
+    """An engine was given inputs that it cannot take: a missing name, a wrong type or a wrong shape."""
+
+
+class PluginError(DryfitError):
+    """A plugin is missing, broken, or declares something that the interface does not allow."""
+
+
+class UnknownNameError(DryfitError):
+    """A name that does not exist, with those that do and the closest one."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str], *, where: str | None = None) -> None:
+        self.name = name
+        self.known = sorted(known)
+        lowered = {candidate.lower(): candidate for candidate in self.known}
+        close = difflib.get_close_matches(name.lower(), lowered, n=1)
+        super().__init__(
+            f"There is no {what} named {name!r}",
+            where=where,
+            allowed=", ".join(self.known) or "none is registered",
+            remedy=f"Did you mean {lowered[close[0]]!r}?" if close else None,
+        )

@@ -1,0 +1,51 @@
+"""What every test may use: the files beside the repository, hypothesis without clocks, a warm kernel cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+REPOSITORY = Path(__file__).parents[1]
+SHARED = REPOSITORY.parent / "shared"
+
+# No test may depend on a clock, and a failure in one run has to be a failure in the next.
+settings.register_profile("dryfit", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("dryfit")
+
+# Compiled kernels are shared by all tests of a run; nothing outside the repository is written.
+os.environ.setdefault("DRYFIT_CACHE_DIR", str(REPOSITORY / ".cache" / "dryfit"))
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the repository."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of larger models and pictures that may lie beside the repository."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the models and pictures in ../shared, which is not there")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def shared_models(shared: Path) -> Path:
+    """The folder of larger models."""
+    return shared / "models"
+
+
+@pytest.fixture(scope="session")
+def shared_images(shared: Path) -> Path:
+    """The folder of pictures."""
+    return shared / "images"
+
+
+@pytest.fixture(scope="session")
+def digits_model() -> Path:
+    """The small trained network of the examples."""
+    return REPOSITORY / "examples" / "digits" / "digits.onnx"
