@@ -1,0 +1,1 @@
+"""The intermediate representation: data types, tensors, layers, network. Knows no device."""

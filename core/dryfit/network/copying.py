@@ -1,0 +1,61 @@
+"""Copies of networks and layers, which share the arrays of weights with the original."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dryfit.network.layer import Layer, LayerT
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+
+
+def copy_network(network: Network) -> Network:
+    """A network with the same layers, tensors, names and notes. Weights are shared, not copied.
+
+    Raises:
+        NetworkError: shapes of the network cannot be inferred.
+    """
+    network.refresh_shapes()
+    copy = Network(network.name)
+    copy.metadata.update(network.metadata)
+    tensors: dict[str, Tensor] = {}
+    for tensor in network.inputs:
+        tensors[tensor.name] = copy.add_input(tensor.name, tensor.dtype, tensor.shape)
+        copy_tensor_notes(tensor, tensors[tensor.name])
+    for layer in network.layers:
+        inputs = [None if tensor is None else tensors[tensor.name] for tensor in layer.inputs]
+        new = copy.add_layer(copy_layer(layer), inputs, [output.spec for output in layer.outputs])
+        for old_output, output in zip(layer.outputs, new.outputs, strict=True):
+            copy.rename_tensor(output, old_output.name)
+            copy_tensor_notes(old_output, output)
+            tensors[old_output.name] = output
+    for tensor in network.outputs:
+        copy.mark_output(tensors[tensor.name])
+    return copy
+
+
+def copy_layer(layer: LayerT) -> LayerT:
+    """A layer of the same kind, name, notes and parameters that is in no network. Weights are shared, not copied."""
+    values: dict[str, Any] = {field.name: getattr(layer, field.name) for field in layer.parameters()}
+    return type(layer)(
+        name=layer.name,
+        metadata=layer.metadata,
+        onnx_nodes=layer.onnx_nodes,
+        precision=layer.precision,
+        output_types=dict(layer.output_types),
+        **{name: dict(value) if isinstance(value, dict) else value for name, value in values.items()},  # type: ignore[arg-type]
+    )
+
+
+def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:
+    """Give a tensor what the user stated of another one: range, formats, location and names of dimensions."""
+    destination.dynamic_range = source.dynamic_range
+    destination.allowed_formats = source.allowed_formats
+    destination.location = source.location
+    destination.dimension_names = dict(source.dimension_names)
+
+
+def note_origin(layer: Layer, *origins: Layer) -> None:
+    """Add the ONNX nodes of the layers that a new layer replaces to its own."""
+    nodes = dict.fromkeys(node for origin in (layer, *origins) for node in origin.onnx_nodes)
+    layer.onnx_nodes = tuple(nodes)

@@ -1,0 +1,132 @@
+"""Data types: TensorRT's twelve, and those that exist only on the host.
+
+This module does not import numpy, so that a target can name data types in its declarations and the command line can
+list targets without loading it.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dryfit.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class DataType(enum.Enum):
+    """The type of a tensor's elements.
+
+    The first twelve are TensorRT's `DataType`, by its names. The others are in ONNX but on no device: networks may use
+    them, and they run on the CPU only.
+
+    The value of a member is `(numpy or ml_dtypes name, bits, is it a device type)`.
+
+    Example:
+        >>> DataType.HALF.bits, DataType.HALF.numpy
+        (16, dtype('float16'))
+        >>> DataType.parse("fp16") is DataType.HALF
+        True
+    """
+
+    FLOAT = ("float32", 32, True)
+    HALF = ("float16", 16, True)
+    BF16 = ("bfloat16", 16, True)
+    INT8 = ("int8", 8, True)
+    UINT8 = ("uint8", 8, True)
+    INT32 = ("int32", 32, True)
+    INT64 = ("int64", 64, True)
+    BOOL = ("bool", 8, True)
+    FP8 = ("float8_e4m3fn", 8, True)
+    INT4 = ("int4", 4, True)
+    FP4 = ("float4_e2m1fn", 4, True)
+    E8M0 = ("float8_e8m0fnu", 8, True)
+
+    DOUBLE = ("float64", 64, False)
+    INT16 = ("int16", 16, False)
+    UINT16 = ("uint16", 16, False)
+    UINT32 = ("uint32", 32, False)
+    UINT64 = ("uint64", 64, False)
+    UINT4 = ("uint4", 4, False)
+    INT2 = ("int2", 2, False)
+    UINT2 = ("uint2", 2, False)
+    FP8_E4M3FNUZ = ("float8_e4m3fnuz", 8, False)
+    FP8_E5M2 = ("float8_e5m2", 8, False)
+    FP8_E5M2FNUZ = ("float8_e5m2fnuz", 8, False)
+
+    @property
+    def numpy_name(self) -> str:
+        """The name of the numpy or ml_dtypes type that holds one element."""
+        return self.value[0]
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element in a device's memory (numpy holds 2-bit and 4-bit elements one a byte)."""
+        return self.value[1]
+
+    @property
+    def is_device_type(self) -> bool:
+        """Whether TensorRT has this type; the others run on the CPU only."""
+        return self.value[2]
+
+    @property
+    def is_floating_point(self) -> bool:
+        """Whether elements are floating-point numbers (E8M0, a power of two, counts)."""
+        return "float" in self.numpy_name
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether elements are integers; BOOL is neither integer nor floating point."""
+        return "int" in self.numpy_name
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether TensorRT uses the type for quantized values, which mean something only with a scale."""
+        return self in (DataType.INT8, DataType.FP8, DataType.INT4, DataType.FP4)
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The numpy dtype of one element."""
+        numpy = importlib.import_module("numpy")
+        try:
+            return numpy.dtype(self.numpy_name)  # type: ignore[no-any-return]
+        except TypeError:
+            return numpy.dtype(getattr(importlib.import_module("ml_dtypes"), self.numpy_name))  # type: ignore[no-any-return]
+
+    def bytes_of(self, elements: int) -> int:
+        """Bytes of `elements` packed elements; 4-bit types take two elements a byte."""
+        return -(-elements * self.bits // 8)
+
+    @classmethod
+    def from_numpy(cls, dtype: Any) -> DataType:
+        """The data type of a numpy or ml_dtypes dtype.
+
+        Raises:
+            UnknownNameError: numpy has the type, but networks do not.
+        """
+        name = importlib.import_module("numpy").dtype(dtype).name
+        for member in cls:
+            if member.numpy_name == name:
+                return member
+        raise UnknownNameError("data type", name, [member.numpy_name for member in cls])
+
+    @classmethod
+    def parse(cls, text: str) -> DataType:
+        """The data type that a user's word means: TensorRT's names, `fp32`, `fp16`, `float16`, in any case.
+
+        Raises:
+            UnknownNameError: no data type has this name.
+        """
+        names = {member.name.lower(): member for member in cls} | {member.numpy_name: member for member in cls}
+        names |= {
+            "fp32": cls.FLOAT,
+            "fp16": cls.HALF,
+            "bfloat16": cls.BF16,
+            "fp8_e4m3": cls.FP8,
+            "fp64": cls.DOUBLE,
+        }
+        if text.lower() not in names:
+            raise UnknownNameError("data type", text, names)
+        return names[text.lower()]

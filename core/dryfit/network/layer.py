@@ -1,0 +1,349 @@
+"""What every layer is: a name, inputs, outputs, typed parameters and a shape rule.
+
+A layer kind is one attrs class in `dryfit.network.layers`: its fields are its parameters, `infer_outputs` is its
+shape inference and its verification in one (it raises `NetworkError` for parameters or inputs that do not fit).
+What it computes stands in `dryfit.reference`, in the file of the same name.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
+
+import attrs
+
+from dryfit.errors import NetworkError, UnfinishedLayerError, UnknownNameError
+from dryfit.network.attribute_names import has_setter, settable_properties
+from dryfit.network.data_types import DataType
+from dryfit.network.declared_types import Check, WrongTypeError, check_for
+from dryfit.network.tensor import Tensor, TensorSpec
+
+LAYER_KINDS: dict[str, type[Layer]] = {}
+"""Every layer kind by name, filled by `layer_kind`."""
+
+LayerT = TypeVar("LayerT", bound="Layer")
+AnyClass = TypeVar("AnyClass")
+Inputs = Sequence[TensorSpec | None]
+"""Specs of a layer's inputs, None where an optional input is absent."""
+
+
+class LayerOwner(Protocol):
+    """What the `add_*` methods of a layer kind need of a network."""
+
+    def add_layer(self, layer: LayerT, inputs: Sequence[Tensor | None], *, is_finished: bool = True) -> LayerT:
+        """Take a new layer into the network and connect it; unless it is finished, it need not fit yet."""
+        ...
+
+
+def _touch(layer: Layer, attribute: attrs.Attribute[Any], value: Any) -> Any:
+    """Note that a parameter changed, so that shapes downstream are inferred again."""
+    if attribute.name not in _NOT_PARAMETERS and layer.network is not None:
+        layer.network.touch(layer.index)
+    return value
+
+
+def _checked(value: Any, layer: Layer, attribute: attrs.Attribute[Any], convert: Callable[[Any], Any] | None) -> Any:
+    """The value in the type that the parameter is declared with.
+
+    Raises:
+        NetworkError: it is of another type.
+    """
+    check, is_tuple = _checks(type(layer))[attribute.name]
+    try:
+        # A converter of a tuple would cut 1.5 to 1, so that it only says what None stands for.
+        if convert is not None and (value is None or not is_tuple):
+            value = convert(value)
+        return check(value)
+    except WrongTypeError as error:
+        raise layer.problem(
+            f"`{attribute.name}` has a wrong type", found=error.found, allowed=error.allowed, remedy=error.remedy
+        ) from None
+
+
+@functools.cache
+def _checks(cls: type[Layer]) -> Mapping[str, tuple[Check, bool]]:
+    """Field name to the check of its declared type, and whether it is a tuple. Resolved once a class."""
+    hints = typing.get_type_hints(cls)
+    return {field.name: (check_for(hints[field.name]), _is_tuple(hints[field.name])) for field in _fields(cls)}
+
+
+def _is_tuple(kind: Any) -> bool:
+    return tuple in (typing.get_origin(kind), *map(typing.get_origin, typing.get_args(kind)))
+
+
+def _with_checks(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
+    """The fields of a layer class, each with a converter that checks the declared type."""
+    del cls
+    return [
+        field
+        if isinstance(field.converter, attrs.Converter) or field.name in _CONNECTIONS
+        else field.evolve(converter=_converter(field))
+        for field in fields
+    ]
+
+
+def _converter(field: attrs.Attribute[Any]) -> Any:
+    own: Any = field.converter
+
+    def convert(value: Any, layer: Any, attribute: Any) -> Any:
+        return _checked(value, layer, attribute, own)
+
+    return attrs.Converter(convert, takes_self=True, takes_field=True)
+
+
+_CONNECTIONS = frozenset({"inputs", "outputs", "network", "index"})
+"""Fields that the network writes."""
+
+
+def _refusing_unknown(set_known: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any], None]:
+    """`__setattr__` that takes parameters, properties that can be set and private attributes, and nothing else."""
+
+    def set_attribute(layer: Layer, name: str, value: Any) -> None:
+        cls = type(layer)
+        if not (name.startswith("_") or name in _field_names(cls) or has_setter(cls, name)):
+            known = (_field_names(cls) - _CONNECTIONS) | settable_properties(cls)
+            raise UnknownNameError("parameter that can be set", name, known, where=layer.where)
+        set_known(layer, name, value)
+
+    return set_attribute
+
+
+@functools.cache
+def _field_names(cls: type[Layer]) -> frozenset[str]:
+    return frozenset(field.name for field in _fields(cls))
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
+def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
+    """The attrs decorator of every layer: identity equality, keyword parameters, types checked, changes noticed.
+
+    Kinds get it through `layer_kind`; what several kinds inherit from takes it itself.
+    """
+    hooks: list[Any] = [attrs.setters.convert, attrs.setters.validate, _touch]
+    made: Any = attrs.define(eq=False, slots=False, kw_only=True, on_setattr=hooks, field_transformer=_with_checks)(cls)
+    made.__setattr__ = _refusing_unknown(made.__setattr__)
+    return made  # type: ignore[no-any-return]
+
+
+def _computes(layer: Layer, attribute: attrs.Attribute[Any], precision: DataType | None) -> None:
+    """Refuse a precision in which nothing is computed."""
+    if precision is not None and not _is_computed_in(precision):
+        raise layer.problem(
+            f"`{attribute.name}` is a type to compute in",
+            found=f"DataType.{precision.name}",
+            allowed=", ".join(f"DataType.{dtype.name}" for dtype in DataType if _is_computed_in(dtype)),
+        )
+
+
+def _is_computed_in(dtype: DataType) -> bool:
+    return dtype.is_floating_point or dtype.is_quantized or dtype is DataType.INT32
+
+
+@define_layer
+class Layer(abc.ABC):
+    """One layer of a network.
+
+    Attributes:
+        name: unique in the network; `Network.add_layer` gives TensorRT's default name when empty.
+        metadata: free text; the ONNX importer writes the names of the source nodes, as TensorRT's parser does.
+        onnx_nodes: names of the ONNX nodes that the layer came from.
+        precision: the computation type the user asked for, or None.
+        output_types: output index to the type the user asked for.
+        inputs: tensors, None where an optional input is absent. Changed by `set_input` only.
+        outputs: tensors that this layer produces.
+        network: the owner; None before the layer is added.
+        index: position in the network.
+    """
+
+    kind: ClassVar[str]
+    layer_type: ClassVar[str]
+    num_optional_inputs: ClassVar[int] = 0
+
+    name: str = ""
+    metadata: str = ""
+    onnx_nodes: tuple[str, ...] = ()
+    precision: DataType | None = attrs.field(default=None, validator=_computes)
+    output_types: dict[int, DataType] = attrs.field(factory=dict)
+    inputs: list[Tensor | None] = attrs.field(factory=list, repr=False)
+    outputs: list[Tensor] = attrs.field(factory=list, repr=False)
+    network: Any = attrs.field(default=None, repr=False)
+    index: int = -1
+
+    @abc.abstractmethod
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """Shapes and types of the outputs.
+
+        Dynamic dimensions (-1) pass through; an output dimension that cannot be known is -1.
+
+        Raises:
+            NetworkError: parameters and inputs do not fit together. Use `self.problem(...)` to make one.
+        """
+
+    def problem(
+        self,
+        message: str,
+        *,
+        found: object = None,
+        allowed: object = None,
+        remedy: str | None = None,
+        is_mendable: bool = False,
+    ) -> NetworkError:
+        """A `NetworkError` that names this layer.
+
+        Args:
+            message: what is wrong.
+            found: the value that is wrong.
+            allowed: what may stand there.
+            remedy: what to do.
+            is_mendable: a parameter that is set after adding the layer can mend it (groups, paddings, an axis): a
+                builder method that leaves them to be set may still add it.
+        """
+        error = UnfinishedLayerError if is_mendable else NetworkError
+        return error(message, where=self.where, found=found, allowed=allowed, remedy=remedy)
+
+    @property
+    def where(self) -> str:
+        """The layer in words, for messages: its name, its kind and the ONNX nodes that it came from."""
+        # A parameter may be refused before the layer has any.
+        name, nodes = getattr(self, "name", ""), getattr(self, "onnx_nodes", ())
+        where = f"layer {name!r} ({self.kind})" if name else f"a new {self.kind} layer"
+        return f"{where} from ONNX node {', '.join(map(repr, nodes))}" if nodes else where
+
+    def required(self, inputs: Inputs, index: int) -> TensorSpec:
+        """The spec of an input that must be connected.
+
+        Raises:
+            NetworkError: it is not.
+        """
+        spec = inputs[index] if index < len(inputs) else None
+        if spec is None:
+            raise self.problem(f"Input {index} is not connected")
+        return spec
+
+    @property
+    def type(self) -> str:
+        """TensorRT's `LayerType` name, such as `CONVOLUTION`. Kinds that have an operation called type override it."""
+        return self.layer_type
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs it makes, known before they are inferred."""
+        return 1
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether it uses an operation or a parameter that TensorRT lacks, so that no device can have it."""
+        return False
+
+    @property
+    def num_inputs(self) -> int:
+        """Number of inputs, absent optional ones counted."""
+        return len(self.inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.outputs)
+
+    def get_input(self, index: int) -> Tensor | None:
+        """The tensor at an input, or None."""
+        return self.inputs[index] if 0 <= index < len(self.inputs) else None
+
+    def get_output(self, index: int) -> Tensor:
+        """The tensor at an output."""
+        return self.outputs[index]
+
+    def set_input(self, index: int, tensor: Tensor | None) -> None:
+        """Connect an input, keeping the consumer lists of the old and the new tensor right."""
+        while len(self.inputs) <= index:
+            self.inputs.append(None)
+        old = self.inputs[index]
+        if old is not None:
+            old.consumers.remove((self, index))
+        self.inputs[index] = tensor
+        if tensor is not None:
+            tensor.consumers.append((self, index))
+        while self.inputs and self.inputs[-1] is None:
+            self.inputs.pop()
+        if self.network is not None:
+            self.network.touch(self.index)
+
+    @property
+    def precision_is_set(self) -> bool:
+        """Whether the user asked for a computation type."""
+        return self.precision is not None
+
+    def reset_precision(self) -> None:
+        """Forget the computation type that was asked for."""
+        self.precision = None
+
+    def set_output_type(self, index: int, dtype: DataType) -> None:
+        """Ask for the type of one output.
+
+        Raises:
+            NetworkError: there is no such output, or it is no data type.
+        """
+        if not 0 <= index < self.output_count:
+            raise self.problem(
+                "There is no such output", found=index, allowed=", ".join(map(str, range(self.output_count)))
+            )
+        self.output_types = {**self.output_types, index: dtype}
+
+    def get_output_type(self, index: int) -> DataType:
+        """The type asked for, or else the inferred one."""
+        return self.output_types.get(index) or self.outputs[index].dtype
+
+    def output_type_is_set(self, index: int) -> bool:
+        """Whether the user asked for the type of this output."""
+        return index in self.output_types
+
+    def reset_output_type(self, index: int) -> None:
+        """Forget the type that was asked for."""
+        self.output_types.pop(index, None)
+
+    @classmethod
+    def parameters(cls) -> tuple[attrs.Attribute[Any], ...]:
+        """The fields that belong to the kind itself, without what every layer has; those that must be given first."""
+        own = [field for field in _fields(cls) if field.name not in _LAYER_FIELDS]
+        return tuple(sorted(own, key=lambda field: field.default is not attrs.NOTHING))
+
+
+def _fields(cls: Any) -> tuple[attrs.Attribute[Any], ...]:
+    return attrs.fields(cls)  # type: ignore[no-any-return]
+
+
+_LAYER_FIELDS = frozenset(field.name for field in _fields(Layer))
+_NOT_PARAMETERS = _LAYER_FIELDS
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
+def layer_kind(kind: str, layer_type: str | None = None) -> Callable[[type[LayerT]], type[LayerT]]:
+    """Make a class an attrs class and a layer kind, found by its name in files and by `layer_class`.
+
+    Args:
+        kind: the kind's own word, such as `convolution`; unique.
+        layer_type: TensorRT's `LayerType`; the upper-case kind when absent.
+    """
+
+    def register(cls: type[LayerT]) -> type[LayerT]:
+        cls = define_layer(cls)
+        cls.kind = kind
+        cls.layer_type = layer_type or kind.upper()
+        LAYER_KINDS[kind] = cls
+        return cls
+
+    return register
+
+
+def layer_class(kind: str) -> type[Layer]:
+    """The class of a layer kind.
+
+    Raises:
+        UnknownNameError: no kind has this name.
+    """
+    if kind not in LAYER_KINDS:
+        raise UnknownNameError("layer kind", kind, LAYER_KINDS)
+    return LAYER_KINDS[kind]

@@ -1,0 +1,49 @@
+"""Constant: a tensor that stands in the network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layers.spatial_window import ints
+from dryfit.network.tensor import TensorSpec
+
+
+@layer_kind("constant")
+class Constant(Layer):
+    """The weights, in a shape. Has no inputs.
+
+    Attributes:
+        shape: of the output.
+        weights: as many elements as the shape has, in its order; their type is the output's.
+
+    Source: TensorRT `IConstantLayer`; ONNX `Constant` and initializers.
+    """
+
+    shape: tuple[int, ...] = attrs.field(converter=ints)
+    weights: np.ndarray[Any, Any] = attrs.field(repr=False, converter=np.asarray)
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The shape, the weights' type, and the value, which is a view of the weights where they are contiguous."""
+        if len(inputs):
+            raise self.problem("A constant has no inputs", found=f"{len(inputs)} inputs")
+        if any(extent < 0 for extent in self.shape) or math.prod(self.shape) != self.weights.size:
+            raise self.problem(
+                "The shape holds as many elements as there are weights",
+                found=f"{self.shape} for {self.weights.size} weights",
+            )
+        return [TensorSpec(self.shape, DataType.from_numpy(self.weights.dtype), self.weights.reshape(self.shape))]
+
+
+class AddConstant:
+    """The builder method of constants."""
+
+    def add_constant(self: LayerOwner, shape: Sequence[int], weights: np.ndarray[Any, Any]) -> Constant:
+        """Add a constant; TensorRT's `add_constant`."""
+        return self.add_layer(Constant(shape=tuple(shape), weights=weights), [])

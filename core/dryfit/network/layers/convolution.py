@@ -1,0 +1,54 @@
+"""Convolution over one, two or three spatial axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dryfit.network.layer import Inputs, LayerOwner, layer_kind
+from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.layers.kernel_weights import check_weights
+from dryfit.network.tensor import Tensor, TensorSpec
+
+
+@layer_kind("convolution")
+class Convolution(KernelLayer):
+    """Cross-correlation of `x[N, C, *spatial]` with `kernel[K, C / groups, *window]`, plus `bias[K]`.
+
+    Attributes:
+        num_output_maps: K.
+
+    The other parameters are those of `KernelLayer` and `WindowLayer`; paddings are zeros.
+
+    Source: TensorRT `IConvolutionLayer`; ONNX `Conv`.
+    """
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """`[N, K, *spatial]` of the input's type."""
+        x = self.required(inputs, 0)
+        channels = self.check_groups(inputs)
+        group = channels // self.num_groups if channels >= 0 else -1
+        expected = (self.num_output_maps, group, *self.kernel_size_nd)
+        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps)
+        spatial = self.checked_extents(x.shape, "The kernel is larger than the padded input")
+        return [TensorSpec((x.shape[0], self.num_output_maps, *spatial), x.dtype)]
+
+
+class AddConvolution:
+    """The builder method of convolutions."""
+
+    def add_convolution_nd(
+        self: LayerOwner,
+        input: Tensor,
+        num_output_maps: int,
+        kernel_shape: Sequence[int],
+        kernel: np.ndarray[Any, Any] | None = None,
+        bias: np.ndarray[Any, Any] | None = None,
+    ) -> Convolution:
+        """Add a convolution; TensorRT's `add_convolution_nd`. Leave `kernel` out to connect it as input 1."""
+        layer = Convolution(
+            num_output_maps=num_output_maps, kernel_size_nd=tuple(kernel_shape), kernel=kernel, bias=bias
+        )
+        return self.add_layer(layer, [input], is_finished=False)

@@ -1,0 +1,67 @@
+"""Cumulative: running sums along an axis."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.tensor import Tensor, TensorSpec
+
+
+class CumulativeOperation(enum.Enum):
+    """TensorRT's `CumulativeOperation`; PROD is ONNX's and host only."""
+
+    SUM = "sum"
+    PROD = "prod"
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether TensorRT lacks the operation."""
+        return self is CumulativeOperation.PROD
+
+
+@layer_kind("cumulative")
+class Cumulative(Layer):
+    """Each element is the sum (or product) of itself and all before it along the axis of input 1, an integer scalar.
+
+    Attributes:
+        op: SUM or PROD.
+        exclusive: the element itself is left out; the first is 0 (or 1).
+        reverse: the sum runs from the end.
+
+    Source: TensorRT `ICumulativeLayer`; ONNX `CumSum`, `CumProd`.
+    """
+
+    op: CumulativeOperation = CumulativeOperation.SUM
+    exclusive: bool = False
+    reverse: bool = False
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether TensorRT lacks the operation."""
+        return self.op.is_host_only
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The input's shape and type."""
+        x, axis = self.required(inputs, 0), self.required(inputs, 1)
+        if x.dtype is DataType.BOOL:
+            raise self.problem("A cumulative layer takes numbers", found="BOOL")
+        if not axis.dtype.is_integer or axis.shape not in ((), (1,), (-1,)):
+            raise self.problem("Input 1, the axis, is one integer", found=f"{axis.dtype.name}{list(axis.shape)}")
+        if axis.value is not None and not -x.rank <= int(axis.value.item()) < x.rank:
+            raise self.problem(
+                "The input does not have the axis", found=int(axis.value.item()), allowed=f"{-x.rank} to {x.rank - 1}"
+            )
+        return [TensorSpec(x.shape, x.dtype)]
+
+
+class AddCumulative:
+    """The builder method of cumulative layers."""
+
+    def add_cumulative(
+        self: LayerOwner, input: Tensor, axis: Tensor, op: CumulativeOperation, exclusive: bool, reverse: bool
+    ) -> Cumulative:
+        """Add a running sum; TensorRT's `add_cumulative`. `axis` is a tensor with one integer."""
+        return self.add_layer(Cumulative(op=op, exclusive=exclusive, reverse=reverse), [input, axis])

@@ -1,0 +1,115 @@
+"""Einsum: sums of products, written as an equation of axis letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
+
+_ELLIPSIS = "..."
+
+
+@layer_kind("einsum")
+class Einsum(Layer):
+    """`equation` applied to the inputs, such as `bij,bjk->bik`.
+
+    Letters that are not in the output are summed over. Without `->`, the output has the letters that occur once, in
+    alphabetical order, after the axes of an ellipsis. An ellipsis stands for broadcast axes (host only).
+
+    Attributes:
+        equation: letters an input, separated by commas; then `->` and the output's letters.
+
+    Source: TensorRT `IEinsumLayer`; ONNX `Einsum`.
+    """
+
+    equation: str
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether it uses what TensorRT lacks: an ellipsis."""
+        return _ELLIPSIS in self.equation
+
+    def terms(self) -> tuple[list[str], str]:
+        """(letters of each input, letters of the output), the output's made up where the equation has none.
+
+        Raises:
+            NetworkError: the equation is malformed.
+        """
+        left, arrow, right = self.equation.replace(" ", "").partition("->")
+        inputs = left.split(",")
+        if not arrow:
+            letters = left.replace(_ELLIPSIS, "").replace(",", "")
+            once = sorted(letter for letter in set(letters) if letters.count(letter) == 1)
+            right = (_ELLIPSIS if _ELLIPSIS in left else "") + "".join(once)
+        for term in (*inputs, right):
+            letters = term.replace(_ELLIPSIS, "", 1)
+            if any(not (letter.isascii() and letter.isalpha()) for letter in letters):
+                raise self.problem("An einsum equation has letters, commas, `...` and one `->`", found=self.equation)
+        outputs = right.replace(_ELLIPSIS, "")
+        if len(set(outputs)) != len(outputs) or not set(outputs) <= set(left):
+            raise self.problem("An output letter occurs once, and in an input", found=self.equation)
+        if _ELLIPSIS in right and _ELLIPSIS not in left:
+            raise self.problem("The output has an ellipsis and no input has one", found=self.equation)
+        return inputs, right
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The output's letters as extents, of the inputs' type."""
+        specs = [self.required(inputs, index) for index in range(len(inputs))]
+        terms, output = self.terms()
+        if len(terms) != len(specs) or not specs:
+            raise self.problem("The equation has one term an input", found=f"{self.equation!r} for {len(specs)} inputs")
+        if len({spec.dtype for spec in specs}) != 1 or specs[0].dtype is DataType.BOOL:
+            raise self.problem("Inputs have one type of number", found=", ".join(spec.dtype.name for spec in specs))
+        extents: dict[str, int] = {}
+        broadcast: list[int] = []
+        for term, spec in zip(terms, specs, strict=True):
+            shape = self._named_extents(term, spec.shape, extents)
+            broadcast = self._merged(broadcast, shape, term)
+        shape_out: list[int] = []
+        before, ellipsis, after = output.partition(_ELLIPSIS)
+        shape_out += [extents[letter] for letter in before]
+        shape_out += broadcast if ellipsis else []
+        shape_out += [extents[letter] for letter in after]
+        return [TensorSpec(tuple(shape_out), specs[0].dtype)]
+
+    def _named_extents(self, term: str, shape: Shape, extents: dict[str, int]) -> list[int]:
+        """Note the extents of a term's letters; returns the extents that its ellipsis stands for."""
+        before, ellipsis, after = term.partition(_ELLIPSIS)
+        named = len(before) + len(after)
+        if len(shape) < named or (not ellipsis and len(shape) != named):
+            raise self.problem(
+                f"The term {term!r} does not have the input's rank", found=shape, allowed=f"rank {named}"
+            )
+        end = len(shape) - len(after)
+        for letter, extent in (*zip(before, shape, strict=False), *zip(after, shape[end:], strict=True)):
+            known = extents.get(letter, extent)
+            if -1 not in (known, extent) and known != extent and 1 not in (known, extent):
+                raise self.problem(f"The extents of {letter!r} differ", found=f"{known} and {extent}")
+            extents[letter] = _broadcast(known, extent)
+        return list(shape[len(before) : end])
+
+    def _merged(self, left: Sequence[int], right: Sequence[int], term: str) -> list[int]:
+        """Two lists of extents, broadcast from the right as numpy does."""
+        rank = max(len(left), len(right))
+        merged = []
+        left, right = [1] * (rank - len(left)) + list(left), [1] * (rank - len(right)) + list(right)
+        for a, b in zip(left, right, strict=True):
+            if a != b and not {a, b} & {1, -1}:
+                raise self.problem(f"The ellipsis of {term!r} does not broadcast", found=f"{a} and {b}")
+            merged.append(_broadcast(a, b))
+        return merged
+
+
+def _broadcast(left: int, right: int) -> int:
+    """The extent that two extents broadcast to; -1 is dynamic."""
+    return right if left == 1 or (left == -1 and right > 1) else left
+
+
+class AddEinsum:
+    """The builder method of einsum layers."""
+
+    def add_einsum(self: LayerOwner, inputs: Sequence[Tensor], equation: str) -> Einsum:
+        """Add an einsum; TensorRT's `add_einsum`."""
+        return self.add_layer(Einsum(equation=equation), list(inputs))

@@ -1,0 +1,97 @@
+"""Fill: a tensor made of nothing but a rule: evenly spaced, or random with a stated seed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layers.known_values import dimension_input
+from dryfit.network.layers.spatial_window import ints
+from dryfit.network.tensor import Shape, TensorSpec
+
+
+class FillOperation(enum.Enum):
+    """TensorRT's `FillOperation`."""
+
+    LINSPACE = "linspace"
+    RANDOM_UNIFORM = "random_uniform"
+    RANDOM_NORMAL = "random_normal"
+
+
+@layer_kind("fill")
+class Fill(Layer):
+    """A tensor of a shape, filled by a rule with two parameters.
+
+    LINSPACE is `alpha + i * beta` on one axis, or `alpha + i * beta[0] + j * beta[1] + ...` where beta is input 2, a
+    vector with one element an axis. RANDOM_UNIFORM lies in [alpha, beta); RANDOM_NORMAL has the mean alpha and the
+    standard deviation beta.
+
+    Inputs 0 (the shape, a vector), 1 (alpha, a scalar) and 2 (beta), where they are connected, are used instead of
+    the parameters.
+
+    Attributes:
+        shape: of the output.
+        operation: the rule.
+        alpha, beta: its parameters. Integers stay integers, so INT64 values are exact.
+        to_type: of the output: a number type for LINSPACE, floating point for the random ones.
+        seed: of the random numbers, so that an engine gives the same ones each time. TensorRT has no such parameter.
+
+    Source: TensorRT `IFillLayer`; ONNX `Range`, `RandomUniform`, `RandomNormal`.
+    """
+
+    shape: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    operation: FillOperation
+    alpha: float | int = 0.0  # a float would not hold every INT64
+    beta: float | int = 1.0
+    to_type: DataType = DataType.FLOAT
+    seed: int = 0
+
+    def is_alpha_beta_int64(self) -> bool:
+        """Whether alpha and beta are INT64: they have the output's type."""
+        return self.to_type is DataType.INT64
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The shape and `to_type`."""
+        if self.operation is not FillOperation.LINSPACE and not self.to_type.is_floating_point:
+            raise self.problem("Random numbers are floating point", found=self.to_type.name)
+        if self.to_type is DataType.BOOL:
+            raise self.problem("LINSPACE makes numbers", found=self.to_type.name)
+        shape: Shape = self.shape
+        given = inputs[0] if len(inputs) else None
+        if given is not None:
+            shape = dimension_input(self, given, "The shape input")
+        if any(extent < (0 if given is None or given.value is not None else -1) for extent in shape):
+            raise self.problem("An extent is at least 0", found=shape)
+        self._check_parameters(inputs, len(shape))
+        return [TensorSpec(shape, self.to_type)]
+
+    def _check_parameters(self, inputs: Inputs, rank: int) -> None:
+        for index, name in ((1, "alpha"), (2, "beta")):
+            spec = inputs[index] if len(inputs) > index else None
+            if spec is not None and spec.dtype is not self.to_type:
+                raise self.problem(f"Input {index} ({name}) has the output's type", found=spec.dtype.name)
+            vector = index == 2 and self.operation is FillOperation.LINSPACE
+            if spec is not None and spec.shape not in ((), (1,)) and not (vector and spec.shape == (rank,)):
+                allowed = f"a scalar, or {rank} elements" if vector else "a scalar"
+                raise self.problem(f"Input {index} ({name}) has the wrong shape", found=spec.shape, allowed=allowed)
+            scalar_beta = index == 2 and (spec is None or spec.shape in ((), (1,)))
+            if self.operation is FillOperation.LINSPACE and scalar_beta and rank > 1:
+                raise self.problem(
+                    "A linspace of several axes takes beta as input 2, one element an axis",
+                    found=f"rank {rank}",
+                    is_mendable=True,
+                )
+
+
+class AddFill:
+    """The builder method of fills."""
+
+    def add_fill(
+        self: LayerOwner, shape: Sequence[int], op: FillOperation, output_type: DataType = DataType.FLOAT
+    ) -> Fill:
+        """Add a fill; TensorRT's `add_fill`. Set `alpha`, `beta` and `seed` on the layer."""
+        return self.add_layer(Fill(shape=tuple(shape), operation=op, to_type=output_type), [], is_finished=False)

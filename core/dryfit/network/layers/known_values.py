@@ -1,0 +1,103 @@
+"""Inputs that carry dimensions, axes or counts: what shape inference can read of them, and checks they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import TensorSpec
+
+INDEX_TYPES = (DataType.INT32, DataType.INT64)
+"""Types of indices, axes and dimensions."""
+
+
+def known_ints(spec: TensorSpec) -> tuple[int, ...] | None:
+    """The contents of an integer tensor as Python ints, or None where they are not known at build time."""
+    return None if spec.value is None else tuple(int(element) for element in spec.value.reshape(-1))
+
+
+def dimension_input(layer: Layer, spec: TensorSpec, what: str) -> tuple[int, ...]:
+    """The elements of an input that has one number a dimension; -1 for each that is not known.
+
+    Raises:
+        NetworkError: it is not a vector of integers, or its length is not known.
+    """
+    check_index_type(layer, spec, what)
+    if spec.rank != 1 or spec.shape[0] < 0:
+        raise layer.problem(f"{what} is a vector of known length", found=spec.shape)
+    known = known_ints(spec)
+    return (-1,) * spec.shape[0] if known is None else known
+
+
+def check_index_type(layer: Layer, spec: TensorSpec, what: str) -> None:
+    """Check that an input has integers that can be indices.
+
+    Raises:
+        NetworkError: it has other elements.
+    """
+    if spec.dtype not in INDEX_TYPES:
+        raise layer.problem(
+            f"{what} has the wrong type", found=spec.dtype.name, allowed=" or ".join(t.name for t in INDEX_TYPES)
+        )
+
+
+def check_axis(layer: Layer, axis: int, rank: int, what: str = "`axis`") -> int:
+    """The axis, when a tensor of this rank has it; axes count from 0.
+
+    Raises:
+        NetworkError: it does not.
+    """
+    if not 0 <= axis < rank:
+        allowed = f"0 to {rank - 1}" if rank else "none: the input is a scalar"
+        raise layer.problem(f"{what} is not an axis of the input", found=axis, allowed=allowed)
+    return axis
+
+
+def normalized_axes(layer: Layer, axes: Iterable[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from 0, ascending, for axes that may be negative (counted from the end).
+
+    Raises:
+        NetworkError: an axis does not exist, or is named twice.
+    """
+    axes = tuple(axes)
+    if any(not -rank <= axis < rank for axis in axes) or len({axis % rank for axis in axes}) != len(axes):
+        raise layer.problem(
+            "The axes are different axes of the tensor", found=axes, allowed=f"{-rank} to {rank - 1}, each once"
+        )
+    return tuple(sorted(axis % rank for axis in axes))
+
+
+def check_same_types(layer: Layer, *specs: TensorSpec) -> DataType:
+    """The one type that these inputs have.
+
+    Raises:
+        NetworkError: their types differ.
+    """
+    if len({spec.dtype for spec in specs}) != 1:
+        raise layer.problem(
+            "The inputs have one type",
+            found=" and ".join(spec.dtype.name for spec in specs),
+            remedy="Add a cast layer before one of them",
+        )
+    return specs[0].dtype
+
+
+def merged_extent(layer: Layer, first: int, second: int, what: str, *, is_mendable: bool = False) -> int:
+    """The extent that two tensors share on an axis; one of them may be dynamic.
+
+    Args:
+        layer: for the error.
+        first: one extent.
+        second: the other.
+        what: which extents, for the error.
+        is_mendable: whether a parameter that is set later can mend a difference.
+
+    Raises:
+        NetworkError: they are known and differ.
+    """
+    if -1 in (first, second):
+        return max(first, second)
+    if first != second:
+        raise layer.problem(f"{what} differ", found=f"{first} and {second}", is_mendable=is_mendable)
+    return first

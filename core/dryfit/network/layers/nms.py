@@ -1,0 +1,89 @@
+"""Non-maximum suppression: of boxes that overlap, the one with the highest score."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.tensor import Tensor, TensorSpec
+
+
+class BoundingBoxFormat(enum.Enum):
+    """TensorRT's `BoundingBoxFormat`: (x1, y1, x2, y2) of any two opposite corners, or (x, y, width, height)."""
+
+    CORNER_PAIRS = "corner_pairs"
+    CENTER_SIZES = "center_sizes"
+
+
+@layer_kind("nms")
+class Nms(Layer):
+    """For each batch and class: boxes in the order of falling scores, without those that overlap a chosen one.
+
+    Inputs: boxes `[batch, boxes, 4]` or `[batch, boxes, classes, 4]`; scores `[batch, boxes, classes]`; the most boxes
+    for a class (integer scalar); optionally the threshold of overlap (intersection over union, default 0) and of
+    scores (default 0). A box is chosen when its score is greater than the threshold, and left out when its overlap
+    with a chosen one is greater than the other threshold. Of equal scores the lower index comes first.
+
+    Outputs: `[chosen, 3]` rows of (batch, class, box), sorted by batch, class and falling score; and their count.
+
+    Attributes:
+        bounding_box_format: what the four numbers of a box are.
+        topk_box_limit: only this many boxes with the highest scores are looked at, for each batch and class;
+            None for all (host only).
+        indices_type: type of the first output, INT32 or INT64.
+
+    Source: TensorRT `INMSLayer`; ONNX `NonMaxSuppression` (whose scores have classes before boxes).
+    """
+
+    bounding_box_format: BoundingBoxFormat = BoundingBoxFormat.CORNER_PAIRS
+    topk_box_limit: int | None = 5000
+    indices_type: DataType = DataType.INT32
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether it uses what TensorRT lacks: an unlimited number of boxes."""
+        return self.topk_box_limit is None
+
+    @property
+    def output_count(self) -> int:
+        """Two outputs."""
+        return 2
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """`[-1, 3]`: how many boxes are chosen depends on the data; and a scalar."""
+        boxes, scores = self.required(inputs, 0), self.required(inputs, 1)
+        self.required(inputs, 2)
+        fits = scores.rank == 3 and boxes.rank in (3, 4) and boxes.shape[-1] in (-1, 4)
+        if fits:
+            classes = (1, -1, scores.shape[2])
+            fits = boxes.rank == 3 or scores.shape[2] == -1 or boxes.shape[2] in classes
+            fits &= all(-1 in (b, s) or b == s for b, s in zip(boxes.shape[:2], scores.shape[:2], strict=False))
+        if not fits:
+            raise self.problem(
+                "Boxes and scores do not fit together",
+                found=f"boxes {boxes.shape}, scores {scores.shape}",
+                allowed="boxes [batch, boxes, 4] or [batch, boxes, classes, 4], scores [batch, boxes, classes]",
+            )
+        if self.indices_type not in (DataType.INT32, DataType.INT64):
+            raise self.problem("Indices are INT32 or INT64", found=self.indices_type.name)
+        for index, name in ((2, "number of boxes"), (3, "overlap threshold"), (4, "score threshold")):
+            spec = inputs[index] if index < len(inputs) else None
+            if spec is not None and spec.shape not in ((), (1,), (-1,)):
+                raise self.problem(f"Input {index}, the {name}, is one number", found=spec.shape)
+        return [TensorSpec((-1, 3), self.indices_type), TensorSpec((), DataType.INT32)]
+
+
+class AddNms:
+    """The builder method of non-maximum suppressions."""
+
+    def add_nms(
+        self: LayerOwner,
+        boxes: Tensor,
+        scores: Tensor,
+        max_output_boxes_per_class: Tensor,
+        indices_type: DataType = DataType.INT32,
+    ) -> Nms:
+        """Add a non-maximum suppression; TensorRT's `add_nms`. Connect inputs 3 and 4 for the thresholds."""
+        return self.add_layer(Nms(indices_type=indices_type), [boxes, scores, max_output_boxes_per_class])

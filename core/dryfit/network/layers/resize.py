@@ -1,0 +1,188 @@
+"""Resize: a tensor sampled again on a finer or coarser grid."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layers.spatial_window import ints
+from dryfit.network.tensor import Tensor, TensorSpec
+
+
+class InterpolationMode(enum.Enum):
+    """How a value between elements is made; TensorRT's `InterpolationMode`."""
+
+    NEAREST = "nearest"
+    LINEAR = "linear"
+    CUBIC = "cubic"
+
+
+class ResizeCoordinateTransformation(enum.Enum):
+    """How an output index becomes a place in the input.
+
+    The first three are TensorRT's `ResizeCoordinateTransformation`, the others are ONNX's and host only (TensorRT's
+    parser writes `pytorch_half_pixel` as HALF_PIXEL with the selector UPPER).
+    """
+
+    ALIGN_CORNERS = "align_corners"
+    ASYMMETRIC = "asymmetric"
+    HALF_PIXEL = "half_pixel"
+
+    PYTORCH_HALF_PIXEL = "pytorch_half_pixel"
+    HALF_PIXEL_SYMMETRIC = "half_pixel_symmetric"
+    TF_HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"
+    TF_CROP_AND_RESIZE = "tf_crop_and_resize"
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether TensorRT lacks the transformation."""
+        return self not in (
+            ResizeCoordinateTransformation.ALIGN_CORNERS,
+            ResizeCoordinateTransformation.ASYMMETRIC,
+            ResizeCoordinateTransformation.HALF_PIXEL,
+        )
+
+
+class ResizeSelector(enum.Enum):
+    """Which place an output extent of 1 takes: the formula's, or the first element; TensorRT's `ResizeSelector`."""
+
+    FORMULA = "formula"
+    UPPER = "upper"
+
+
+class ResizeRoundMode(enum.Enum):
+    """How a place becomes an index in NEAREST mode; TensorRT's `ResizeRoundMode`.
+
+    HALF_UP and HALF_DOWN are ONNX's `round_prefer_ceil` and `round_prefer_floor`.
+    """
+
+    HALF_UP = "half_up"
+    HALF_DOWN = "half_down"
+    FLOOR = "floor"
+    CEIL = "ceil"
+
+
+def _floats(values: Sequence[float] | None) -> tuple[float, ...]:
+    return () if values is None else tuple(float(value) for value in values)
+
+
+@layer_kind("resize")
+class Resize(Layer):
+    """Each axis is sampled at places that follow from its output index.
+
+    The output's extents are `shape`, or input 1 (an integer tensor), or `floor(extent * scale)` of `scales` or of
+    input 2 (a floating-point tensor, host only); the input's where nothing is given. Where both extents and scales
+    are given, the scales make the places and the extents the output (host only).
+
+    Attributes:
+        shape: output extents, one an axis; empty when not given.
+        scales: one an axis; empty when not given.
+        resize_mode: how a value between elements is made.
+        coordinate_transformation: how an output index becomes a place in the input.
+        selector_for_single_pixel: which place an output extent of 1 takes.
+        nearest_rounding: how a place becomes an index in NEAREST mode.
+        exclude_outside: elements outside the input get no weight, and the other weights are scaled to sum to 1.
+        cubic_coeff: the `a` of cubic interpolation.
+        antialias: when an axis shrinks, the kernel is stretched over it. Host only.
+        extrapolation_value: the value outside the input for TF_CROP_AND_RESIZE.
+        roi: for TF_CROP_AND_RESIZE: starts, then ends, of each axis, 0 to 1 being the input; or input 3.
+
+    Source: TensorRT `IResizeLayer`; ONNX `Resize`.
+    """
+
+    shape: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    scales: tuple[float, ...] = attrs.field(default=(), converter=_floats)
+    resize_mode: InterpolationMode = InterpolationMode.NEAREST
+    coordinate_transformation: ResizeCoordinateTransformation = ResizeCoordinateTransformation.ASYMMETRIC
+    selector_for_single_pixel: ResizeSelector = ResizeSelector.FORMULA
+    nearest_rounding: ResizeRoundMode = ResizeRoundMode.FLOOR
+    exclude_outside: bool = False
+    cubic_coeff: float = -0.75
+    antialias: bool = False
+    extrapolation_value: float = 0.0
+    roi: tuple[float, ...] = attrs.field(default=(), converter=_floats)
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether it uses what TensorRT lacks."""
+        return (
+            self.coordinate_transformation.is_host_only
+            or self.antialias
+            or bool(self.shape and self.scales)
+            or len(self.inputs) > 2
+        )
+
+    def output_extents(
+        self,
+        extents: Sequence[int],
+        shape: Sequence[float] | None,
+        scales: Sequence[float] | None,
+        roi: Sequence[float] | None = None,
+    ) -> tuple[int, ...]:
+        """Extents of the output; -1 where they follow from a dynamic one.
+
+        Args:
+            extents: of the input.
+            shape: the parameter or the value of input 1, None where not given.
+            scales: the parameter or the value of input 2, None where not given.
+            roi: the parameter or the value of input 3, None where not given.
+
+        Rounding: an extent times a scale is rounded down.
+        """
+        if shape is not None:
+            return tuple(int(extent) for extent in shape)
+        if scales is None:
+            return tuple(extents)
+        # ONNX: a crop's extent counts, not the input's.
+        crops = [1.0] * len(extents)
+        if roi is not None and self.coordinate_transformation is ResizeCoordinateTransformation.TF_CROP_AND_RESIZE:
+            crops = [float(end) - float(start) for start, end in zip(roi[: len(crops)], roi[len(crops) :], strict=True)]
+        return tuple(
+            -1 if extent < 0 else math.floor(extent * crop * float(scale))
+            for extent, crop, scale in zip(extents, crops, scales, strict=True)
+        )
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The new extents, of the input's type; -1 where they come from a tensor that is not known yet."""
+        x = self.required(inputs, 0)
+        shape = self._given(inputs, 1, self.shape)
+        scales = self._given(inputs, 2, self.scales)
+        roi = self._given(inputs, 3, self.roi)
+        for name, values, count in (("shape", shape, x.rank), ("scales", scales, x.rank), ("roi", roi, 2 * x.rank)):
+            if values is not None and len(values) != count:
+                raise self.problem(
+                    f"`{name}` has a wrong number of values for the input {x.shape}",
+                    found=tuple(values),
+                    allowed=f"{count} values",
+                )
+        if scales is not None and not all(math.isfinite(scale) and scale > 0 for scale in scales):
+            raise self.problem("Scales are finite and greater than 0", found=tuple(scales))
+        if shape is not None and any(extent < 0 for extent in shape):
+            raise self.problem("Extents of the output are at least 0", found=tuple(shape))
+        if x.dtype is DataType.BOOL and self.resize_mode is not InterpolationMode.NEAREST:
+            raise self.problem("BOOL is resized in NEAREST mode only", found=self.resize_mode.name)
+        is_open = len(inputs) > 1 and inputs[1] is not None and shape is None
+        is_open |= len(inputs) > 2 and inputs[2] is not None and shape is None and scales is None
+        if is_open:
+            return [TensorSpec((-1,) * x.rank, x.dtype)]
+        return [TensorSpec(self.output_extents(x.shape, shape, scales, roi), x.dtype)]
+
+    def _given(self, inputs: Inputs, index: int, parameter: Sequence[float]) -> Sequence[float] | None:
+        """The value of an input, or else of the parameter; None when neither is known."""
+        spec = inputs[index] if index < len(inputs) else None
+        if spec is not None:
+            return None if spec.value is None else spec.value.ravel().tolist()
+        return parameter or None
+
+
+class AddResize:
+    """The builder method of resize layers."""
+
+    def add_resize(self: LayerOwner, input: Tensor) -> Resize:
+        """Add a resize; TensorRT's `add_resize`. Set `shape` or `scales`, or connect input 1."""
+        return self.add_layer(Resize(), [input])

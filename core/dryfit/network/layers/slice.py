@@ -1,0 +1,112 @@
+"""Slice: a strided window of a tensor, which may reach past its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layers.known_values import check_same_types, dimension_input, normalized_axes
+from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.spatial_window import ints
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
+
+SliceWindow = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""(start, shape, stride), one value an axis of the input."""
+
+
+@layer_kind("slice")
+class Slice(Layer):
+    """`y[i, j, ...] = x[start0 + i * stride0, start1 + j * stride1, ...]` for `i < shape0`, `j < shape1`, ...
+
+    A negative stride walks backwards, a stride of 0 repeats. Inputs 1, 2 and 3 (vectors), where they are connected, are
+    used instead of `start`, `shape` and `stride`; input 4 is the scalar of the mode FILL (0 where absent), and input 5
+    is used instead of `axes`.
+
+    Attributes:
+        start, shape, stride: one value for each axis that is sliced.
+        mode: what stands outside the input: STRICT_BOUNDS refuses to reach there, WRAP repeats the input, CLAMP repeats
+            its border, FILL takes a value, REFLECT mirrors at the border, which is not repeated.
+        axes: the axes that are sliced, None for all. The others are kept whole.
+
+    Source: TensorRT `ISliceLayer`; ONNX `Slice`, `Pad`.
+    """
+
+    start: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    shape: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    stride: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    mode: SampleMode = SampleMode.STRICT_BOUNDS
+    axes: tuple[int, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(ints))
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """`shape` on the sliced axes, of the input's type."""
+        x = self.required(inputs, 0)
+        fill = inputs[4] if len(inputs) > 4 else None
+        if fill is not None:
+            check_same_types(self, x, fill)
+            if fill.shape not in ((), (1,), (-1,)):
+                raise self.problem("The fill value is a scalar", found=fill.shape)
+        given = inputs[5] if len(inputs) > 5 else None
+        if given is not None and given.value is None:
+            dimension_input(self, given, "The axes input")
+            return [TensorSpec((-1,) * x.rank, x.dtype)]
+        start, shape, stride = self.window(x.shape, inputs)
+        unknown = any(
+            index < len(inputs) and (spec := inputs[index]) is not None and spec.value is None for index in (1, 2, 3)
+        )
+        if self.mode is SampleMode.STRICT_BOUNDS and not unknown:
+            for axis, extent in enumerate(x.shape):
+                last = start[axis] + (shape[axis] - 1) * stride[axis]
+                if extent >= 0 and shape[axis] > 0 and not (0 <= start[axis] < extent and 0 <= last < extent):
+                    raise self.problem(
+                        f"The slice reaches past axis {axis} of the input",
+                        found=f"elements {start[axis]} to {last}",
+                        allowed=f"0 to {extent - 1}",
+                        remedy="Choose another `mode`, or other bounds",
+                        is_mendable=True,
+                    )
+        return [TensorSpec(shape, x.dtype)]
+
+    def window(self, x: Shape, inputs: Inputs) -> SliceWindow:
+        """(start, shape, stride) with one value an axis of an input of shape `x`; -1 stands for what is not known.
+
+        Raises:
+            NetworkError: the lengths do not fit, or an axis does not exist.
+        """
+        axes_input = inputs[5] if len(inputs) > 5 else None
+        axes = self.axes if axes_input is None else dimension_input(self, axes_input, "The axes input")
+        if axes is None:
+            axes = tuple(range(len(x)))
+        normalized_axes(self, axes, len(x))
+        axes = tuple(axis % len(x) for axis in axes)
+        start, shape, stride = [0] * len(x), list(x), [1] * len(x)
+        for index, (name, values, all_axes) in enumerate(
+            (("start", self.start, start), ("shape", self.shape, shape), ("stride", self.stride, stride)), 1
+        ):
+            spec = inputs[index] if len(inputs) > index else None
+            values = values if spec is None else dimension_input(self, spec, f"The {name} input")  # noqa: PLW2901
+            if len(values) != len(axes):
+                raise self.problem(
+                    f"`{name}` has one value an axis",
+                    found=values,
+                    allowed=f"{len(axes)} values",
+                    remedy=None if values else f"Set `{name}`, or connect input {index}",
+                    is_mendable=True,
+                )
+            if name == "shape" and min(values, default=0) < 0 and (spec is None or spec.value is not None):
+                raise self.problem("An extent of `shape` is at least 0", found=values)
+            for axis, value in zip(axes, values, strict=True):
+                all_axes[axis] = value
+        return tuple(start), tuple(shape), tuple(stride)
+
+
+class AddSlice:
+    """The builder method of slices."""
+
+    def add_slice(
+        self: LayerOwner, input: Tensor, start: Sequence[int], shape: Sequence[int], stride: Sequence[int]
+    ) -> Slice:
+        """Add a slice; TensorRT's `add_slice`. Set `mode` and `axes` on the layer; inputs 1 to 3 may be the bounds."""
+        layer = Slice(start=tuple(start), shape=tuple(shape), stride=tuple(stride))
+        return self.add_layer(layer, [input], is_finished=False)

@@ -1,0 +1,109 @@
+"""What convolution, deconvolution and pooling have in common: a window that slides over the spatial axes."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.network.layer import Layer, define_layer
+from dryfit.network.layers.spatial_window import PaddingMode, ints, output_extent, resolved_padding
+
+
+@define_layer
+class WindowLayer(Layer):
+    """A layer with a window over one or more spatial axes of `x[N, C, *spatial]`.
+
+    Attributes:
+        stride_nd, dilation_nd: one a spatial axis; 1 where not given.
+        pre_padding, post_padding: before and after each spatial axis; 0 where not given.
+        padding_mode: whether the paddings are as given, or follow from the input's extent; and the rounding.
+    """
+
+    stride_nd: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    dilation_nd: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    pre_padding: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    post_padding: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    padding_mode: PaddingMode = PaddingMode.EXPLICIT_ROUND_DOWN
+
+    def __attrs_post_init__(self) -> None:
+        axes = len(self.window)
+        self.stride_nd = self.stride_nd or (1,) * axes
+        self.dilation_nd = self.dilation_nd or (1,) * axes
+        self.pre_padding = self.pre_padding or (0,) * axes
+        self.post_padding = self.post_padding or (0,) * axes
+
+    @property
+    @abc.abstractmethod
+    def window_name(self) -> str:
+        """The parameter that holds the window: `kernel_size_nd` or `window_size_nd`."""
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """The window: one extent a spatial axis."""
+        return getattr(self, self.window_name)  # type: ignore[no-any-return]
+
+    @property
+    def padding_nd(self) -> tuple[int, ...]:
+        """The padding on both sides; setting it sets `pre_padding` and `post_padding`."""
+        return self.pre_padding
+
+    @padding_nd.setter
+    def padding_nd(self, padding: Sequence[int]) -> None:
+        self.pre_padding = padding  # type: ignore[assignment]  # it is converted
+        self.post_padding = self.pre_padding
+
+    def paddings(self, spatial: Sequence[int]) -> list[tuple[int, int]]:
+        """(pre, post) padding of each spatial axis for an input of these extents."""
+        return [resolved_padding(self.padding_mode, *axis) for axis in self.axes(spatial)]
+
+    def output_extents(self, spatial: Sequence[int]) -> tuple[int, ...]:
+        """Output extent of each spatial axis; -1 where the input's is dynamic."""
+        return tuple(output_extent(self.padding_mode, *axis) for axis in self.axes(spatial))
+
+    def checked_extents(self, shape: Sequence[int], message: str) -> tuple[int, ...]:
+        """`output_extents` of an input of this shape; none may be empty where the input's is not.
+
+        Raises:
+            NetworkError: with this message, because the parameters leave nothing of an axis.
+        """
+        outputs = self.output_extents(shape[2:])
+        if any(output < 1 <= extent for output, extent in zip(outputs, shape[2:], strict=True)):
+            window = f"{self.window_name.split('_', maxsplit=1)[0]} {self.window} on an input of {tuple(shape)}"
+            raise self.problem(message, found=f"{window}, an output of {outputs}", is_mendable=True)
+        return outputs
+
+    def axes(self, spatial: Sequence[int]) -> list[tuple[int, int, int, int, int, int]]:
+        """(extent, window, stride, dilation, pre padding, post padding) of each spatial axis."""
+        window = (self.window, self.stride_nd, self.dilation_nd, self.pre_padding, self.post_padding)
+        return list(zip(spatial, *window, strict=True))
+
+    def check_window(self, rank: int, *, least_post_padding: int | None = 0) -> None:
+        """Check the window's parameters: one value for each spatial axis of the input, none below its least.
+
+        Args:
+            rank: of the input, with batch and channels.
+            least_post_padding: the least padding after an axis; None where it may be negative.
+
+        Raises:
+            NetworkError: a count or a value does not fit.
+        """
+        name, extents = self.window_name, self.window
+        if not extents or rank != len(extents) + 2:
+            raise self.problem(
+                f"The input has batch, channels and one axis for each extent of `{name}`",
+                found=f"rank {rank} with a {name} of {tuple(extents)}",
+                allowed=f"rank {len(extents) + 2}" if extents else "one extent or more",
+            )
+        least = {name: 1, "stride_nd": 1, "dilation_nd": 1, "pre_padding": 0, "post_padding": least_post_padding}
+        for parameter, bound in least.items():
+            values = getattr(self, parameter)
+            if len(values) != len(extents):
+                raise self.problem(
+                    f"`{parameter}` has one value a spatial axis", found=tuple(values), allowed=f"{len(extents)} values"
+                )
+            if bound is not None and min(values) < bound:
+                raise self.problem(
+                    f"A value of `{parameter}` is too small", found=tuple(values), allowed=f"at least {bound}"
+                )

@@ -1,0 +1,334 @@
+"""The network: layers and tensors in the user's own names, mutable, shapes always up to date."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from dryfit.errors import NetworkError, UnfinishedLayerError, UnknownNameError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer, LayerT
+from dryfit.network.layers import LayerMethods
+from dryfit.network.tensor import Tensor, TensorSpec
+
+
+class Network(LayerMethods):
+    """Layers and tensors, in an order in which every tensor is produced before it is used.
+
+    Shapes and types are inferred when a layer is added and again when a parameter changes.
+
+    Example:
+        >>> from dryfit.network.data_types import DataType
+        >>> network = Network("example")
+        >>> x = network.add_input("x", DataType.FLOAT, (1, 3, 8, 8))
+        >>> layer = network.add_activation(x, ActivationType.RELU)
+        >>> network.mark_output(layer.get_output(0))
+    """
+
+    def __init__(self, name: str = "network") -> None:
+        self.name = name
+        self.metadata: dict[str, str] = {}
+        self.layers: list[Layer] = []
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+        self._tensors: dict[str, Tensor] = {}
+        self._layer_names: set[str] = set()
+        self._stale_from: int | None = None
+        self._revision = 0
+
+    # Building -----------------------------------------------------------------------------------------------------
+
+    def add_input(self, name: str, dtype: DataType, shape: Sequence[int]) -> Tensor:
+        """A network input; -1 is a dynamic dimension.
+
+        Raises:
+            NetworkError: the name is taken, or a dimension is below -1.
+        """
+        if any(extent < -1 for extent in shape):
+            raise NetworkError("A dimension is -1 (dynamic) or at least 0", where=f"input {name!r}", found=tuple(shape))
+        tensor = self._new_tensor(name, TensorSpec(tuple(int(extent) for extent in shape), dtype))
+        self.inputs.append(tensor)
+        return tensor
+
+    def add_layer(
+        self,
+        layer: LayerT,
+        inputs: Sequence[Tensor | None],
+        specs: Sequence[TensorSpec] | None = None,
+        *,
+        is_finished: bool = True,
+    ) -> LayerT:
+        """Take a new layer, connect its inputs and infer its outputs. The `add_*` methods call this.
+
+        Args:
+            layer: in no network yet.
+            inputs: its inputs, None where an optional one is absent.
+            specs: of its outputs, where they are known already.
+            is_finished: whether all its parameters are set. If not, what they can mend is refused only when an
+                output is asked for its shape.
+
+        Raises:
+            NetworkError: parameters and inputs do not fit together; the network is then as it was before.
+        """
+        for tensor in inputs:
+            if tensor is not None and tensor.network is not self:
+                raise NetworkError("The tensor belongs to another network", where=f"tensor {tensor.name!r}")
+        layer.index = len(self.layers)
+        layer.name = self._free_layer_name(layer.name or f"(Unnamed Layer* {layer.index}) [{layer.layer_type.title()}]")
+        if specs is None:
+            known = [None if tensor is None else tensor.spec for tensor in inputs]
+            try:
+                specs = layer.infer_outputs(known)
+            except UnfinishedLayerError:
+                if is_finished:
+                    raise
+        for index, tensor in enumerate(inputs):
+            if tensor is not None:
+                layer.set_input(index, tensor)
+        for index, spec in enumerate([None] * layer.output_count if specs is None else specs):
+            output = self._new_tensor(self.free_tensor_name(f"{layer.name}_output{index or ''}"), spec)
+            output.producer, output.output_index = layer, index
+            layer.outputs.append(output)
+        layer.network = self
+        self.layers.append(layer)
+        self._layer_names.add(layer.name)
+        if specs is None:
+            self.touch(layer.index)
+        return layer
+
+    def mark_output(self, tensor: Tensor) -> None:
+        """Make a tensor an output of the network."""
+        if tensor.network is not self:
+            raise NetworkError("The tensor belongs to another network", where=f"tensor {tensor.name!r}")
+        if not tensor.is_network_output:
+            self.outputs.append(tensor)
+
+    def unmark_output(self, tensor: Tensor) -> None:
+        """Undo `mark_output`."""
+        self.outputs = [output for output in self.outputs if output is not tensor]
+
+    def rename_tensor(self, tensor: Tensor, name: str) -> None:
+        """Give a tensor another name.
+
+        Raises:
+            NetworkError: another tensor has that name.
+        """
+        if self._tensors.get(name, tensor) is not tensor:
+            raise NetworkError("Two tensors cannot have one name", where=f"tensor {tensor.name!r}", found=name)
+        del self._tensors[tensor.name]
+        self._revision += 1
+        tensor.name = name
+        self._tensors[name] = tensor
+
+    def rename_layer(self, layer: Layer, name: str) -> None:
+        """Give a layer another name; a number is appended where another layer has it already."""
+        self._layer_names.discard(layer.name)
+        layer.name = self._free_layer_name(name)
+        self._layer_names.add(layer.name)
+
+    # Rewriting, for passes ----------------------------------------------------------------------------------------
+
+    def replace_uses(self, old: Tensor, new: Tensor) -> None:
+        """Let every consumer of `old`, and the list of outputs, use `new`. Names stay with their tensors."""
+        for layer, index in list(old.consumers):
+            layer.set_input(index, new)
+        self.outputs = [new if output is old else output for output in self.outputs]
+
+    def remove_layer(self, layer: Layer) -> None:
+        """Take a layer out.
+
+        Raises:
+            NetworkError: one of its outputs is still used.
+        """
+        self.remove_layers([layer])
+
+    def remove_layers(self, layers: Sequence[Layer]) -> None:
+        """Take layers out, in one sweep over the network.
+
+        Raises:
+            NetworkError: an output of one of them is still used by a layer that stays, or is an output of the network;
+                the network is then as it was before.
+        """
+        gone = {id(layer) for layer in layers}
+        for layer in layers:
+            for output in layer.outputs:
+                if output.is_network_output or any(id(consumer) not in gone for consumer, _ in output.consumers):
+                    where = f"layer {layer.name!r}"
+                    raise NetworkError("The layer's output is still used", where=where, found=output.name)
+        for layer in layers:
+            for index in range(len(layer.inputs) - 1, -1, -1):
+                layer.set_input(index, None)
+        for layer in layers:
+            for output in layer.outputs:
+                del self._tensors[output.name]
+            self._layer_names.discard(layer.name)
+            layer.network = None
+        # Positions change, so what was noted as stale from some position on is stale from the first gap on.
+        self.touch(min((layer.index for layer in layers), default=len(self.layers)))
+        self.layers = [layer for layer in self.layers if id(layer) not in gone]
+        self._renumber()
+
+    def sort(self) -> None:
+        """Put the layers in a topological order that keeps the present order where it can.
+
+        Raises:
+            NetworkError: the layers form a cycle.
+        """
+        waiting = {
+            id(layer): sum(t is not None and t.producer is not None for t in layer.inputs) for layer in self.layers
+        }
+        self._renumber()
+        ready = [layer.index for layer in self.layers if not waiting[id(layer)]]
+        ordered: list[Layer] = []
+        while ready:
+            layer = self.layers[heapq.heappop(ready)]
+            ordered.append(layer)
+            for output in layer.outputs:
+                for consumer, _ in output.consumers:
+                    waiting[id(consumer)] -= 1
+                    if not waiting[id(consumer)]:
+                        heapq.heappush(ready, consumer.index)
+        if len(ordered) != len(self.layers):
+            cyclic = [layer.name for layer in self.layers if waiting[id(layer)]]
+            raise NetworkError("The layers form a cycle", found=", ".join(map(repr, cyclic)))
+        self.layers = ordered
+        self._renumber()
+        if self._stale_from is not None:
+            self._stale_from = 0
+
+    # Looking ------------------------------------------------------------------------------------------------------
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers."""
+        return len(self.layers)
+
+    @property
+    def num_inputs(self) -> int:
+        """Number of inputs."""
+        return len(self.inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.outputs)
+
+    def get_layer(self, index: int) -> Layer:
+        """A layer by position."""
+        return self.layers[index]
+
+    def get_input(self, index: int) -> Tensor:
+        """An input by position."""
+        return self.inputs[index]
+
+    def get_output(self, index: int) -> Tensor:
+        """An output by position."""
+        return self.outputs[index]
+
+    def layer(self, name: str) -> Layer:
+        """A layer by name.
+
+        Raises:
+            UnknownNameError: no layer has this name.
+        """
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise UnknownNameError("layer", name, self._layer_names, where=f"network {self.name!r}")
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor by name.
+
+        Raises:
+            UnknownNameError: no tensor has this name.
+        """
+        if name not in self._tensors:
+            raise UnknownNameError("tensor", name, self._tensors, where=f"network {self.name!r}")
+        return self._tensors[name]
+
+    def find_tensor(self, name: str) -> Tensor | None:
+        """A tensor by name, or None."""
+        return self._tensors.get(name)
+
+    @property
+    def tensors(self) -> Sequence[Tensor]:
+        """Every tensor, inputs first, then in the order of layers."""
+        return [*self.inputs, *(output for layer in self.layers for output in layer.outputs)]
+
+    def __str__(self) -> str:
+        from dryfit.network.printing import network_text
+
+        return network_text(self)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int) -> Layer:
+        return self.layers[index]
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self.layers)
+
+    # Shapes -------------------------------------------------------------------------------------------------------
+
+    @property
+    def revision(self) -> int:
+        """A number that grows whenever shapes or names of tensors may have changed; what was inferred before is old."""
+        return self._revision
+
+    def touch(self, index: int) -> None:
+        """Note that shapes from this layer on may have changed."""
+        self._revision += 1
+        self._stale_from = index if self._stale_from is None else min(index, self._stale_from)
+
+    def refresh_shapes(self) -> None:
+        """Infer again what `touch` noted.
+
+        Raises:
+            NetworkError: a layer's parameters and inputs do not fit together.
+        """
+        if self._stale_from is None:
+            return
+        start, self._stale_from = self._stale_from, None
+        if any(
+            t is not None and t.producer is not None and t.producer.index >= layer.index
+            for layer in self.layers[start:]
+            for t in layer.inputs
+        ):
+            self.sort()
+            start = 0
+        try:
+            for layer in self.layers[start:]:
+                specs = layer.infer_outputs([None if t is None else t.spec for t in layer.inputs])
+                for output, spec in zip(layer.outputs, specs, strict=True):
+                    output._spec = spec  # noqa: SLF001  the network owns its tensors
+        except NetworkError:
+            self._stale_from = start
+            raise
+
+    def _new_tensor(self, name: str, spec: TensorSpec | None) -> Tensor:
+        if name in self._tensors:
+            raise NetworkError("Two tensors cannot have one name", where=f"network {self.name!r}", found=name)
+        tensor = Tensor(name, self, spec=spec)
+        self._tensors[name] = tensor
+        self._revision += 1
+        return tensor
+
+    def _free_layer_name(self, name: str) -> str:
+        return _free_name(name, self._layer_names)
+
+    def free_tensor_name(self, name: str) -> str:
+        """The name, or the name with a number where a tensor has it already."""
+        return _free_name(name, self._tensors)
+
+    def _renumber(self) -> None:
+        for index, layer in enumerate(self.layers):
+            layer.index = index
+
+
+def _free_name(name: str, taken: object) -> str:
+    candidate, number = name, 1
+    while candidate in taken:  # type: ignore[operator]
+        candidate = f"{name}_{number}"
+        number += 1
+    return candidate

@@ -1,0 +1,165 @@
+"""Parameters of layers as plain data, and back from data that nobody vouches for.
+
+Types are compared, never converted: "7" is no number, and true is no 1. Arrays stay apart, under names; the plain data
+holds the names.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dryfit.errors import NetworkError
+
+Array = np.ndarray[Any, Any]
+
+_LARGEST_INT = 2**64
+_DEEPEST_TUPLE = 16
+
+
+class ArrayNames:
+    """The arrays of a network by name; an array that several layers share has one name."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self._names: dict[int, str] = {}
+
+    def name_of(self, array: Array, wish: str) -> str:
+        """The array's name: the wish, or the one it has already, or the wish with a number."""
+        if id(array) in self._names:
+            return self._names[id(array)]
+        name, number = wish, 1
+        while name in self.arrays:
+            name, number = f"{wish}_{number}", number + 1
+        self.arrays[name] = array
+        self._names[id(array)] = name
+        return name
+
+
+def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
+    """A parameter as JSON has it; floats that JSON lacks and arrays become small objects.
+
+    Args:
+        value: an enum member, number, text, array, None, or a tuple, list or dict of these.
+        arrays: takes the arrays.
+        name: of the parameter, for the names of arrays and for errors.
+
+    Raises:
+        NetworkError: the parameter holds something else.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, np.ndarray):
+        return {"array": arrays.name_of(value, name)}
+    if isinstance(value, (tuple, list)):
+        return [to_plain(item, arrays, f"{name}.{index}") for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {str(key): to_plain(item, arrays, f"{name}.{key}") for key, item in value.items()}
+    raise NetworkError(
+        "The parameter cannot be written to a file",
+        where=name,
+        found=type(value).__name__,
+        allowed="enum members, numbers, text, arrays, None, and tuples of these",
+    )
+
+
+def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, depth: int = 0) -> Any:
+    """The parameter that plain data describes, exactly of its type.
+
+    Args:
+        data: what `to_plain` wrote, or what somebody forged.
+        kind: the type that the parameter is declared with.
+        arrays: by name.
+        where: for errors.
+        depth: how many tuples it stands in.
+
+    Raises:
+        NetworkError: the data does not describe a value of the type, or names an array that is not there.
+    """
+    if depth > _DEEPEST_TUPLE:
+        raise NetworkError("The parameter is nested too deeply", where=where, allowed=f"{_DEEPEST_TUPLE} levels")
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any or origin in (typing.Union, types.UnionType):
+        return _one_of(data, kind, arguments, arrays, where, depth)
+    if origin is np.ndarray:
+        name = data.get("array") if isinstance(data, dict) and len(data) == 1 else None
+        if not isinstance(name, str):
+            raise _wrong(where, data, "an array's name")
+        if name not in arrays:
+            raise NetworkError("There is no such array", where=where, found=name[:100])
+        return arrays[name]
+    if origin is tuple:
+        if not isinstance(data, list):
+            raise _wrong(where, data, "a list")
+        items = [arguments[0]] * len(data) if arguments[1:] == (...,) else list(arguments)
+        if len(items) != len(data):
+            raise _wrong(where, data, f"{len(items)} items")
+        return tuple(
+            from_plain(item, item_kind, arrays, f"{where}[{index}]", depth + 1)
+            for index, (item, item_kind) in enumerate(zip(data, items, strict=True))
+        )
+    if origin is dict:
+        if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+            raise _wrong(where, data, "an object")
+        return {
+            key: from_plain(item, arguments[1], arrays, f"{where}.{key[:100]}", depth + 1) for key, item in data.items()
+        }
+    return _scalar(data, kind, where)
+
+
+def _scalar(data: Any, kind: Any, where: str) -> Any:
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        if not isinstance(data, str) or data not in kind.__members__:
+            raise _wrong(where, data, ", ".join(kind.__members__))
+        return kind[data]
+    if kind is float and isinstance(data, dict):
+        if len(data) != 1 or data.get("float") not in ("inf", "-inf", "nan"):
+            raise _wrong(where, data, "inf, -inf or nan")
+        return float(data["float"])
+    # A parameter that is a float may be given as an integer, and stays one; a bool is no number.
+    allowed = (int, float) if kind is float else (kind,)
+    if type(data) not in allowed or (type(data) is int and not -_LARGEST_INT < data < _LARGEST_INT):
+        raise _wrong(where, data, "None" if kind is type(None) else getattr(kind, "__name__", str(kind)))
+    return data
+
+
+def _one_of(
+    data: Any, kind: Any, arguments: tuple[Any, ...], arrays: Mapping[str, Array], where: str, depth: int
+) -> Any:
+    """A value of a union (or of any type): what the data looks like decides which of its types is meant."""
+    # `Any` stands inside the tuples of plugin fields, which hold what a field itself can hold.
+    members = arguments or (bool, int, float, str, tuple[Any, ...], np.ndarray[Any, Any])
+    for member in members:
+        origin = typing.get_origin(member) or member
+        fits = (
+            (origin is np.ndarray and isinstance(data, dict) and "array" in data)
+            or (origin is float and isinstance(data, dict) and "float" in data)
+            or (origin is tuple and isinstance(data, list))
+            or (origin in (type(None), types.NoneType) and data is None)
+            or (isinstance(origin, type) and issubclass(origin, enum.Enum) and isinstance(data, str))
+            or type(data) is origin
+        )
+        if fits:
+            return from_plain(data, member, arrays, where, depth)
+    if float in members and type(data) is int:
+        return _scalar(data, float, where)
+    raise _wrong(where, data, str(kind))
+
+
+def _wrong(where: str, data: Any, allowed: str) -> NetworkError:
+    shown = data if data is None or isinstance(data, (bool, float)) else str(data)[:100]
+    return NetworkError(
+        "The value has the wrong type", where=where, found=f"{type(data).__name__} {shown}", allowed=allowed
+    )

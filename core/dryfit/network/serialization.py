@@ -1,0 +1,268 @@
+"""A network as plain data and named arrays, for files; and back, from a file that nobody vouches for.
+
+Nothing is evaluated and no plugin is asked: what a plugin said of its outputs stands in the data. The shapes of all
+other layers are inferred again, and must be those that stand there.
+"""
+
+from __future__ import annotations
+
+import functools
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dryfit.errors import DryfitError, NetworkError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import LAYER_KINDS, Layer
+from dryfit.network.network import Network
+from dryfit.network.parameter_values import Array, ArrayNames, from_plain, to_plain
+from dryfit.network.tensor import Tensor, TensorLocation, TensorSpec
+
+Plain = dict[str, Any]
+
+_LARGEST_EXTENT = 2**63 - 1
+_NETWORK_KEYS: dict[str, Any] = {
+    "name": str,
+    "metadata": dict[str, str],
+    "inputs": list,
+    "layers": list,
+    "outputs": tuple[str, ...],
+}
+_LAYER_KEYS: dict[str, Any] = {
+    "kind": str,
+    "name": str,
+    "metadata": str,
+    "onnx_nodes": tuple[str, ...],
+    "precision": DataType | None,
+    "output_types": dict[str, DataType],
+    "parameters": dict,
+    "inputs": tuple[str | None, ...],
+    "outputs": list,
+}
+_TENSOR_KEYS: dict[str, Any] = {
+    "name": str,
+    "dtype": DataType,
+    "shape": tuple[int, ...],
+    "dynamic_range": tuple[float, float] | None,
+    "allowed_formats": tuple[str, ...] | None,
+    "location": TensorLocation,
+    "dimension_names": dict[str, str],
+}
+
+
+def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
+    """The network as data that JSON can hold, and its arrays by name.
+
+    The arrays are the network's own, not copies. Their names are the layers' and parameters' names.
+
+    Raises:
+        NetworkError: shapes cannot be inferred, or a parameter is nothing that a file can hold.
+    """
+    network.refresh_shapes()
+    arrays = ArrayNames()
+    data = {
+        "name": network.name,
+        "metadata": dict(network.metadata),
+        "inputs": [_tensor_to_dict(tensor) for tensor in network.inputs],
+        "layers": [_layer_to_dict(layer, arrays) for layer in network.layers],
+        "outputs": [tensor.name for tensor in network.outputs],
+    }
+    return data, arrays.arrays
+
+
+def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> Network:
+    """The network that `network_to_dict` wrote. The arrays become the network's own.
+
+    Args:
+        data: plain data from anywhere.
+        arrays: by name.
+
+    Raises:
+        NetworkError: the data does not describe a network: a kind, parameter, array or tensor does not exist, a value
+            has the wrong type or does not fit. Says where.
+    """
+    fields = _fields(data, _NETWORK_KEYS, "network")
+    network = Network(fields["name"])
+    network.metadata.update(fields["metadata"])
+    for index, item in enumerate(fields["inputs"]):
+        _read_input(network, item, f"inputs[{index}]")
+    for index, item in enumerate(fields["layers"]):
+        _read_layer(network, item, arrays, f"layers[{index}]")
+    for index, name in enumerate(fields["outputs"]):
+        tensor = _tensor(network, name, f"outputs[{index}]")
+        if tensor.is_network_output:
+            raise NetworkError("A tensor is an output twice", where=f"outputs[{index}]", found=name[:100])
+        network.mark_output(tensor)
+    return network
+
+
+# Writing ----------------------------------------------------------------------------------------------------------
+
+
+def _layer_to_dict(layer: Layer, arrays: ArrayNames) -> Plain:
+    parameters = {
+        field.name: to_plain(getattr(layer, field.name), arrays, f"{layer.name}.{field.name}")
+        for field in layer.parameters()
+    }
+    return {
+        "kind": layer.kind,
+        "name": layer.name,
+        "metadata": layer.metadata,
+        "onnx_nodes": list(layer.onnx_nodes),
+        "precision": layer.precision and layer.precision.name,
+        "output_types": {str(index): dtype.name for index, dtype in layer.output_types.items()},
+        "parameters": parameters,
+        "inputs": [tensor and tensor.name for tensor in layer.inputs],
+        "outputs": [_tensor_to_dict(tensor) for tensor in layer.outputs],
+    }
+
+
+def _tensor_to_dict(tensor: Tensor) -> Plain:
+    return {
+        "name": tensor.name,
+        "dtype": tensor.dtype.name,
+        "shape": [int(extent) for extent in tensor.shape],
+        "dynamic_range": tensor.dynamic_range and [float(bound) for bound in tensor.dynamic_range],
+        "allowed_formats": None if tensor.allowed_formats is None else sorted(tensor.allowed_formats),
+        "location": tensor.location.name,
+        "dimension_names": {str(axis): name for axis, name in sorted(tensor.dimension_names.items())},
+    }
+
+
+# Reading ----------------------------------------------------------------------------------------------------------
+
+
+def _read_input(network: Network, data: Any, where: str) -> None:
+    fields = _tensor_fields(data, where)
+    _describe(network.add_input(fields["name"], fields["dtype"], fields["shape"]), fields, where)
+
+
+def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where: str) -> None:
+    fields = _fields(data, _LAYER_KEYS, where)
+    where = f"{where} {fields['name'][:100]!r}"
+    layer = _layer(fields, arrays, where)
+    inputs = [
+        None if name is None else _tensor(network, name, f"{where}.inputs[{index}]")
+        for index, name in enumerate(fields["inputs"])
+    ]
+    outputs = [_tensor_fields(item, f"{where}.outputs[{index}]") for index, item in enumerate(fields["outputs"])]
+    recorded = [TensorSpec(output["shape"], output["dtype"]) for output in outputs]
+    specs = recorded if layer.kind == "plugin" else _inferred(layer, inputs, recorded, where)
+    network.add_layer(layer, inputs, specs)
+    if layer.name != fields["name"]:
+        raise NetworkError("Two layers have one name, or one has none", where=where)
+    for tensor, output in zip(layer.outputs, outputs, strict=True):
+        network.rename_tensor(tensor, output["name"])
+        _describe(tensor, output, where)
+
+
+def _layer(fields: Plain, arrays: Mapping[str, Array], where: str) -> Layer:
+    if fields["kind"] not in LAYER_KINDS:
+        raise NetworkError(
+            "There is no such layer kind",
+            where=where,
+            found=fields["kind"][:100],
+            allowed=", ".join(sorted(LAYER_KINDS)),
+        )
+    cls = LAYER_KINDS[fields["kind"]]
+    types = _parameter_types(cls)
+    given = fields["parameters"]
+    if given.keys() != types.keys():
+        found = sorted(str(key)[:100] for key in given.keys() ^ types.keys())
+        raise NetworkError(
+            "Parameters are missing or unknown", where=where, found=", ".join(found), allowed=list(types)
+        )
+    parameters = {name: from_plain(given[name], kind, arrays, f"{where}.{name}") for name, kind in types.items()}
+    layer = cls(
+        name=fields["name"],
+        metadata=fields["metadata"],
+        onnx_nodes=fields["onnx_nodes"],
+        precision=fields["precision"],
+        output_types={
+            _index(key, len(fields["outputs"]), f"{where}.output_types"): dtype
+            for key, dtype in fields["output_types"].items()
+        },
+        **parameters,
+    )
+    if not layer.name:
+        raise NetworkError("Two layers have one name, or one has none", where=where)
+    return layer
+
+
+def _inferred(
+    layer: Layer, inputs: Sequence[Tensor | None], recorded: Sequence[TensorSpec], where: str
+) -> Sequence[TensorSpec]:
+    try:
+        specs = layer.infer_outputs([None if tensor is None else tensor.spec for tensor in inputs])
+    except DryfitError:
+        raise
+    except Exception as error:  # values that no rule foresaw: the file is wrong, whatever they break
+        raise NetworkError("The layer's parameters do not fit together", where=where, found=str(error)[:200]) from error
+    if [(spec.shape, spec.dtype) for spec in specs] != [(spec.shape, spec.dtype) for spec in recorded]:
+        raise NetworkError(
+            "The layer's outputs are not those that the file says",
+            where=where,
+            found=[(spec.shape, spec.dtype.name) for spec in recorded],
+            allowed=[(spec.shape, spec.dtype.name) for spec in specs],
+        )
+    return specs
+
+
+def _describe(tensor: Tensor, fields: Plain, where: str) -> None:
+    if fields["dynamic_range"] is not None:
+        tensor.set_dynamic_range(*fields["dynamic_range"])
+    if fields["allowed_formats"] is not None:
+        tensor.allowed_formats = frozenset(fields["allowed_formats"])
+    tensor.location = fields["location"]
+    for axis, name in fields["dimension_names"].items():
+        tensor.set_dimension_name(_index(axis, len(fields["shape"]), f"{where}.dimension_names"), name)
+
+
+def _tensor_fields(data: Any, where: str) -> Plain:
+    fields = _fields(data, _TENSOR_KEYS, where)
+    if not fields["name"]:
+        raise NetworkError("A tensor has a name", where=where)
+    if any(not -1 <= extent <= _LARGEST_EXTENT for extent in fields["shape"]):
+        raise NetworkError("An extent is -1 or at least 0", where=where, found=fields["shape"][:16])
+    return fields
+
+
+def _fields(data: Any, keys: Mapping[str, Any], where: str) -> Plain:
+    if not isinstance(data, Mapping):
+        raise NetworkError("An object is expected", where=where, found=type(data).__name__)
+    if data.keys() != keys.keys():
+        found = ", ".join(sorted(str(key)[:100] for key in data.keys() ^ keys.keys()))
+        raise NetworkError("Entries are missing or unknown", where=where, found=found, allowed=", ".join(keys))
+    fields = {}
+    for key, kind in keys.items():
+        if kind in (list, dict):
+            if type(data[key]) is not kind:
+                raise NetworkError(
+                    "The value has the wrong type",
+                    where=f"{where}.{key}",
+                    found=type(data[key]).__name__,
+                    allowed=kind.__name__,
+                )
+            fields[key] = data[key]
+        else:
+            fields[key] = from_plain(data[key], kind, {}, f"{where}.{key}")
+    return fields
+
+
+def _tensor(network: Network, name: str, where: str) -> Tensor:
+    try:
+        return network.tensor(name)
+    except DryfitError as error:
+        raise NetworkError("No tensor before it has this name", where=where, found=name[:100]) from error
+
+
+def _index(text: str, count: int, where: str) -> int:
+    if text not in {str(index) for index in range(count)}:
+        raise NetworkError("There is no such index", where=where, found=text[:100], allowed=f"0 to {count - 1}")
+    return int(text)
+
+
+@functools.cache
+def _parameter_types(cls: type[Layer]) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {field.name: hints[field.name] for field in cls.parameters()}

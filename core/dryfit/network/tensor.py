@@ -1,0 +1,171 @@
+"""Tensors of a network, and the shape-and-type records that inference works on."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from dryfit.errors import NetworkError
+from dryfit.network.data_types import DataType
+from dryfit.network.shape_inputs import feeds_dimensions
+
+if TYPE_CHECKING:
+    from dryfit.network.layer import Layer
+    from dryfit.network.network import Network
+
+Shape = tuple[int, ...]
+"""Extents of the axes; -1 where a dimension is dynamic."""
+
+
+class TensorLocation(enum.Enum):
+    """Where a network tensor lives: TensorRT's `TensorLocation`."""
+
+    DEVICE = "device"
+    HOST = "host"
+
+
+@attrs.frozen
+class TensorSpec:
+    """What shape inference knows of a tensor: its shape, its type and, for constants, its value.
+
+    Attributes:
+        shape: extents; -1 where unknown until run time.
+        dtype: element type.
+        value: the contents where they are known at build time, an array of exactly this shape and type.
+    """
+
+    shape: Shape
+    dtype: DataType
+    value: np.ndarray[Any, Any] | None = attrs.field(default=None, eq=False, repr=False)
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether no dimension is dynamic."""
+        return all(extent >= 0 for extent in self.shape)
+
+    @classmethod
+    def of(cls, value: np.ndarray[Any, Any]) -> TensorSpec:
+        """The spec of a known array."""
+        return cls(value.shape, DataType.from_numpy(value.dtype), value)
+
+
+@attrs.define(eq=False, slots=False)
+class Tensor:
+    """One tensor of a network: an input, or an output of a layer.
+
+    `shape` and `dtype` of a layer's output follow from the layer, and are inferred again when it changes.
+
+    Attributes:
+        name: unique in the network.
+        network: the owner.
+        producer: the layer whose output it is; None for a network input.
+        output_index: which output of the producer.
+        consumers: (layer, input index) pairs, kept by `Layer.set_input` only.
+        dynamic_range: (minimum, maximum) that the user stated for INT8, or None.
+        allowed_formats: names of the tensor formats the user allows at the network's border; None for all.
+        location: DEVICE, or HOST for shape tensors.
+        dimension_names: axis to symbolic name, for dynamic dimensions.
+    """
+
+    name: str
+    network: Network = attrs.field(repr=False)
+    producer: Layer | None = attrs.field(default=None, repr=False)
+    output_index: int = 0
+    consumers: list[tuple[Layer, int]] = attrs.field(factory=list, repr=False)
+    dynamic_range: tuple[float, float] | None = None
+    allowed_formats: frozenset[str] | None = None
+    location: TensorLocation = TensorLocation.DEVICE
+    dimension_names: dict[int, str] = attrs.field(factory=dict)
+    _spec: TensorSpec | None = None
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Shape, type and known value, as inferred now."""
+        self.network.refresh_shapes()
+        if self._spec is None:
+            raise NetworkError("The shape could not be inferred", where=f"tensor {self.name!r}")
+        return self._spec
+
+    @property
+    def shape(self) -> Shape:
+        """Extents; -1 where dynamic."""
+        return self.spec.shape
+
+    @shape.setter
+    def shape(self, shape: Shape) -> None:
+        self._require_input("shape")
+        self._spec = attrs.evolve(self.spec, shape=tuple(shape), value=None)
+        self.network.touch(0)
+
+    @property
+    def dtype(self) -> DataType:
+        """Element type."""
+        return self.spec.dtype
+
+    @dtype.setter
+    def dtype(self, dtype: DataType) -> None:
+        self._require_input("dtype")
+        self._spec = attrs.evolve(self.spec, dtype=dtype, value=None)
+        self.network.touch(0)
+
+    @property
+    def is_network_input(self) -> bool:
+        """Whether the network gets this tensor from outside."""
+        return self.producer is None
+
+    @property
+    def is_network_output(self) -> bool:
+        """Whether `Network.mark_output` was called on it."""
+        return any(output is self for output in self.network.outputs)
+
+    @property
+    def is_shape_tensor(self) -> bool:
+        """Whether it carries dimensions: placed on the host, or a network input that dimensions follow from."""
+        return self.location is TensorLocation.HOST or (self.is_network_input and feeds_dimensions(self))
+
+    @property
+    def is_execution_tensor(self) -> bool:
+        """Whether it carries data rather than dimensions."""
+        return not self.is_shape_tensor
+
+    def set_dynamic_range(self, minimum: float, maximum: float) -> None:
+        """State the range of values for INT8; the scale is max(|minimum|, |maximum|) / 127.
+
+        Raises:
+            NetworkError: the range is empty, not finite, or holds only zero.
+        """
+        if not (np.isfinite(minimum) and np.isfinite(maximum) and minimum <= maximum and max(-minimum, maximum) > 0):
+            raise NetworkError(
+                "A dynamic range is two finite numbers, minimum first, that are not both zero",
+                where=f"tensor {self.name!r}",
+                found=(minimum, maximum),
+            )
+        self.dynamic_range = (float(minimum), float(maximum))
+
+    def reset_dynamic_range(self) -> None:
+        """Forget the stated range."""
+        self.dynamic_range = None
+
+    def set_dimension_name(self, index: int, name: str) -> None:
+        """Name a dynamic dimension; equal names mean equal extents, and a run that gives others is refused."""
+        self.dimension_names[index] = name
+
+    def get_dimension_name(self, index: int) -> str | None:
+        """The name of a dimension, or None."""
+        return self.dimension_names.get(index)
+
+    def _require_input(self, what: str) -> None:
+        if self.producer is not None:
+            raise NetworkError(
+                f"The {what} of a layer's output follows from the layer and cannot be set",
+                where=f"tensor {self.name!r}, output of layer {self.producer.name!r}",
+                remedy="Change the layer's parameters, or add a cast or shuffle layer",
+            )

@@ -1,0 +1,151 @@
+"""Is the network complete and consistent? All that is wrong at once, as records; or one error that lists it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.errors import DryfitError, NetworkError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.tensor import TensorSpec
+
+
+@attrs.frozen
+class NetworkProblem:
+    """One thing that is wrong with a network.
+
+    Attributes:
+        rule: what is broken, a stable name such as `network.outputs`.
+        message: the rule in words.
+        where: the layer or tensor.
+        found, allowed, remedy: as in `DryfitError`; None where there is nothing to say.
+    """
+
+    rule: str
+    message: str
+    where: str
+    found: Any = None
+    allowed: Any = None
+    remedy: str | None = None
+
+    def error(self) -> NetworkError:
+        """The same as an exception."""
+        return NetworkError(self.message, where=self.where, found=self.found, allowed=self.allowed, remedy=self.remedy)
+
+
+def check(network: Network) -> None:
+    """Raise where `verify` finds anything.
+
+    Raises:
+        NetworkError: lists every problem.
+    """
+    problems = verify(network)
+    if len(problems) == 1:
+        raise problems[0].error()
+    if problems:
+        lines = "".join(f"\n  {problem.error()}" for problem in problems)
+        raise NetworkError(f"There are {len(problems)} problems:{lines}", where=f"network {network.name!r}")
+
+
+def verify(network: Network) -> list[NetworkProblem]:
+    """Everything that keeps the network from being built. An input that nothing uses is no problem."""
+    where = f"network {network.name!r}"
+    problems = []
+    if not network.outputs:
+        problems.append(
+            NetworkProblem("network.outputs", "The network has no output", where, remedy="Call `mark_output`")
+        )
+    problems += _names(network, where)
+    try:
+        network.sort()
+    except DryfitError as error:
+        return [*problems, _record("network.order", error, where)]
+    problems += _layers(network)
+    for layer in network.layers:
+        problems += _weights(layer)
+    problems += _dimension_names(network)
+    return problems
+
+
+def _names(network: Network, where: str) -> Iterator[NetworkProblem]:
+    for what, names in (
+        ("tensors", [tensor.name for tensor in network.tensors]),
+        ("layers", [layer.name for layer in network.layers]),
+    ):
+        for name, count in Counter(names).items():
+            if count > 1 or not name:
+                message = f"Two {what} have one name" if name else f"There are {what} without a name"
+                yield NetworkProblem("network.names", message, where, found=name, remedy="Rename one of them")
+
+
+def _layers(network: Network) -> Iterator[NetworkProblem]:
+    """What inference finds, layer by layer; what follows from a problem that is told already is not told again."""
+    specs: dict[int, TensorSpec] = {id(tensor): tensor._spec for tensor in network.inputs if tensor._spec}  # noqa: SLF001
+    for layer in network.layers:
+        where = f"layer {layer.name!r} ({layer.kind})"
+        if any(tensor is not None and id(tensor) not in specs for tensor in layer.inputs):
+            foreign = [t.name for t in layer.inputs if t is not None and t.network is not network]
+            if foreign:
+                yield NetworkProblem("layer.inputs", "An input belongs to another network", where, found=foreign[0])
+            continue
+        inputs = [None if tensor is None else specs[id(tensor)] for tensor in layer.inputs]
+        try:
+            outputs = layer.infer_outputs(inputs)
+        except DryfitError as error:
+            yield _record("layer.parameters", error, where)
+            continue
+        specs.update((id(tensor), spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
+
+
+def _weights(layer: Layer) -> Iterator[NetworkProblem]:
+    """Kernels that are missing, and weights that are NaN or infinite. Constants may be: a mask holds minus infinity."""
+    if layer.kind == "constant":
+        return
+    if getattr(layer, "kernel", layer) is None and layer.get_input(1) is None:
+        where = f"layer {layer.name!r} ({layer.kind})"
+        remedy = "Give it as `kernel`, or connect it as input 1"
+        yield NetworkProblem("layer.weights", "There is no kernel", where, remedy=remedy)
+    for field in layer.parameters():
+        array = getattr(layer, field.name)
+        if not isinstance(array, np.ndarray) or not DataType.from_numpy(array.dtype).is_floating_point:
+            continue
+        plain = array if array.dtype.kind == "f" else array.astype(np.float32)
+        finite = np.isfinite(plain)
+        if not finite.all():
+            yield NetworkProblem(
+                "layer.weights",
+                "Weights are not finite numbers",
+                f"layer {layer.name!r} ({layer.kind}), {field.name}",
+                found=f"{finite.size - np.count_nonzero(finite)} of {finite.size}, such as {plain[~finite].flat[0]}",
+            )
+
+
+def _dimension_names(network: Network) -> Iterator[NetworkProblem]:
+    extents: dict[str, tuple[int, str]] = {}
+    for tensor in network.inputs:
+        for axis, name in tensor.dimension_names.items():
+            shape = () if tensor._spec is None else tensor._spec.shape  # noqa: SLF001  shapes elsewhere may be wrong
+            extent = shape[axis] if 0 <= axis < len(shape) else None
+            where = f"input {tensor.name!r}"
+            if extent is None:
+                yield NetworkProblem("network.dimensions", "A named dimension does not exist", where, found=axis)
+                continue
+            other, first = extents.setdefault(name, (extent, where))
+            if -1 not in (other, extent) and other != extent:
+                yield NetworkProblem(
+                    "network.dimensions",
+                    f"Dimensions of the name {name!r} have different extents",
+                    where,
+                    found=extent,
+                    allowed=f"{other}, as {first} has it",
+                )
+
+
+def _record(rule: str, error: DryfitError, where: str) -> NetworkProblem:
+    return NetworkProblem(rule, error.message, error.where or where, error.found, error.allowed, error.remedy)

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from dryfit.errors import NetworkError
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.network import Network
+
+from .building import network_with
+
+
+def kernel(*shape):
+    return np.zeros(shape, np.float32)
+
+
+def test_parameters_have_tensorrts_names_and_defaults():
+    network, x = network_with((1, 3, 8, 8))
+    layer = network.add_convolution_nd(x, 4, (3, 3), kernel(4, 3, 3, 3))
+    assert (layer.stride_nd, layer.dilation_nd, layer.padding_nd, layer.num_groups) == ((1, 1), (1, 1), (0, 0), 1)
+    assert layer.padding_mode is PaddingMode.EXPLICIT_ROUND_DOWN
+    assert (layer.type, layer.kind, layer.name) == ("CONVOLUTION", "convolution", "(Unnamed Layer* 0) [Convolution]")
+    assert not layer.is_host_only
+
+
+def test_the_shape_follows_each_change():
+    network, x = network_with((1, 3, 8, 9))
+    layer = network.add_convolution_nd(x, 4, (3, 3), kernel(4, 3, 3, 3))
+    output = layer.get_output(0)
+    assert output.shape == (1, 4, 6, 7)
+    layer.padding_nd = (1, 1)
+    assert output.shape == (1, 4, 8, 9)
+    layer.stride_nd = (2, 2)
+    assert output.shape == (1, 4, 4, 5)
+    layer.dilation_nd = (2, 2)
+    assert output.shape == (1, 4, 3, 4)
+    layer.padding_mode = PaddingMode.EXPLICIT_ROUND_UP
+    assert output.shape == (1, 4, 4, 4)
+    layer.padding_mode = PaddingMode.SAME_LOWER
+    assert output.shape == (1, 4, 4, 5)
+
+
+def test_dynamic_extents_stay_dynamic():
+    network, x = network_with((-1, 3, -1, 8))
+    layer = network.add_convolution_nd(x, 4, (3, 3), kernel(4, 3, 3, 3))
+    assert layer.get_output(0).shape == (-1, 4, -1, 6)
+
+
+def test_the_kernel_may_be_connected_later():
+    network, x, weights = network_with((1, 2, 5, 5), (4, 2, 3, 3))
+    layer = network.add_convolution_nd(x, 4, (3, 3))
+    layer.set_input(1, weights)
+    assert layer.get_output(0).shape == (1, 4, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel": kernel(4, 2, 3, 3)}, r"kernel does not fit.*found \(4, 2, 3, 3\); allowed: \(4, 3, 3, 3\)"),
+        ({"bias": kernel(3)}, r"bias does not fit.*found \(3,\); allowed: \(4,\)"),
+        ({"num_groups": 2}, "3 in, 4 out, 2 groups"),
+        ({"num_groups": 0}, "4 maps, 0 groups"),
+        ({"stride_nd": (0, 1)}, r"`stride_nd` is too small.*found \(0, 1\); allowed: at least 1"),
+        ({"stride_nd": (1, 1, 1)}, r"`stride_nd` has one value a spatial axis.*allowed: 2 values"),
+        ({"pre_padding": (-1, 0)}, r"`pre_padding` is too small.*at least 0"),
+        ({"dilation_nd": (8, 1)}, r"larger than the padded input.*kernel \(3, 3\) on an input of \(1, 3, 8, 8\)"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_both_values(change, message):
+    network, x = network_with((1, 3, 8, 8))
+    layer = network.add_convolution_nd(x, 4, (3, 3), kernel(4, 3, 3, 3))
+    layer.name = "conv1"
+    for name, value in change.items():
+        setattr(layer, name, value)
+    with pytest.raises(NetworkError, match=message) as caught:
+        _ = layer.get_output(0).shape
+    assert "layer 'conv1' (convolution)" in str(caught.value)
+
+
+def test_groups_and_paddings_may_be_set_after_adding():
+    network, x = network_with((1, 4, 2, 2))
+    layer = network.add_convolution_nd(x, 4, (3, 3), kernel(4, 1, 3, 3))
+    output = layer.get_output(0)
+    with pytest.raises(NetworkError, match=r"found \(4, 1, 3, 3\); allowed: \(4, 4, 3, 3\)"):
+        _ = output.shape
+    layer.num_groups = 4
+    with pytest.raises(NetworkError, match="larger than the padded input"):
+        _ = output.shape
+    layer.padding_nd = (1, 1)
+    assert output.shape == (1, 4, 2, 2)
+    # What comes behind an unfinished layer cannot be added before.
+    layer.num_groups = 1
+    with pytest.raises(NetworkError, match="kernel does not fit"):
+        network.add_softmax(output)
+    assert network.num_layers == 1
+
+
+def test_a_window_of_another_rank_is_refused():
+    network, x = network_with((1, 3, 8))
+    with pytest.raises(NetworkError, match=r"rank 3 with a kernel_size_nd of \(3, 3\); allowed: rank 4"):
+        network.add_convolution_nd(x, 4, (3, 3), kernel(4, 3, 3, 3))
+    assert network.num_layers == 0
+
+
+@pytest.mark.parametrize("dtype", [DataType.INT32, DataType.BOOL, DataType.INT64])
+def test_plain_integers_are_refused(dtype):
+    network, x = network_with((1, 3, 8, 8), dtype=dtype)
+    with pytest.raises(NetworkError, match=f"found {dtype.name}"):
+        network.add_convolution_nd(x, 4, (3, 3), kernel(4, 3, 3, 3))
+
+
+def test_weights_in_both_places_are_refused():
+    network, x, weights = network_with((1, 2, 5, 5), (4, 2, 3, 3))
+    layer = network.add_convolution_nd(x, 4, (3, 3), kernel(4, 2, 3, 3))
+    layer.set_input(1, weights)
+    with pytest.raises(NetworkError, match="both as a parameter and as input 1"):
+        _ = layer.get_output(0).shape
+
+
+@pytest.mark.parametrize("extent", [1, 2, 5, 6])
+def test_an_output_of_less_than_nothing_is_not_taken_for_a_dynamic_one(extent):
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 2, extent, extent))
+    layer = network.add_convolution_nd(x, 3, (7, 7), np.zeros((3, 2, 7, 7), np.float32))
+    with pytest.raises(NetworkError, match=rf"larger than the padded input.*kernel \(7, 7\).*{extent}, {extent}\)"):
+        _ = layer.get_output(0).shape
+
+
+def test_of_an_empty_input_nothing_is_left():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 2, 0, 9))
+    layer = network.add_convolution_nd(x, 3, (7, 7), np.zeros((3, 2, 7, 7), np.float32))
+    assert layer.get_output(0).shape == (1, 3, 0, 3)

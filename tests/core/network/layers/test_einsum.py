@@ -1,0 +1,53 @@
+import pytest
+
+from dryfit.errors import NetworkError
+from dryfit.network.data_types import DataType
+
+from .building import network_with
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "output"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)], (2, 4)),
+        ("ij,jk", [(2, 3), (3, 4)], (2, 4)),
+        ("bij,bjk->bik", [(-1, 2, 3), (5, 3, -1)], (5, 2, -1)),
+        ("...ij,...jk->...ik", [(6, 1, 2, 3), (7, 3, 4)], (6, 7, 2, 4)),
+        ("ii->", [(3, 3)], ()),
+    ],
+)
+def test_the_shape_has_the_outputs_letters(equation, shapes, output):
+    network, *inputs = network_with(*shapes)
+    assert network.add_einsum(inputs, equation).get_output(0).shape == output
+
+
+def test_an_ellipsis_is_host_only():
+    network, x = network_with((2, 3))
+    assert network.add_einsum([x], "...i->...").is_host_only
+    assert not network.add_einsum([x], "ij->ji").is_host_only
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "message"),
+    [
+        ("ij,jk->ik", [(2, 3), (4, 5)], "extents of 'j' differ.*3 and 4"),
+        ("ij->ik", [(2, 3)], "occurs once, and in an input.*ij->ik"),
+        ("ij->ii", [(2, 3)], "occurs once"),
+        ("i1->i", [(2, 3)], "letters, commas"),
+        ("ij->j->i", [(2, 3)], "letters, commas"),
+        ("ijk->i", [(2, 3)], "'ijk' has another rank.*|rank 3"),
+        ("ij,jk->ik", [(2, 3)], "one term an input.*1 inputs"),
+        ("ij->...", [(2, 3)], "no input has one"),
+        ("...i,...i->...", [(2, 3), (4, 3)], "does not broadcast.*2 and 4"),
+    ],
+)
+def test_a_malformed_equation_is_refused_with_what_is_wrong(equation, shapes, message):
+    network, *inputs = network_with(*shapes)
+    with pytest.raises(NetworkError, match=message):
+        network.add_einsum(inputs, equation)
+
+
+def test_unequal_types_are_refused():
+    network, x, y = network_with((2,), (2,), dtype=[DataType.FLOAT, DataType.HALF])
+    with pytest.raises(NetworkError, match="FLOAT, HALF"):
+        network.add_einsum([x, y], "i,i->i")

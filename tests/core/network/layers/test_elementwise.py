@@ -1,0 +1,75 @@
+import pytest
+
+from dryfit.errors import NetworkError
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.elementwise import ElementWiseOperation
+
+from .building import network_with
+
+Op = ElementWiseOperation
+TENSORRT = {
+    "SUM",
+    "PROD",
+    "MAX",
+    "MIN",
+    "SUB",
+    "DIV",
+    "POW",
+    "FLOOR_DIV",
+    "AND",
+    "OR",
+    "XOR",
+    "EQUAL",
+    "GREATER",
+    "LESS",
+}
+
+
+@pytest.mark.parametrize("name", Op.__members__)
+def test_what_tensorrt_lacks_is_host_only(name):
+    assert Op[name].is_host_only == (name not in TENSORRT)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "output"),
+    [
+        ((2, 1, 4), (1, 3, 4), (2, 3, 4)),
+        ((-1, 3), (1, 3), (-1, 3)),
+        ((-1, 3), (5, 1), (5, 3)),
+        ((-1, -1), (1, -1), (-1, -1)),
+        ((0, 3), (1, 3), (0, 3)),
+        ((), (), ()),
+    ],
+)
+def test_extents_of_1_are_repeated(first, second, output):
+    network, x, y = network_with(first, second)
+    assert network.add_elementwise(x, y, Op.SUM).get_output(0).shape == output
+    assert network.add_elementwise(y, x, Op.SUM).get_output(0).shape == output
+
+
+def test_comparisons_give_bool_and_arithmetic_the_inputs_type():
+    network, x, y = network_with((2,), (2,), dtype=DataType.HALF)
+    assert network.add_elementwise(x, y, Op.GREATER).get_output(0).dtype is DataType.BOOL
+    assert network.add_elementwise(x, y, Op.DIV).get_output(0).dtype is DataType.HALF
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dtypes", "op", "message"),
+    [
+        (((2, 3), (3,)), (DataType.FLOAT,) * 2, Op.SUM, r"equal ranks.*\(2, 3\) and \(3,\).*shuffle"),
+        (((2, 3), (2, 4)), (DataType.FLOAT,) * 2, Op.SUM, r"equal, or 1.*\(2, 3\) and \(2, 4\)"),
+        (((2,), (2,)), (DataType.FLOAT, DataType.HALF), Op.SUM, "FLOAT and HALF.*cast"),
+        (((2,), (2,)), (DataType.FLOAT,) * 2, Op.AND, "AND takes BOOL.*found FLOAT"),
+        (((2,), (2,)), (DataType.FLOAT,) * 2, Op.BITWISE_AND, "BITWISE_AND takes integers.*found FLOAT"),
+        (((2,), (2,)), (DataType.BOOL,) * 2, Op.SUM, "SUM takes numbers.*found BOOL"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_both_values(shapes, dtypes, op, message):
+    network, x, y = network_with(*shapes, dtype=dtypes)
+    with pytest.raises(NetworkError, match=message):
+        network.add_elementwise(x, y, op)
+
+
+def test_an_exponent_may_have_another_type():
+    network, x, y = network_with((2,), (2,), dtype=[DataType.INT32, DataType.FLOAT])
+    assert network.add_elementwise(x, y, Op.POW).get_output(0).dtype is DataType.INT32
