@@ -1,0 +1,1 @@
+"""Rewrites of a network, one pass a file, and the pipeline that runs them."""

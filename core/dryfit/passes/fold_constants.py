@@ -1,0 +1,74 @@
+"""Layers whose results are known at build time become constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dryfit.network.copying import copy_tensor_notes
+from dryfit.network.layer import Layer
+from dryfit.network.layers.constant import Constant
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.passes.pipeline import network_pass
+from dryfit.reference.inference import infer_with_values
+from dryfit.reference.registry import Array
+
+LARGEST_FOLDED_ELEMENTS = 2**28
+"""A result that is larger is computed by the engine instead. Our choice: real constants are smaller, and a network of
+a few bytes can ask for any number."""
+
+_KEPT = frozenset({"constant", "quantize", "dequantize", "dynamic_quantize", "plugin"})
+"""Kinds that are not folded: a quantized weight stays quantized, and a plugin is not called at build time."""
+
+
+@network_pass("fold-constants")
+def fold_constants(network: Network) -> bool:
+    """Replace every layer whose inputs are all known, and the shape of a static tensor, by constants.
+
+    Tensors keep their names. A constant that nothing uses any more is left to `remove-dead-layers`.
+    """
+    network.refresh_shapes()
+    specs: dict[str, TensorSpec] = {tensor.name: tensor.spec for tensor in network.inputs}
+    folded: list[Layer] = []
+    values: dict[str, Array] = {}
+    for layer in network.layers:
+        inputs = [None if tensor is None else specs[tensor.name] for tensor in layer.inputs]
+        largest = 0 if layer.kind in _KEPT else LARGEST_FOLDED_ELEMENTS
+        outputs = infer_with_values(layer, inputs, largest)
+        specs.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
+        known = {t.name: spec.value for t, spec in zip(layer.outputs, outputs, strict=True) if spec.value is not None}
+        if layer.kind not in _KEPT and len(known) == len(outputs):
+            folded.append(layer)
+            values.update(known)
+    _replace(network, folded, values)
+    network.refresh_shapes()  # and with them the order: the new constants stand at the end
+    return bool(folded)
+
+
+def _replace(network: Network, folded: list[Layer], values: Mapping[str, Array]) -> None:
+    gone = {id(layer) for layer in folded}
+    replaced: list[tuple[Constant, str, str]] = []
+    for layer in folded:
+        for tensor in layer.outputs:
+            if tensor.is_network_output or any(id(consumer) not in gone for consumer, _ in tensor.consumers):
+                constant = _constant(network, layer, tensor, values[tensor.name])
+                replaced.append((constant, layer.name, tensor.name))
+    network.remove_layers(folded)
+    for constant, layer_name, tensor_name in replaced:
+        network.rename_layer(constant, layer_name)
+        network.rename_tensor(constant.get_output(0), tensor_name)
+
+
+def _constant(network: Network, layer: Layer, tensor: Tensor, value: Array) -> Constant:
+    """A constant with the value in the tensor's place; the names follow when the layer is gone."""
+    weights = np.ascontiguousarray(value).reshape(value.shape)
+    constant = Constant(
+        name=layer.name, metadata=layer.metadata, onnx_nodes=layer.onnx_nodes, shape=value.shape, weights=weights
+    )
+    network.add_layer(constant, [])
+    output = constant.get_output(0)
+    copy_tensor_notes(tensor, output)
+    network.replace_uses(tensor, output)
+    return constant

@@ -1,0 +1,88 @@
+"""A network run by the references, layer by layer: slow, simple, and what every other way of running it is held to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from dryfit.errors import ExecutionError
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.reference.inference import checked_input_shapes
+from dryfit.reference.registry import Array, evaluate
+
+Observer = Callable[[Tensor, Array], None]
+"""Called with every tensor that is computed, and its contents, in the order of execution."""
+
+
+def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observer | None = None) -> dict[str, Array]:
+    """The outputs of a network by name.
+
+    Only the layers that an output needs are run, and a tensor is dropped after its last use. Shapes follow from the
+    arrays, so they may depend on the data. Outputs may be views of the inputs or of weights.
+
+    Args:
+        network: with at least one output.
+        feeds: input name to an array of the input's type and shape.
+        observe: sees every tensor, the inputs included; what it gets must not be changed.
+
+    Raises:
+        ExecutionError: an input is missing, or has the wrong type or shape; or a layer cannot take its data.
+        NetworkError: a layer's parameters do not fit the shapes.
+    """
+    network.refresh_shapes()
+    arrays = _checked_feeds(network, feeds)
+    if observe is not None:
+        for tensor in network.inputs:
+            observe(tensor, arrays[tensor.name])
+    needed = needed_layers(network)
+    uses = Counter(tensor.name for layer in needed for tensor in layer.inputs if tensor is not None)
+    uses.update(tensor.name for tensor in network.outputs)
+    for layer in needed:
+        inputs = [None if tensor is None else arrays[tensor.name] for tensor in layer.inputs]
+        for tensor, array in zip(layer.outputs, evaluate(layer, inputs), strict=True):
+            if observe is not None:
+                observe(tensor, array)
+            if uses[tensor.name]:
+                arrays[tensor.name] = array
+        for used in layer.inputs:
+            if used is not None:
+                uses[used.name] -= 1
+                if not uses[used.name]:
+                    del arrays[used.name]
+    return {tensor.name: arrays[tensor.name] for tensor in network.outputs}
+
+
+def needed_layers(network: Network) -> list[Layer]:
+    """The layers that some output of the network depends on, in the network's order."""
+    needed: set[int] = set()
+    waiting = [tensor.producer for tensor in network.outputs]
+    while waiting:
+        layer = waiting.pop()
+        if layer is not None and id(layer) not in needed:
+            needed.add(id(layer))
+            waiting.extend(tensor.producer for tensor in layer.inputs if tensor is not None)
+    return [layer for layer in network.layers if id(layer) in needed]
+
+
+def _checked_feeds(network: Network, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    arrays = {name: np.asarray(array) for name, array in feeds.items()}
+    missing = [tensor.name for tensor in network.inputs if tensor.name not in arrays]
+    if missing:
+        raise ExecutionError(
+            "An input is missing", where=f"network {network.name!r}", found=f"no {', '.join(map(repr, missing))}"
+        )
+    checked_input_shapes(network, {name: array.shape for name, array in arrays.items()})
+    for tensor in network.inputs:
+        array = arrays[tensor.name]
+        if array.dtype != tensor.dtype.numpy:
+            raise ExecutionError(
+                "The input has the wrong type",
+                where=f"input {tensor.name!r}",
+                found=array.dtype,
+                allowed=tensor.dtype.numpy,
+            )
+    return arrays

@@ -1,0 +1,102 @@
+"""Shapes, types and known values of every tensor for concrete input shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from dryfit.errors import DryfitError, ExecutionError
+from dryfit.network.layer import Layer
+from dryfit.network.layers.fill import Fill, FillOperation
+from dryfit.network.network import Network
+from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.reference.registry import evaluate
+
+FOLDED_ELEMENTS = 4096
+"""A layer whose inputs are all known is evaluated when its outputs are at most this large. Our choice: shape
+computations are far smaller, and weights far larger."""
+
+
+def infer_specs(network: Network, input_shapes: Mapping[str, Shape] | None = None) -> dict[str, TensorSpec]:
+    """Name to spec of every tensor, for these input shapes (or the network's own).
+
+    Layers whose inputs are all known, and shape layers of static tensors, are evaluated: so a reshape whose target is
+    computed from the batch has a static output. An extent stays -1 where it depends on the data, or on the extent of
+    an input that stays dynamic.
+
+    Raises:
+        ExecutionError: an input shape does not fit the network's input, or names none.
+        NetworkError: a layer's parameters do not fit these shapes.
+    """
+    network.refresh_shapes()
+    specs = {
+        name: TensorSpec(shape, network.tensor(name).dtype)
+        for name, shape in checked_input_shapes(network, input_shapes or {}).items()
+    }
+    for layer in network.layers:
+        inputs = [None if tensor is None else specs[tensor.name] for tensor in layer.inputs]
+        for tensor, spec in zip(layer.outputs, infer_with_values(layer, inputs), strict=True):
+            specs[tensor.name] = spec
+    return specs
+
+
+def checked_input_shapes(network: Network, input_shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The shape of every input: the one given, or else its own.
+
+    Raises:
+        ExecutionError: a shape does not fit the input, or there is no such input.
+    """
+    names = [tensor.name for tensor in network.inputs]
+    unknown = [name for name in input_shapes if name not in names]
+    if unknown:
+        raise ExecutionError(
+            "The network has no such input", found=", ".join(map(repr, unknown)), allowed=", ".join(map(repr, names))
+        )
+    shapes = {}
+    for tensor in network.inputs:
+        declared = tensor.shape
+        shape = tuple(int(extent) for extent in input_shapes.get(tensor.name, declared))
+        if len(shape) != len(declared) or any(d not in (-1, s) or s < -1 for s, d in zip(shape, declared, strict=True)):
+            raise ExecutionError(
+                "The shape does not fit the input", where=f"input {tensor.name!r}", found=shape, allowed=declared
+            )
+        shapes[tensor.name] = shape
+    return shapes
+
+
+def infer_with_values(
+    layer: Layer, inputs: Sequence[TensorSpec | None], largest_elements: int = FOLDED_ELEMENTS
+) -> list[TensorSpec]:
+    """The specs of a layer's outputs, with their values where all inputs are known and the outputs are small.
+
+    Plugins and random numbers are not evaluated, nor is what fails: that belongs to run time.
+
+    Raises:
+        NetworkError: the layer's parameters do not fit its inputs.
+    """
+    specs = list(layer.infer_outputs(inputs))
+    if all(spec.value is not None for spec in specs) or layer.kind == "plugin":
+        return specs
+    if any(spec is not None and spec.value is None for spec in inputs):
+        return specs
+    if isinstance(layer, Fill) and layer.operation is not FillOperation.LINSPACE:
+        return specs
+    if any(spec.is_static and math.prod(spec.shape) > largest_elements for spec in specs):
+        return specs
+    try:
+        values = evaluate(layer, [None if spec is None else spec.value for spec in inputs])
+    except DryfitError:
+        return specs
+    return [TensorSpec(value.shape, spec.dtype, value) for value, spec in zip(values, specs, strict=True)]
+
+
+def known_outputs(
+    layer: Layer, inputs: Sequence[TensorSpec | None], largest_elements: int = FOLDED_ELEMENTS
+) -> list[TensorSpec] | None:
+    """The outputs with their values, where `infer_with_values` finds all of them; else None.
+
+    Raises:
+        NetworkError: the layer's parameters do not fit its inputs.
+    """
+    specs = infer_with_values(layer, inputs, largest_elements)
+    return specs if all(spec.value is not None for spec in specs) else None

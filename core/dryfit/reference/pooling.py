@@ -1,0 +1,92 @@
+"""Pooling, one place of the window after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from dryfit.network.layers.pooling import Pooling, PoolingType
+from dryfit.reference.precision import rounded, widened
+from dryfit.reference.registry import Array, reference
+from dryfit.reference.windows import padded, views_under
+
+
+@reference(Pooling)
+def pooling(layer: Pooling, inputs: Sequence[Array]) -> list[Array]:
+    """The maximum, the average or a blend of both of each window, and the indices of maxima where asked for."""
+    x = inputs[0]
+    if layer.pooling_type is PoolingType.MAX:
+        if layer.returns_indices:
+            return _maximum_and_indices(layer, x)
+        return [rounded(_maximum(layer, widened(x)), x.dtype)]
+    average = _average(layer, widened(x))
+    if layer.pooling_type is PoolingType.AVERAGE:
+        return [rounded(average, x.dtype)]
+    blend = (1 - layer.blend_factor) * _maximum(layer, widened(x)) + layer.blend_factor * average
+    return [rounded(blend.astype(average.dtype), x.dtype)]
+
+
+def _around(layer: Pooling, x: Array, fill: float) -> Array:
+    window = (layer.window_size_nd, layer.stride_nd, layer.dilation_nd)
+    pre_padding = [pre for pre, _ in layer.paddings(x.shape[2:])]
+    return padded(x, *window, pre_padding, layer.output_extents(x.shape[2:]), fill)
+
+
+def _views(layer: Pooling, source: Array, spatial: Sequence[int]) -> list[Array]:
+    window = (layer.window_size_nd, layer.stride_nd, layer.dilation_nd)
+    return [view for _, view in views_under(source, *window, layer.output_extents(spatial))]
+
+
+def _lowest(x: Array) -> float:
+    return -math.inf if np.issubdtype(x.dtype, np.floating) else int(np.iinfo(x.dtype).min)
+
+
+def _maximum(layer: Pooling, x: Array) -> Array:
+    return reduce(np.maximum, _views(layer, _around(layer, x, _lowest(x)), x.shape[2:]))
+
+
+def _average(layer: Pooling, x: Array) -> Array:
+    views = _views(layer, _around(layer, x, 0), x.shape[2:])
+    total = views[0].astype(x.dtype if np.issubdtype(x.dtype, np.floating) else np.float64)
+    for view in views[1:]:
+        total += view
+    return (total / _counts(layer, x.shape[2:])).astype(total.dtype)
+
+
+def _counts(layer: Pooling, spatial: Sequence[int]) -> Array:
+    """Elements of each window that an average counts: `[*outputs]`."""
+    counts = np.ones((), np.float64)
+    axes = zip(
+        spatial,
+        layer.window_size_nd,
+        layer.stride_nd,
+        layer.dilation_nd,
+        layer.paddings(spatial),
+        layer.output_extents(spatial),
+        strict=True,
+    )
+    for extent, window, stride, dilation, (pre, post), output in axes:
+        places = np.arange(output)[:, None] * stride - pre + np.arange(window) * dilation
+        first, end = (0, extent) if layer.average_count_excludes_padding else (-pre, extent + post)
+        along = ((places >= first) & (places < end)).sum(axis=1)
+        counts = counts[..., None] * along
+    return counts
+
+
+def _maximum_and_indices(layer: Pooling, x: Array) -> list[Array]:
+    """The maxima, and the index of the first one of each window in the flattened input."""
+    values = widened(x)
+    spatial = x.shape[2:]
+    windows = np.stack(_views(layer, _around(layer, values, _lowest(values)), spatial))
+    places = np.arange(math.prod(spatial), dtype=np.int64)
+    places = places.reshape(spatial, order="F" if layer.column_major_indices else "C")[None, None]
+    # Padding has no index. It can hold the maximum only beside elements that are as low: they win.
+    under = np.stack(_views(layer, _around(layer, places, -1), spatial))
+    is_maximum = (windows == windows.max(axis=0)) & (under >= 0)
+    chosen = np.argmax(is_maximum, axis=0)[None]
+    index = np.take_along_axis(np.broadcast_to(under, windows.shape), chosen, axis=0)[0]
+    planes = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * len(spatial)) * math.prod(spatial)
+    return [rounded(windows.max(axis=0), x.dtype), (index + planes).astype(np.int64)]

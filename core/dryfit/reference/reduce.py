@@ -1,0 +1,54 @@
+"""Reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dryfit.network.layers.axes_mask import axes_in
+from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.reference.precision import rounded
+from dryfit.reference.registry import Array, compute_type, reference
+
+
+@reference(Reduce)
+def reduce(layer: Reduce, inputs: Sequence[Array]) -> list[Array]:
+    """`op` over the axes of the mask.
+
+    Integers are computed in their own type and wrap around; their average is truncated toward zero. Over nothing, SUM
+    is 0, PROD 1, MAX and MIN the lowest and highest value of the type, and AVG NaN.
+    """
+    x = inputs[0]
+    wide = x.astype(compute_type(x.dtype), copy=False)
+    axes, keep = axes_in(layer.axes), layer.keep_dims
+    if layer.op is ReduceOperation.SUM:
+        y = wide.sum(axis=axes, keepdims=keep, dtype=wide.dtype)
+    elif layer.op is ReduceOperation.PROD:
+        y = wide.prod(axis=axes, keepdims=keep, dtype=wide.dtype)
+    elif layer.op is ReduceOperation.AVG:
+        y = _average(wide, axes, keep)
+    else:
+        is_maximum = layer.op is ReduceOperation.MAX
+        initial = _neutral(wide, is_maximum)
+        y = (wide.max if is_maximum else wide.min)(axis=axes, keepdims=keep, initial=initial)
+    return [rounded(np.asarray(y), x.dtype)]
+
+
+def _average(wide: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    count = math.prod(wide.shape[axis] for axis in axes)
+    if not np.issubdtype(wide.dtype, np.integer):
+        return np.asarray(wide.sum(axis=axes, keepdims=keep, dtype=wide.dtype) / wide.dtype.type(count))
+    total = wide.sum(axis=axes, keepdims=keep, dtype=np.float64)
+    return np.asarray(np.trunc(total / count)).astype(wide.dtype)
+
+
+def _neutral(wide: Array, is_maximum: bool) -> float | int | bool:
+    """What changes no maximum (or minimum) of this type."""
+    if wide.dtype == np.bool_:
+        return not is_maximum
+    if np.issubdtype(wide.dtype, np.integer):
+        limits = np.iinfo(wide.dtype)
+        return int(limits.min if is_maximum else limits.max)
+    return -math.inf if is_maximum else math.inf

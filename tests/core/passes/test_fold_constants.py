@@ -1,0 +1,102 @@
+"""Constants are folded as far as they reach, and no further than is wise."""
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.fill import FillOperation
+from dryfit.network.network import Network
+from dryfit.passes import fold_constants as folding
+from dryfit.passes.fold_constants import fold_constants
+from dryfit.passes.remove_dead_layers import remove_dead_layers
+from dryfit.reference.executor import run_reference
+
+
+def _sum(network, a, b, name):
+    layer = network.add_elementwise(a, b, ElementWiseOperation.SUM)
+    network.rename_layer(layer, name)
+    layer.onnx_nodes = (f"Add_{name}",)
+    network.rename_tensor(layer.get_output(0), f"{name} out")
+    return layer.get_output(0)
+
+
+def _constant(network, values):
+    array = np.asarray(values, np.float32)
+    return network.add_constant(array.shape, array).get_output(0)
+
+
+def test_a_chain_of_constants_becomes_one_that_keeps_names_notes_and_origin():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (2,))
+    inner = _sum(network, _constant(network, [1, 2]), _constant(network, [3, 4]), "inner")
+    outer = _sum(network, inner, inner, "outer")
+    outer.set_dynamic_range(-1, 20)
+    network.mark_output(_sum(network, x, outer, "kept"))
+    assert fold_constants(network)
+    remove_dead_layers(network)
+    assert [layer.name for layer in network] == ["outer", "kept"]
+    constant = network.layer("outer")
+    assert constant.kind == "constant"
+    assert constant.onnx_nodes == ("Add_outer",)
+    assert constant.weights.tolist() == [8, 12]
+    assert network.tensor("outer out").dynamic_range == (-1, 20)
+
+
+def test_an_output_that_is_known_becomes_a_constant_of_its_name():
+    network = Network()
+    y = _sum(network, _constant(network, [1]), _constant(network, [2]), "y")
+    network.mark_output(y)
+    assert fold_constants(network)
+    assert run_reference(network, {})["y out"].tolist() == [3]
+    assert network.get_output(0).producer.kind == "constant"
+
+
+def test_the_shape_of_a_static_tensor_is_folded_and_that_of_a_dynamic_one_is_not():
+    for extent, folds in ((2, True), (-1, False)):
+        network = Network()
+        x = network.add_input("x", DataType.FLOAT, (extent, 3))
+        network.mark_output(network.add_shape(x).get_output(0))
+        assert fold_constants(network) is folds
+
+
+def test_quantized_weights_stay_quantized():
+    network = Network()
+    scale = _constant(network, 0.5)
+    weights = network.add_quantize(_constant(network, [1, 2]), scale).get_output(0)
+    network.mark_output(network.add_dequantize(weights, scale).get_output(0))
+    assert not fold_constants(network)
+
+
+def test_random_numbers_are_made_at_run_time():
+    network = Network()
+    network.mark_output(network.add_fill((2,), FillOperation.RANDOM_NORMAL).get_output(0))
+    assert not fold_constants(network)
+
+
+def test_what_is_too_large_is_computed_at_run_time(monkeypatch):
+    network = Network()
+    network.mark_output(network.add_fill((10,), FillOperation.LINSPACE).get_output(0))
+    monkeypatch.setattr(folding, "LARGEST_FOLDED_ELEMENTS", 9)
+    assert not fold_constants(network)
+    monkeypatch.setattr(folding, "LARGEST_FOLDED_ELEMENTS", 10)
+    assert fold_constants(network)
+
+
+def test_large_weights_are_folded():
+    network = Network()
+    a = _constant(network, np.ones((64, 1000)))
+    network.mark_output(_sum(network, a, a, "y"))
+    assert fold_constants(network)
+    assert network.get_output(0).producer.weights.shape == (64, 1000)
+
+
+def test_ten_thousand_layers_fold_in_one_sweep():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1,))
+    y = _constant(network, [0])
+    for _ in range(10_000):
+        y = network.add_identity(y).get_output(0)
+    network.mark_output(network.add_elementwise(x, y, ElementWiseOperation.SUM).get_output(0))
+    assert fold_constants(network)
+    remove_dead_layers(network)
+    assert len(network) == 2

@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
+
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+
+from .oracle import onnx_runtime, random_array, run
+
+Op = ElementWiseOperation
+ARITHMETIC = [
+    (Op.SUM, "Add", {}),
+    (Op.PROD, "Mul", {}),
+    (Op.MAX, "Max", {}),
+    (Op.MIN, "Min", {}),
+    (Op.SUB, "Sub", {}),
+    (Op.DIV, "Div", {}),
+    (Op.FMOD, "Mod", {"fmod": 1}),
+]
+COMPARISONS = [
+    (Op.EQUAL, "Equal"),
+    (Op.GREATER, "Greater"),
+    (Op.LESS, "Less"),
+    (Op.GREATER_EQUAL, "GreaterOrEqual"),
+    (Op.LESS_EQUAL, "LessOrEqual"),
+]
+BITWISE = [
+    (Op.BITWISE_AND, "BitwiseAnd", {}),
+    (Op.BITWISE_OR, "BitwiseOr", {}),
+    (Op.BITWISE_XOR, "BitwiseXor", {}),
+    (Op.SHIFT_LEFT, "BitShift", {"direction": "LEFT"}),
+    (Op.SHIFT_RIGHT, "BitShift", {"direction": "RIGHT"}),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize(("op", "operator", "attributes"), ARITHMETIC, ids=[case[0].name for case in ARITHMETIC])
+def test_arithmetic_agrees_with_onnx_runtime(op, operator, attributes, dtype):
+    x, y = random_array((50, 40), dtype), random_array((50, 40), dtype, seed=1)
+    y[y == 0] = 1
+    (expected,) = onnx_runtime(operator, [x, y], **attributes)
+    np.testing.assert_array_equal(run(Elementwise(op=op), x, y)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64])
+def test_modulo_has_the_sign_of_the_divisor_as_in_onnx_runtime(dtype):
+    x, y = random_array((500,), dtype), random_array((500,), dtype, seed=1)
+    y[y == 0] = 3
+    np.testing.assert_array_equal(run(Elementwise(op=Op.MOD), x, y)[0], onnx_runtime("Mod", [x, y])[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64])
+@pytest.mark.parametrize(("op", "operator"), COMPARISONS)
+def test_comparisons_agree_with_onnx_runtime(op, operator, dtype):
+    x, y = random_array((300,), dtype), random_array((300,), dtype, seed=1)
+    y[::3] = x[::3]
+    if dtype == np.float32:
+        x[5], y[6], x[7], y[7] = np.nan, np.nan, np.inf, np.inf
+    (result,) = run(Elementwise(op=op), x, y)
+    assert result.dtype == np.bool_
+    np.testing.assert_array_equal(result, onnx_runtime(operator, [x, y])[0])
+
+
+@pytest.mark.parametrize(("op", "operator"), [(Op.AND, "And"), (Op.OR, "Or"), (Op.XOR, "Xor"), (Op.EQUAL, "Equal")])
+def test_logic_agrees_with_onnx_runtime(op, operator):
+    x, y = np.array([False, False, True, True]), np.array([False, True, False, True])
+    np.testing.assert_array_equal(run(Elementwise(op=op), x, y)[0], onnx_runtime(operator, [x, y])[0])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
+@pytest.mark.parametrize(("op", "operator", "attributes"), BITWISE, ids=[case[0].name for case in BITWISE])
+def test_bits_agree_with_onnx_runtime(op, operator, attributes, dtype):
+    x, y = random_array((100,), dtype), random_array((100,), dtype, seed=1) % 8
+    np.testing.assert_array_equal(run(Elementwise(op=op), x, y)[0], onnx_runtime(operator, [x, y], **attributes)[0])
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent"),
+    [
+        (np.float32, np.float32),
+        (np.float32, np.int32),
+        (np.float32, np.int64),
+        (np.int32, np.int32),
+        (np.int64, np.int64),
+        (np.int32, np.float32),
+        (np.int64, np.float32),
+    ],
+)
+def test_powers_agree_with_onnx_runtime(base, exponent):
+    x = np.array([1, 2, 3, 4, 5, 6, 7], base)
+    y = np.array([0, 1, 2, 3, 0.5, 2.5, 4]).astype(exponent)
+    (expected,) = onnx_runtime("Pow", [x, y])
+    np.testing.assert_allclose(run(Elementwise(op=Op.POW), x, y)[0], expected, rtol=1e-6)
+
+
+def test_integers_to_a_negative_power_are_truncated():
+    x, y = np.array([1, 2, -1], np.int32), np.array([-1, -1, -3], np.int32)
+    assert run(Elementwise(op=Op.POW), x, y)[0].tolist() == [1, 0, -1]
+
+
+def test_division_of_integers_truncates_and_floor_division_does_not():
+    x, y = np.array([7, -7, 7, -7], np.int32), np.array([2, 2, -2, -2], np.int32)
+    assert run(Elementwise(op=Op.DIV), x, y)[0].tolist() == [3, -3, -3, 3]
+    assert run(Elementwise(op=Op.FLOOR_DIV), x, y)[0].tolist() == [3, -4, -4, 3]
+    floats = run(Elementwise(op=Op.FLOOR_DIV), x.astype(np.float32), y.astype(np.float32))[0]
+    assert floats.tolist() == [3, -4, -4, 3]
+
+
+def test_integers_wrap_around():
+    x = np.array([100, -100, -128], np.int8)
+    assert run(Elementwise(op=Op.SUM), x, x)[0].tolist() == [-56, 56, 0]
+
+
+def test_fp16_is_computed_in_fp32_and_rounded_once():
+    x, y = random_array((500,), np.float16), random_array((500,), np.float16, seed=1)
+    expected = (x.astype(np.float32) / y.astype(np.float32)).astype(np.float16)
+    np.testing.assert_array_equal(run(Elementwise(op=Op.DIV), x, y)[0], expected)
+
+
+@given(shapes=mutually_broadcastable_shapes(num_shapes=2, min_dims=3, max_dims=3, max_side=4), seed=st.integers(0, 5))
+def test_shapes_broadcast_as_in_onnx_runtime(shapes, seed):
+    shapes = [(1,) * (3 - len(shape)) + shape for shape in shapes.input_shapes]
+    x, y = random_array(shapes[0], seed=seed), random_array(shapes[1], seed=seed + 10)
+    np.testing.assert_array_equal(run(Elementwise(op=Op.SUB), x, y)[0], onnx_runtime("Sub", [x, y])[0])
