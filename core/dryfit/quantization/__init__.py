@@ -1,0 +1,1 @@
+"""Scales, rounding, casts, quantized groups, histograms, and the calibrator protocol."""

@@ -1,0 +1,49 @@
+"""Both sides of every limit, as data: what generated tests and documents look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from dryfit.target.checks import ParameterCheck
+from dryfit.target.limits import LimitTable, Rule
+
+
+@attrs.frozen
+class BoundaryCase:
+    """One value at a limit.
+
+    Attributes:
+        rule: the rule's id.
+        parameter: what has the value.
+        value: the value, or each of several.
+        allowed: whether the rule holds for it.
+    """
+
+    rule: str
+    parameter: str
+    value: Any
+    allowed: bool
+
+
+def boundary_cases(rule: Rule) -> list[BoundaryCase]:
+    """The values just inside and just outside each limit of a rule.
+
+    Empty for a rule whose check is a function: its author writes its cases.
+    """
+    if not isinstance(rule.check, ParameterCheck):
+        return []
+    passing, failing = rule.check.boundaries
+    return [
+        *(BoundaryCase(rule.id, rule.parameter, value, allowed=True) for value in passing),
+        *(BoundaryCase(rule.id, rule.parameter, value, allowed=False) for value in failing),
+    ]
+
+
+def all_boundary_cases(table: LimitTable) -> Iterator[tuple[Rule, BoundaryCase]]:
+    """Every boundary case of a table, with its rule."""
+    for rule in table.rules:
+        for case in boundary_cases(rule):
+            yield rule, case

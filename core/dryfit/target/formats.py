@@ -1,0 +1,202 @@
+"""Tensor formats: how a tensor lies in a device's memory.
+
+A format is a description, from which extents, strides, size, pack and unpack follow. Channels are the third axis from
+the last (the fourth in the formats for volumes); what stands before them is the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dryfit.errors import ConfigError
+from dryfit.network.data_types import DataType
+from dryfit.target.declared_sets import data_types, names
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@attrs.frozen
+class TensorFormat:
+    """A layout description.
+
+    The memory of a tensor of shape `[*batch, C, *spatial]` is a C-contiguous array
+    `[*batch, ceil(C / vector), *spatial, vector]` when channels lie together in vectors (CHW16, CHW32),
+    `[*batch, *spatial, C']` when they are innermost (HWC, HWC8, DLA_HWC4), and `[*batch, C, *spatial]` otherwise
+    (LINEAR, DLA_LINEAR), with the extent along W padded to whole multiples of `line_alignment_bytes`.
+
+    Attributes:
+        name: TensorRT's `TensorFormat` name.
+        data_types: element types it is defined for; empty means all.
+        channels_vector: channels that lie together; 1 for planar formats. Where channels are innermost, their count is
+            padded to a multiple of it.
+        channels_last: whether the channel is the innermost axis over the whole width (HWC family).
+        channel_counts: channel counts it is defined for; empty means all. For DLA_HWC4: 1, 3, 4.
+        padded_channels: channel count to channels in memory where that is not the next multiple of `channels_vector`.
+        line_alignment_bytes: platform family to bytes; a line along W takes a multiple of them. "" for other families.
+        spatial_axes: 2, or 3 for the formats of volumes (DHWC8, CDHW32).
+        reader_kinds: kinds of layer that can read it at the border of a segment; empty means all. For DLA_HWC4:
+            convolution.
+        source: document and section.
+
+    Example:
+        >>> chw16 = TensorFormat("CHW16", {DataType.HALF}, channels_vector=16)
+        >>> chw16.array_shape((1, 20, 8, 8), DataType.HALF), chw16.size_bytes((1, 20, 8, 8), DataType.HALF)
+        ((1, 2, 8, 8, 16), 4096)
+    """
+
+    name: str
+    data_types: frozenset[DataType] = attrs.field(default=frozenset(), converter=data_types)
+    channels_vector: int = 1
+    channels_last: bool = False
+    channel_counts: Sequence[int] = ()
+    padded_channels: Mapping[int, int] = attrs.field(factory=dict, hash=False)
+    line_alignment_bytes: Mapping[str, int] = attrs.field(factory=dict, hash=False)
+    spatial_axes: int = 2
+    reader_kinds: frozenset[str] = attrs.field(default=frozenset(), converter=names)
+    source: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is row-major without padding, for any rank."""
+        return self.channels_vector == 1 and not self.channels_last and not self.line_alignment_bytes
+
+    def allows(self, shape: Sequence[int], dtype: DataType) -> bool:
+        """Whether the format is defined for tensors of this shape and type."""
+        return self._problem(shape, dtype) is None
+
+    def array_shape(self, shape: Sequence[int], dtype: DataType, family: str = "") -> tuple[int, ...]:
+        """The extents of the C-contiguous array, in elements, that holds a tensor of this shape.
+
+        Raises:
+            ConfigError: the format is not defined for this shape and type.
+        """
+        problem = self._problem(shape, dtype)
+        if problem is not None:
+            raise problem
+        if self.is_plain:
+            return tuple(shape)
+        axis = len(shape) - 1 - self.spatial_axes
+        batch, channels, spatial = tuple(shape[:axis]), shape[axis], tuple(shape[axis + 1 :])
+        if self.channels_last:
+            inner = self.padded_channels.get(channels, _round_up(channels, self.channels_vector))
+            return (*batch, *self._padded_lines(spatial, inner * dtype.bits, family), inner)
+        if self.channels_vector > 1:
+            lines = self._padded_lines(spatial, self.channels_vector * dtype.bits, family)
+            return (*batch, -(-channels // self.channels_vector), *lines, self.channels_vector)
+        return (*batch, channels, *self._padded_lines(spatial, dtype.bits, family))
+
+    def strides(self, shape: Sequence[int], dtype: DataType, family: str = "") -> tuple[int, ...]:
+        """Steps along each axis of the tensor, as TensorRT's `get_strides` counts them.
+
+        In elements; in vectors of `channels_vector` elements for the formats whose channels lie in vectors, where the
+        step along C is the one from vector to vector.
+
+        Raises:
+            ConfigError: the format is not defined for this shape and type.
+        """
+        extents = self.array_shape(shape, dtype, family)
+        if self.channels_vector > 1 and not self.channels_last:
+            extents = extents[:-1]
+        steps = [math.prod(extents[axis + 1 :]) for axis in range(len(extents))]
+        if self.channels_last:
+            steps.insert(len(shape) - 1 - self.spatial_axes, steps.pop())
+        return tuple(steps)
+
+    def size_bytes(self, shape: Sequence[int], dtype: DataType, family: str = "") -> int:
+        """Bytes that a tensor of this shape takes.
+
+        Raises:
+            ConfigError: the format is not defined for this shape and type.
+        """
+        return dtype.bytes_of(math.prod(self.array_shape(shape, dtype, family)))
+
+    def pack(self, array: np.ndarray[Any, Any], family: str = "") -> np.ndarray[Any, Any]:
+        """The memory of a tensor, as an array of `array_shape`; padding is zero.
+
+        Raises:
+            ConfigError: the format is not defined for this shape and type.
+        """
+        import numpy as np
+
+        memory = np.zeros(self.array_shape(array.shape, DataType.from_numpy(array.dtype), family), array.dtype)
+        if self.channels_vector > 1 and not self.channels_last:
+            axis = array.ndim - 1 - self.spatial_axes
+            padded = np.zeros(
+                (*array.shape[:axis], memory.shape[axis] * self.channels_vector, *memory.shape[axis + 1 : -1]),
+                array.dtype,
+            )
+            padded[tuple(map(slice, array.shape))] = array
+            vectors = padded.reshape(*memory.shape[: axis + 1], self.channels_vector, *memory.shape[axis + 1 : -1])
+            memory[...] = np.moveaxis(vectors, axis + 1, -1)
+        else:
+            self._view(memory, array.ndim)[tuple(map(slice, array.shape))] = array
+        return memory
+
+    def unpack(self, memory: np.ndarray[Any, Any], shape: Sequence[int], family: str = "") -> np.ndarray[Any, Any]:
+        """The tensor of this shape that a memory holds; a copy.
+
+        Raises:
+            ConfigError: the memory does not have the extents that the format gives this shape.
+        """
+        import numpy as np
+
+        expected = self.array_shape(shape, DataType.from_numpy(memory.dtype), family)
+        if memory.shape != expected:
+            raise ConfigError(
+                f"The memory does not hold a {self.name} tensor of shape {tuple(shape)}",
+                found=f"extents {memory.shape}",
+                allowed=f"extents {expected}",
+                source=self.source or None,
+            )
+        view = memory
+        if self.channels_vector > 1 and not self.channels_last:
+            axis = len(shape) - 1 - self.spatial_axes
+            vectors = np.moveaxis(memory, -1, axis + 1)
+            view = vectors.reshape(*memory.shape[:axis], -1, *memory.shape[axis + 1 : -1])
+        else:
+            view = self._view(memory, len(shape))
+        return np.ascontiguousarray(view[tuple(map(slice, shape))]).reshape(tuple(shape))
+
+    def _view(self, memory: np.ndarray[Any, Any], rank: int) -> np.ndarray[Any, Any]:
+        """The memory with its axes in the tensor's order; padding is still there."""
+        import numpy as np
+
+        return np.moveaxis(memory, -1, rank - 1 - self.spatial_axes) if self.channels_last else memory
+
+    def _padded_lines(self, spatial: tuple[int, ...], bits: int, family: str) -> tuple[int, ...]:
+        """The spatial extents, the last padded so that a line of elements of this width has whole units."""
+        alignment = self.line_alignment_bytes.get(family, self.line_alignment_bytes.get("", 1))
+        unit = alignment * 8 // math.gcd(alignment * 8, bits)
+        return (*spatial[:-1], _round_up(spatial[-1], unit))
+
+    def _problem(self, shape: Sequence[int], dtype: DataType) -> ConfigError | None:
+        axis = len(shape) - 1 - self.spatial_axes
+        found: object = None
+        if any(extent < 0 for extent in shape):
+            found, allowed = tuple(shape), "extents that are known"
+        elif self.data_types and dtype not in self.data_types:
+            found, allowed = dtype.name, ", ".join(sorted(one.name for one in self.data_types))
+        elif not self.is_plain and axis < 0:
+            found, allowed = f"shape {tuple(shape)}", f"at least {self.spatial_axes + 1} axes"
+        elif self.channel_counts and shape[axis] not in self.channel_counts:
+            found, allowed = f"{shape[axis]} channels", ", ".join(map(str, self.channel_counts))
+        if found is None:
+            return None
+        return ConfigError(
+            f"The tensor format {self.name} is not defined for this tensor",
+            found=found,
+            allowed=allowed,
+            source=self.source or None,
+        )
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+LINEAR = TensorFormat("LINEAR", source="TensorRT TensorFormat.LINEAR: row-major, no padding")

@@ -1,0 +1,139 @@
+"""Limit rules: declarative statements about a layer on a device.
+
+A table of rules is the documentation, the check, the message and the source of boundary tests at once. All rules that
+apply are evaluated; none stops another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.errors import PluginError, UnknownNameError
+from dryfit.target.question import Check, Finding, Question
+from dryfit.target.rule import SEVERITIES, Rule, RuleEntry, rule, rules
+from dryfit.target.verdict import Verdict, Violation
+
+__all__ = ["Check", "Finding", "LimitTable", "Question", "Rule", "RuleEntry", "rule", "rules"]
+
+
+@attrs.frozen(eq=False)
+class LimitTable:
+    """All rules of a device, and the layer kinds that the device has at all.
+
+    Attributes:
+        device: the device's name. Ids of rules get it as their first word where they do not have it.
+        rules: in the order in which they are told.
+        supported_kinds: layer kinds that the device can run when no rule fails; None means every kind.
+        unsupported: layer kind to the documented reason why the device never runs it.
+        unmodelled: layer kind to what is known of it, for kinds that the device may run under conditions for which the
+            table has no rules. They are refused, so that nothing is promised; the verdict says so.
+        source: the document that lists the layers.
+        kind_rules: made from the lists of kinds: the rules that a layer of any other kind fails.
+
+    Raises:
+        PluginError: two rules have one id, or a kind stands in two of the lists.
+    """
+
+    device: str
+    rules: Sequence[Rule]
+    supported_kinds: frozenset[str] | None = None
+    unsupported: Mapping[str, str] = attrs.field(factory=dict)
+    unmodelled: Mapping[str, str] = attrs.field(factory=dict)
+    source: str = ""
+    kind_rules: Sequence[Rule] = attrs.field(init=False, default=())
+
+    def __attrs_post_init__(self) -> None:
+        prefix = f"{self.device.lower()}."
+        # The device's name is put before each id here, so that a table states it once.
+        named = [one if one.id.startswith(prefix) else attrs.evolve(one, id=prefix + one.id) for one in self.rules]
+        object.__setattr__(self, "rules", tuple(named))
+        object.__setattr__(self, "kind_rules", tuple(self._kind_rules()))
+        ids = [one.id for one in self.all_rules]
+        kinds = [*(self.supported_kinds or ()), *self.unsupported, *self.unmodelled]
+        for what, all_names in (("rules have one id", ids), ("lists have one layer kind", kinds)):
+            twice = sorted({name for name in all_names if all_names.count(name) > 1})
+            if twice:
+                raise PluginError(f"Two {what}", where=f"limit table of {self.device}", found=", ".join(twice))
+
+    @property
+    def all_rules(self) -> Sequence[Rule]:
+        """The rules on kinds, then the others."""
+        return (*self.kind_rules, *self.rules)
+
+    def rule(self, rule_id: str) -> Rule:
+        """A rule by id.
+
+        Raises:
+            UnknownNameError: the table has no such rule.
+        """
+        found = {one.id: one for one in self.all_rules}
+        if rule_id not in found:
+            raise UnknownNameError(f"{self.device} rule", rule_id, found)
+        return found[rule_id]
+
+    def evaluate(self, question: Question) -> Verdict:
+        """All rules that apply, evaluated. A layer of a kind that the device does not have fails for that alone."""
+        found: dict[str, list[Violation]] = {severity: [] for severity in SEVERITIES}
+        precision = question.precision
+        for one in self.kind_rules if self._lacks(question.layer.kind) else self.rules:
+            finding = one.check(question) if one.applies_to(question) else None
+            if finding is not None:
+                found[one.severity].append(one.violation(finding))
+                precision = one.promotes_to or precision
+        return attrs.evolve(
+            Verdict.support(question),
+            violations=found["violation"],
+            warnings=found["warning"],
+            notes=found["note"],
+            precision=precision,
+        )
+
+    def _lacks(self, kind: str) -> bool:
+        return self.supported_kinds is not None and kind not in self.supported_kinds
+
+    def _kind_rules(self) -> list[Rule]:
+        """The rules of a table with a list of kinds: the kind is on it, and not on that of kinds not modelled yet."""
+        if self.supported_kinds is None:
+            return []
+        known = ", ".join(sorted(self.supported_kinds))
+
+        def has_kind(question: Question) -> Finding | None:
+            kind = question.layer.kind
+            if not self._lacks(kind) or kind in self.unmodelled:
+                return None
+            reason = self.unsupported.get(kind, "its document lists none")
+            return Finding(kind, known, message=f"{self.device} runs no {kind} layer: {reason}")
+
+        def is_modelled(question: Question) -> Finding | None:
+            kind = question.layer.kind
+            if kind not in self.unmodelled:
+                return None
+            message = f"dryfit has no rules yet for {kind} layers on {self.device}: {self.unmodelled[kind]}"
+            return Finding(kind, known, message=message)
+
+        listed = Rule(
+            id=f"{self.device.lower()}.layer.kind",
+            kinds=frozenset(),
+            check=has_kind,
+            text=f"the layer is of a kind that {self.device} has",
+            parameter="layer kind",
+            source=self.source,
+            remedy="Let this layer run on a fallback device, or rebuild it from layers of other kinds",
+        )
+        if not self.unmodelled:
+            return [listed]
+        return [
+            listed,
+            Rule(
+                id=f"{self.device.lower()}.layer.unmodelled",
+                kinds=frozenset(),
+                check=is_modelled,
+                text=f"the layer is of a kind for which dryfit has the rules of {self.device}",
+                parameter="layer kind",
+                source=self.source,
+                remedy="Let this layer run on a fallback device",
+                fidelity="inferred",
+            ),
+        ]

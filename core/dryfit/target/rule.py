@@ -1,0 +1,202 @@
+"""One limit rule: a check with its words, its source and the places where it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from dryfit.errors import PluginError
+from dryfit.network.data_types import DataType
+from dryfit.target.checks import FunctionCheck, ParameterCheck
+from dryfit.target.declared_sets import data_types, names
+from dryfit.target.question import Check, Finding, Question
+from dryfit.target.verdict import Violation
+
+SEVERITIES = ("violation", "warning", "note")
+"""What a rule that fails means: the layer is refused; the user is warned; the user is told what the device does."""
+
+FIDELITIES = ("documented", "inferred", "confirmed")
+"""How sure a declaration is: a document says it; it follows from one, or from reports; somebody measured it."""
+
+
+@attrs.frozen(eq=False)
+class Rule:
+    """One statement about layers of some kinds on a device.
+
+    Attributes:
+        id: stable, such as `dla.convolution.kernel`.
+        kinds: layer kinds it speaks of; empty means every kind.
+        check: the test.
+        text: the rule in one sentence, for documents.
+        parameter: what it looks at.
+        source: document and section.
+        remedy: what a user can do when it fails.
+        families: platform families it holds for; empty means all.
+        since, until: first and last software version it holds for; None means no bound. A last version of (8, 4) holds
+            for every 8.4.x.
+        precisions: computation types it holds for; empty means all.
+        severity: `violation` decides, `warning` and `note` are only told: a risk, and what the device does by itself.
+        fidelity: `documented`, `inferred` or `confirmed`.
+        when: checks that have to hold for the rule to speak at all, such as "the operation is DIV".
+        promotes_to: the type in which the device computes a layer that fails the rule, whatever was asked for; for
+            notes only.
+    """
+
+    id: str
+    kinds: frozenset[str] = attrs.field(converter=names)
+    check: Check
+    text: str
+    parameter: str
+    source: str
+    remedy: str = ""
+    families: frozenset[str] = attrs.field(default=frozenset(), converter=names)
+    since: tuple[int, ...] | None = None
+    until: tuple[int, ...] | None = None
+    precisions: frozenset[DataType] = attrs.field(default=frozenset(), converter=data_types)
+    severity: str = "violation"
+    fidelity: str = "documented"
+    when: Sequence[ParameterCheck | FunctionCheck] = ()
+    promotes_to: DataType | None = None
+
+    def applies_to(self, question: Question) -> bool:
+        """Whether the rule speaks of this layer, platform, version and precision."""
+        return (
+            (not self.kinds or question.layer.kind in self.kinds)
+            and self.holds_for(question.family, question.software)
+            and (not self.precisions or question.precision in self.precisions)
+            and all(condition(question) is None for condition in self.when)
+        )
+
+    def holds_for(self, family: str, software: tuple[int, ...]) -> bool:
+        """Whether the rule is in force on a platform family with a software version."""
+        padded = (*software, *(0 for _ in (self.since or ())[len(software) :]))
+        return (
+            (not self.families or family in self.families)
+            and (self.since is None or padded >= self.since)
+            and (self.until is None or software[: len(self.until)] <= self.until)
+        )
+
+    def violation(self, finding: Finding) -> Violation:
+        """The record of a failed check."""
+        parameter = finding.parameter or self.parameter
+        return Violation(
+            rule=self.id,
+            parameter=parameter,
+            actual=finding.actual,
+            allowed=finding.allowed,
+            message=finding.message or f"{parameter} is {finding.actual}, allowed is {finding.allowed}",
+            remedy=self.remedy if finding.remedy is None else finding.remedy,
+            source=self.source,
+            fidelity=self.fidelity,
+        )
+
+    @property
+    def scope(self) -> str:
+        """Where it holds, in words: families, versions, precisions; "" where it always does."""
+        versions = {
+            (False, False): "",
+            (True, False): f"from {_version(self.since)}",
+            (False, True): f"up to {_version(self.until)}",
+            (True, True): f"{_version(self.since)} to {_version(self.until)}",
+        }[self.since is not None, self.until is not None]
+        parts = [
+            ", ".join(sorted(self.families)),
+            versions,
+            ", ".join(sorted(precision.name for precision in self.precisions)),
+        ]
+        return "; ".join(filter(None, parts))
+
+
+RuleEntry = Callable[[frozenset[str]], Rule]
+"""A rule that waits for the kinds it speaks of."""
+
+
+def rule(
+    id: str,
+    check: Check,
+    *,
+    source: str,
+    text: str | None = None,
+    parameter: str | None = None,
+    remedy: str = "",
+    families: str | Iterable[str] = (),
+    since: str | None = None,
+    until: str | None = None,
+    precisions: Iterable[DataType] = (),
+    severity: str = "violation",
+    fidelity: str = "documented",
+    when: ParameterCheck | FunctionCheck | Sequence[ParameterCheck | FunctionCheck] = (),
+    promotes_to: DataType | None = None,
+) -> RuleEntry:
+    """One line of a limit table, to be given to `rules`.
+
+    Args:
+        id: without the device, which the table puts before it: `convolution.kernel`.
+        check: the test.
+        source: document and section.
+        text: the rule in one sentence; the check's own words where left out.
+        parameter: what it looks at; the check's own word where left out.
+        remedy: what a user can do.
+        families: platform families it holds for; left out: all.
+        since: first software version, such as "8.4".
+        until: last software version; "8.4" includes 8.4.1.
+        precisions: computation types it holds for; left out: all.
+        severity: one of `SEVERITIES`.
+        fidelity: `documented`, `inferred` or `confirmed`.
+        when: one or more conditions under which the rule speaks.
+        promotes_to: for a note: the type in which the device then computes the layer.
+
+    Raises:
+        PluginError: the check has no words of its own, and none are given, or there is no such severity.
+    """
+    if severity not in SEVERITIES:
+        raise PluginError(
+            "There is no such severity", where=f"rule {id!r}", found=severity, allowed=", ".join(SEVERITIES)
+        )
+    text = text or getattr(check, "text", None)
+    parameter = parameter or getattr(check, "parameter", None)
+    if text is None or parameter is None:
+        raise PluginError(
+            "A rule says in words what it looks at and what is allowed",
+            where=f"rule {id!r}",
+            remedy="Give `text` and `parameter`, or make the check with `dryfit.target.checks`",
+        )
+    conditions = [when] if isinstance(when, (ParameterCheck, FunctionCheck)) else list(when)
+    if conditions:
+        text = f"where {' and '.join(condition.text for condition in conditions)}: {text}"
+    words, looked_at = text, parameter
+    return lambda kinds: Rule(
+        id=id,
+        kinds=kinds,
+        check=check,
+        text=words,
+        parameter=looked_at,
+        source=source,
+        remedy=remedy,
+        families=[families] if isinstance(families, str) else families,
+        since=_parsed(since),
+        until=_parsed(until),
+        precisions=precisions,
+        severity=severity,
+        fidelity=fidelity,
+        when=conditions,
+        promotes_to=promotes_to,
+    )
+
+
+def rules(kinds: str | Iterable[str], *entries: RuleEntry) -> list[Rule]:
+    """The rules of one or more layer kinds: `rules(("convolution", "fully_connected"), rule(...), rule(...))`.
+
+    No kinds, `rules((), ...)`, means every kind that the device has.
+    """
+    names = frozenset([kinds] if isinstance(kinds, str) else kinds)
+    return [entry(names) for entry in entries]
+
+
+def _version(version: tuple[int, ...] | None) -> str:
+    return ".".join(map(str, version or ()))
+
+
+def _parsed(version: str | None) -> tuple[int, ...] | None:
+    return None if version is None else tuple(int(part) for part in version.split("."))
