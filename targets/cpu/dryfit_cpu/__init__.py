@@ -1,0 +1,20 @@
+"""The CPU target: the host's kernels, which run whatever another target declares no kernel for."""
+
+from __future__ import annotations
+
+from dryfit.network.data_types import DataType
+from dryfit.target.target import Platform, SegmentRules, Target
+
+TARGET = Target(
+    device="CPU",
+    title="This machine's processor",
+    platforms=[Platform("host", "host", "This machine")],
+    precisions=[DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.DOUBLE],
+    input_formats_at="dryfit_cpu.formats:FORMATS",
+    output_formats_at="dryfit_cpu.formats:FORMATS",
+    arithmetic_at="dryfit_cpu.arithmetic:ARITHMETIC",
+    kernels_at="dryfit_cpu.kernels:KERNELS",
+    create_schedule_at="dryfit_cpu.schedule:create_schedule",
+    segment_rules=SegmentRules(is_host=True),
+    simulated="nothing: this is the machine that it runs on",
+)

@@ -1,0 +1,21 @@
+"""Arithmetic of the CPU target."""
+
+from __future__ import annotations
+
+from dryfit.network.data_types import DataType
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.arithmetic import Arithmetic
+
+_SOURCE = "our choice: sums in FP32 (FP64 for FP64), one rounding a layer group; IEEE 754 rounding of the processor"
+
+ARITHMETIC = {
+    precision: Arithmetic(
+        precision=precision,
+        accumulator=DataType.DOUBLE if precision is DataType.DOUBLE else DataType.FLOAT,
+        rounds="group",
+        rounding=RoundingMode.HALF_TO_EVEN,
+        fidelity="confirmed",
+        source=_SOURCE,
+    )
+    for precision in (DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.DOUBLE)
+}

@@ -1,0 +1,1 @@
+"""From a Python function to machine code that is kept on disk: tiers, vectors, the compiler and its cache."""

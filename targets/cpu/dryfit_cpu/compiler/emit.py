@@ -1,0 +1,134 @@
+"""Small words for writing LLVM code: addresses are 64-bit integers, loops carry values, functions stay outlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+BYTE, SHORT, INT, WORD, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+Value = Any
+Builder = Any
+
+
+def vector_of(element: Any, lanes: int) -> Any:
+    """The type of a vector register."""
+    return ir.VectorType(element, lanes)
+
+
+def word(number: int) -> Value:
+    """A 64-bit integer constant."""
+    return ir.Constant(WORD, int(number))
+
+
+def constant(kind: Any, number: float) -> Value:
+    """A vector constant with the number in each lane."""
+    return ir.Constant(kind, [number] * kind.count)
+
+
+def offset(builder: Builder, address: Value, number: int) -> Value:
+    """The address so many bytes on."""
+    return builder.add(address, word(number)) if number else address
+
+
+def load(builder: Builder, kind: Any, address: Value, alignment: int = 1) -> Value:
+    """The value at an address."""
+    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    value.align = alignment
+    return value
+
+
+def store(builder: Builder, value: Value, address: Value, alignment: int = 1) -> None:
+    """Write a value at an address."""
+    builder.store(value, builder.inttoptr(address, value.type.as_pointer())).align = alignment
+
+
+def splat(builder: Builder, value: Value, lanes: int) -> Value:
+    """A vector with the value in each lane."""
+    kind = vector_of(value.type, lanes)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(INT, 0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), constant(vector_of(INT, lanes), 0))
+
+
+def call(builder: Builder, name: str, result: Any, arguments: Sequence[Value]) -> Value:
+    """A call of a function that the module does not define, such as an LLVM intrinsic."""
+    module = builder.module
+    if name not in module.globals:
+        ir.Function(module, ir.FunctionType(result, [argument.type for argument in arguments]), name)
+    return builder.call(module.globals[name], arguments)
+
+
+def multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Value:
+    """`a * b + c`, rounded once where the machine can."""
+    return call(builder, f"llvm.fmuladd.v{a.type.count}f32", a.type, [a, b, c])
+
+
+def prefetch(builder: Builder, address: Value, *, write: bool = False, locality: int = 3) -> None:
+    """Ask for a cache line; the address need not exist."""
+    pointer = builder.inttoptr(address, BYTE.as_pointer())
+    flags = [ir.Constant(INT, int(write)), ir.Constant(INT, locality), ir.Constant(INT, 1)]
+    call(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer, *flags])
+
+
+def opaque(builder: Builder, value: Value) -> Value:
+    """The same integer, with its origin hidden from LLVM.
+
+    What is derived from it inside a loop cannot be moved out of the loop: so row addresses become the scaled
+    addressing of one base register instead of a register each, which would spill.
+    """
+    return builder.call(ir.InlineAsm(ir.FunctionType(WORD, [WORD]), "", "=r,0", side_effect=True), [value])
+
+
+class Loop:
+    """`for index in range(count)` with values that each turn passes to the next.
+
+    Example:
+        >>> loop = Loop(builder, count, [total])                       # doctest: +SKIP
+        >>> loop.finish([builder.add(loop.values[0], loop.index)])     # doctest: +SKIP
+    """
+
+    def __init__(self, builder: Builder, count: Value, values: Sequence[Value]) -> None:
+        self.builder = builder
+        before = builder.block
+        self._head = builder.append_basic_block("head")
+        body = builder.append_basic_block("body")
+        self._exit = builder.append_basic_block("exit")
+        builder.branch(self._head)
+        builder.position_at_end(self._head)
+        self.index = builder.phi(WORD)
+        self.index.add_incoming(word(0), before)
+        self.values = [builder.phi(value.type) for value in values]
+        for phi, value in zip(self.values, values, strict=True):
+            phi.add_incoming(value, before)
+        builder.cbranch(builder.icmp_signed("<", self.index, count), body, self._exit)
+        builder.position_at_end(body)
+
+    def finish(self, values: Sequence[Value]) -> list[Value]:
+        """End the turn with these values; returns what they are after the last turn."""
+        end = self.builder.block
+        self.index.add_incoming(self.builder.add(self.index, word(1)), end)
+        for phi, value in zip(self.values, values, strict=True):
+            phi.add_incoming(value, end)
+        self.builder.branch(self._head)
+        self.builder.position_at_end(self._exit)
+        return self.values
+
+
+def outlined(builder: Builder, name: str, arguments: Sequence[Value], body: Callable[..., None]) -> None:
+    """Call `body(builder, *arguments)` as a function of its own that LLVM does not inline.
+
+    Its registers are then allocated without regard to the caller's, and arguments beyond the sixth wait on the stack
+    until they are needed: a register block of the whole register file does not spill.
+    """
+    module = builder.module
+    if name not in module.globals:
+        kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        function = ir.Function(module, kind, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        function.attributes.add("nounwind")
+        inner = ir.IRBuilder(function.append_basic_block("entry"))
+        body(inner, *function.args)
+        inner.ret_void()
+    builder.call(module.globals[name], arguments)

@@ -1,0 +1,85 @@
+"""LLVM on this machine: from a module's text to an object file, and from an object file to addresses.
+
+This needs llvmlite only. A process whose kernels are all in the cache never imports numba.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from dryfit.errors import DryfitError
+from dryfit_cpu.compiler.tier import current_tier, host_features, is_x86
+
+_LOCK = threading.Lock()
+_EXTERNALS = frozenset({"memcpy", "memset", "memmove", "sched_yield", "SwitchToThread"})
+"""What a kernel may call: functions that every process has."""
+
+
+@functools.cache
+def target_machine() -> Any:
+    """The target machine of the current tier."""
+    _initialize()
+    tier = current_tier()
+    foreign = bool(tier.cpu) and is_x86()
+    cpu = tier.cpu if foreign else llvm.get_host_cpu_name()
+    features = "" if foreign else _feature_string()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+
+
+def description() -> str:
+    """What machine code depends on besides its source: LLVM, CPU, features and tier."""
+    _initialize()
+    version = ".".join(map(str, llvm.llvm_version_info))
+    host = f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_feature_string()}"
+    return f"{version} {host} {current_tier()}"
+
+
+def _feature_string() -> str:
+    return ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(host_features().items()))
+
+
+def object_file(llvm_ir: str) -> bytes:
+    """Machine code for a module.
+
+    Raises:
+        DryfitError: the module calls a function that is not known to be in every process; linking it would end
+            the process.
+    """
+    for name in re.findall(r"^declare .*?@\"?([\w.$]+)\"?\(", llvm_ir, re.MULTILINE):
+        if not name.startswith("llvm.") and name not in _EXTERNALS:
+            raise DryfitError(
+                "A kernel calls a function that it may not",
+                where="kernel compiler",
+                found=name,
+                allowed=", ".join(sorted(_EXTERNALS)),
+            )
+    module = llvm.parse_assembly(llvm_ir)
+    module.verify()
+    return bytes(target_machine().emit_object(module))
+
+
+def load(code: bytes, symbol: str) -> int:
+    """The address of a function in an object file; it stays for the life of the process."""
+    with _LOCK:
+        engine = _engine()
+        engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        return int(engine.get_function_address(symbol))
+
+
+@functools.cache
+def _initialize() -> None:
+    for start in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
+        start()
+
+
+@functools.cache
+def _engine() -> Any:
+    machine = target_machine()
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)

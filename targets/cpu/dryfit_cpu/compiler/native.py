@@ -1,0 +1,83 @@
+"""Native functions: named, compiled when first needed, called with their arguments in a table of integers.
+
+A kernel's file under `native/` holds mathematics: functions of chunk, chunks and named integers and floats. Everything
+else about making them run stands here and in `compilation.py`.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Mapping
+
+import numpy as np
+
+from dryfit.errors import DryfitError
+from dryfit_cpu.compiler import machine, object_cache
+from dryfit_cpu.compiler.object_cache import CompiledFunction
+from dryfit_cpu.steps import Work
+
+_LOCK = threading.RLock()
+_LOADED: dict[str, NativeFunction] = {}
+
+
+class NativeFunction:
+    """A function of `dryfit_cpu.native`, compiled or read from the cache when it is first used.
+
+    Example:
+        >>> work = NativeFunction("pooling", "max_pool").work(4, source=..., destination=...)  # doctest: +SKIP
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
+        self._address = 0
+        self._fields: Mapping[str, str] = {}
+
+    @property
+    def address(self) -> int:
+        """Where its machine code begins."""
+        self._load()
+        return self._address
+
+    def work(self, chunks: int, **arguments: float) -> Work:
+        """One call of it, cut into chunks.
+
+        Raises:
+            DryfitError: an argument is missing, unknown, or not of the field's type.
+        """
+        self._load()
+        if arguments.keys() != self._fields.keys():
+            raise DryfitError(
+                "The arguments do not fit the function",
+                where=f"native function {self.module}.{self.name}",
+                found=", ".join(sorted(arguments.keys() ^ self._fields.keys())),
+                allowed=", ".join(self._fields),
+            )
+        values = [
+            _bits(arguments[name]) if kind == "float" else int(arguments[name]) for name, kind in self._fields.items()
+        ]
+        return Work(self._address, np.array(values, dtype=np.int64), max(1, int(chunks)))
+
+    def _load(self) -> None:
+        if self._address:
+            return
+        with _LOCK:
+            if self._address:
+                return
+            name = f"{self.module}.{self.name}"
+            function = object_cache.read(name) or self._compile(name)
+            self._fields = dict(function.fields)
+            self._address = machine.load(function.code, function.symbol)
+
+    def _compile(self, name: str) -> CompiledFunction:
+        from dryfit_cpu.compiler import compilation
+
+        function = compilation.compile_function(self.module, self.name)
+        object_cache.write(name, function)
+        return function
+
+
+def _bits(value: float) -> int:
+    """An FP32 value's bits as an integer."""
+    return int(struct.unpack("<i", struct.pack("<f", value))[0])

@@ -1,0 +1,145 @@
+"""Vector registers as values of native functions: `+ - * /`, limits, choices, reductions.
+
+A `Vector` holds `LANES` FP32 values. How it comes from memory and goes there stands in `memory.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import lower_builtin, models, register_model
+
+from dryfit_cpu.compiler import emit
+from dryfit_cpu.compiler.emit import FLOAT, INT, SHORT, WORD, Builder, Value
+from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.tier import current_tier
+
+LANES = current_tier().lanes
+FLOATS, INTS, SHORTS, WORDS = (emit.vector_of(element, LANES) for element in (FLOAT, INT, SHORT, WORD))
+
+
+class VectorType(types.Type):
+    """Numba's type of a vector register."""
+
+    def __init__(self) -> None:
+        super().__init__(name=f"Vector{LANES}")  # type: ignore[no-untyped-call]
+
+
+VECTOR: Any = VectorType()  # type: ignore[no-untyped-call]
+
+
+@register_model(VectorType)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, FLOATS)  # type: ignore[no-untyped-call]
+
+
+def _operator(symbol: Callable[..., Any], generate: Callable[[Builder, Value, Value], Value]) -> None:
+    """Give Python's operator this meaning between vectors."""
+
+    def generic(_self: Any, arguments: Any, _keywords: Any) -> Any:
+        return VECTOR(VECTOR, VECTOR) if tuple(arguments) == (VECTOR, VECTOR) else None
+
+    def lower(_context: Any, builder: Builder, _signature: Any, values: Any) -> Value:
+        return generate(builder, *values)
+
+    infer: Any = infer_global
+    infer(symbol)(type("VectorOperator", (AbstractTemplate,), {"key": symbol, "generic": generic}))
+    lower_as: Any = lower_builtin
+    lower_as(symbol, VECTOR, VECTOR)(lower)
+
+
+_operator(operator.add, lambda builder, a, b: builder.fadd(a, b))
+_operator(operator.sub, lambda builder, a, b: builder.fsub(a, b))
+_operator(operator.mul, lambda builder, a, b: builder.fmul(a, b))
+_operator(operator.truediv, lambda builder, a, b: builder.fdiv(a, b))
+
+
+@operation(VECTOR, VECTOR, VECTOR)
+def maximum(builder: Builder, a: Value, b: Value) -> Value:
+    """The larger of each lane; `b` where either is NaN: pass the limit first and the value second."""
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+@operation(VECTOR, VECTOR, VECTOR)
+def minimum(builder: Builder, a: Value, b: Value) -> Value:
+    """The smaller of each lane; `b` where either is NaN."""
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
+@operation(VECTOR, VECTOR, VECTOR)
+def maximum_or_nan(builder: Builder, a: Value, b: Value) -> Value:
+    """The larger of each lane; NaN where either is, as numpy's `maximum`."""
+    larger = builder.select(builder.fcmp_ordered(">", a, b), a, b)
+    return builder.select(builder.fcmp_unordered("uno", a, a), a, larger)
+
+
+@operation(VECTOR, VECTOR, VECTOR)
+def minimum_or_nan(builder: Builder, a: Value, b: Value) -> Value:
+    """The smaller of each lane; NaN where either is, as numpy's `minimum`."""
+    smaller = builder.select(builder.fcmp_ordered("<", a, b), a, b)
+    return builder.select(builder.fcmp_unordered("uno", a, a), a, smaller)
+
+
+@operation(VECTOR, VECTOR, VECTOR, VECTOR)
+def multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Value:
+    """`a * b + c`, rounded once where the machine can."""
+    return emit.multiply_add(builder, a, b, c)
+
+
+@operation(VECTOR, VECTOR, VECTOR, VECTOR)
+def where_negative(builder: Builder, condition: Value, then: Value, otherwise: Value) -> Value:
+    """`then` where the condition is below zero, else `otherwise`."""
+    return builder.select(builder.fcmp_ordered("<", condition, emit.constant(FLOATS, 0.0)), then, otherwise)
+
+
+@operation(VECTOR, types.float32)
+def splat(builder: Builder, value: Value) -> Value:
+    """A vector with the value in each lane."""
+    return emit.splat(builder, value, LANES)
+
+
+@operation(VECTOR, VECTOR)
+def power_of_two(builder: Builder, exponent: Value) -> Value:
+    """2 to a whole number between -126 and 127; anything for NaN."""
+    # Above 2**23 the last bits of an FP32 number are its whole part: no conversion, which has no result for NaN.
+    shifted = builder.bitcast(builder.fadd(exponent, emit.constant(FLOATS, 12582912.0)), INTS)
+    biased = builder.add(shifted, emit.constant(INTS, 127 - 0x4B400000))
+    return builder.bitcast(builder.shl(biased, emit.constant(INTS, 23)), FLOATS)
+
+
+def _reduction(combine: Callable[[Builder, Value, Value], Value]) -> Callable[..., Value]:
+    def generate(builder: Builder, values: Value) -> Value:
+        count = LANES
+        while count > 1:
+            count //= 2
+            mask = ir.Constant(INTS, [lane + count if lane < count else lane for lane in range(LANES)])
+            values = combine(builder, values, builder.shuffle_vector(values, values, mask))
+        return builder.extract_element(values, ir.Constant(INT, 0))
+
+    return generate
+
+
+sum_of = operation(types.float32, VECTOR)(_reduction(lambda builder, a, b: builder.fadd(a, b)))
+"""The sum of the lanes, halves first."""
+largest_of = operation(types.float32, VECTOR)(
+    _reduction(lambda builder, a, b: builder.select(builder.fcmp_unordered("ult", a, b), b, a))
+)
+"""The largest lane."""
+
+
+def first_mask(builder: Builder, count: Value) -> Value:
+    """The mask of the first `count` lanes."""
+    lanes = ir.Constant(WORDS, list(range(LANES)))
+    return builder.icmp_signed("<", lanes, emit.splat(builder, count, LANES))
+
+
+@operation(VECTOR, types.int64, VECTOR, VECTOR)
+def first_lanes(builder: Builder, count: Value, then: Value, otherwise: Value) -> Value:
+    """`then` in the first `count` lanes, `otherwise` in the others."""
+    return builder.select(first_mask(builder, count), then, otherwise)

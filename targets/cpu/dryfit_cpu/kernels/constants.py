@@ -1,0 +1,42 @@
+"""Weights that are known at build time, as parameters of a layer or as constant inputs."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.convolution import Convolution
+from dryfit.network.layers.deconvolution import Deconvolution
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.tensor import Tensor
+from dryfit.target.kernels import Array, Specs
+
+WeightedSum = Convolution | Deconvolution | FullyConnected
+
+
+def constant_weights(layer: WeightedSum) -> tuple[Array, Array | None]:
+    """Kernel, rounded to the type of the layer's input, and bias, which is not.
+
+    Source: as in `dryfit.reference.weighted_sums`.
+    """
+    values = [layer.kernel, layer.bias]
+    for index, tensor in enumerate(layer.inputs[1:3]):
+        if tensor is not None:
+            values[index] = tensor.spec.value
+    kernel = cast("Array", values[0])
+    if cast("Tensor", layer.inputs[0]).dtype is DataType.HALF:
+        kernel = kernel.astype(np.float16)
+    return kernel.astype(np.float32), values[1]
+
+
+def has_constant_weights(layer: WeightedSum, specs: Specs) -> bool:
+    """Whether kernel and bias are known at build time."""
+    has_kernel = layer.kernel is not None
+    for index, tensor in enumerate(layer.inputs[1:3]):
+        if tensor is not None:
+            if specs[tensor.name].value is None:
+                return False
+            has_kernel = has_kernel or index == 0
+    return has_kernel

@@ -1,0 +1,79 @@
+"""Convolution over one or two spatial axes, any window, stride, dilation, padding and groups."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.convolution import Convolution
+from dryfit.network.tensor import Tensor
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit_cpu.kernels import epilogues
+from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
+from dryfit_cpu.kernels.matrix_products import pack_panels
+from dryfit_cpu.kernels.operands import bound_array, fp32_bytes
+from dryfit_cpu.kernels.window_products import bind_window
+from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.steps import NativeStep
+
+
+def bind(binding: Binding) -> NativeStep:
+    """A step that convolves."""
+    return bind_window(binding, _window(binding.group, binding.specs), bound_array(binding, _input(binding.group).name))
+
+
+def _input(group: LayerGroup) -> Tensor:
+    return cast("Tensor", group.main.inputs[0])
+
+
+def _window(group: LayerGroup, specs: Specs) -> Window:
+    layer = cast("Convolution", group.main)
+    return Window.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
+
+
+def pack(group: LayerGroup) -> dict[str, Array]:
+    """The kernel as panels, with the scales of the group folded in.
+
+    A panel's rows are in the order in which a pixel's values lie in memory: kernel row, kernel column, channel.
+    """
+    layer = cast("Convolution", group.main)
+    weights, bias = epilogues.folded(group, *constant_weights(layer))
+    weights = np.moveaxis(weights, 1, -1)
+    return pack_panels(weights.reshape(weights.shape[0], -1), bias, layer.num_groups)
+
+
+def accepts(group: LayerGroup, specs: Specs) -> bool:
+    """One or two spatial axes, weights that are known at build time, and an epilogue of the right form."""
+    layer = group.main
+    return (
+        isinstance(layer, Convolution)
+        and len(layer.kernel_size_nd) <= 2
+        and has_constant_weights(layer, specs)
+        and epilogues.epilogue_of(group) is not None
+    )
+
+
+def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+    """Room for the staged input and the gathered windows."""
+    del num_threads
+    window, x = _window(group, specs), specs[_input(group).name]
+    # FP16 is staged even where it is not padded; other layouts than the kernel's bring their own memory.
+    widened = fp32_bytes(window.staged_shape) if x.dtype is DataType.HALF and not window.is_padded else 0
+    return window.workspace_bytes + widened
+
+
+KERNEL = Kernel(
+    name="cpu.convolution",
+    kinds=frozenset({"convolution"}),
+    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
+    bind=bind,
+    accepts=accepts,
+    fuses=epilogues.fuses,
+    pack=pack,
+    packed_parameters=("kernel", "bias", "scale", "shift", "power"),
+    workspace_bytes=workspace_bytes,
+    layout=HostLayout.CHANNELS_LAST,
+)

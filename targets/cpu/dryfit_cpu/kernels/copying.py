@@ -1,0 +1,93 @@
+"""Pointwise work over arrays of any strides: what several kernels use to copy, cast and combine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dryfit.target.kernels import Array
+from dryfit_cpu.codes import FIRST, NONE
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.kernels.operands import element_code
+from dryfit_cpu.steps import Work
+
+_POINTWISE = NativeFunction("pointwise", "pointwise")
+_AXES = 4
+_CHUNK_ELEMENTS = 4096
+"""Elements that are worth a chunk of their own: about a microsecond's work."""
+
+Activation = tuple[int, float, float]
+"""Code, alpha, beta."""
+NO_ACTIVATION: Activation = (NONE, 0.0, 0.0)
+
+
+def pointwise_work(
+    operation: int, operands: Sequence[Array], output: Array, threads: int, activation: Activation = NO_ACTIVATION
+) -> list[Work]:
+    """Work that computes `output = activation(operation(operands))`; operands broadcast to the output.
+
+    Axes over which all arrays step evenly are joined; what is left beyond four axes is work for each index.
+    """
+    if not output.size:
+        return []
+    arrays = [output, *(np.broadcast_to(operand, output.shape) for operand in operands)]
+    axes = _joined_axes(arrays)
+    outer, inner = axes[:-_AXES], axes[-_AXES:]
+    work = []
+    for index in np.ndindex(*(extent for extent, _ in outer)):
+        bases = [
+            array.ctypes.data + sum(i * strides[number] for i, (_, strides) in zip(index, outer, strict=True))
+            for number, array in enumerate(arrays)
+        ]
+        work.append(_work(operation, arrays, bases, inner, threads, activation))
+    return work
+
+
+def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
+    """Work that copies between types and layouts; FP32 to FP16 rounds to nearest even."""
+    return pointwise_work(FIRST, [source], destination, threads)
+
+
+def chunks_for(elements: int, threads: int) -> int:
+    """How many chunks are worth their while."""
+    return 1 if threads == 1 else min(4 * threads, max(1, elements // _CHUNK_ELEMENTS))
+
+
+def _work(
+    operation: int,
+    arrays: Sequence[Array],
+    bases: Sequence[int],
+    axes: Sequence[tuple[int, Sequence[int]]],
+    threads: int,
+    activation: Activation,
+) -> Work:
+    padded = [(1, [0] * len(arrays))] * (_AXES - len(axes)) + list(axes)
+    arguments: dict[str, float] = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
+    for name, number in (("output", 0), ("a", 1), ("b", 2), ("c", 3)):
+        here = min(number, len(arrays) - 1)
+        arguments[name] = bases[here]
+        arguments[f"{name}_kind"] = element_code(arrays[here])
+        for axis, (_, strides) in enumerate(padded):
+            arguments[f"{name}_stride{axis}"] = strides[here]
+    code, alpha, beta = activation
+    chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
+    return _POINTWISE.work(chunks, operation=operation, activation=code, alpha=alpha, beta=beta, **arguments)
+
+
+def _joined_axes(arrays: Sequence[Array]) -> list[tuple[int, list[int]]]:
+    """(extent, stride of each array) of the axes, widest output stride first, neighbours joined where they can be."""
+    axes = [
+        (extent, [array.strides[axis] for array in arrays])
+        for axis, extent in enumerate(arrays[0].shape)
+        if extent != 1
+    ]
+    axes.sort(key=lambda axis: -abs(axis[1][0]))
+    joined: list[tuple[int, list[int]]] = []
+    for extent, strides in axes:
+        if joined and all(outer == stride * extent for outer, stride in zip(joined[-1][1], strides, strict=True)):
+            joined[-1] = (joined[-1][0] * extent, strides)
+        else:
+            joined.append((extent, strides))
+    return joined or [(1, [array.itemsize for array in arrays])]

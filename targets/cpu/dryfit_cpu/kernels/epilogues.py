@@ -1,0 +1,168 @@
+"""What a matrix product does with its sums: scale, activation, residual, activation, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.errors import BuildError, ExecutionError
+from dryfit.network.layer import Layer
+from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.scale import Scale, ScaleMode
+from dryfit.network.tensor import Tensor
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding
+from dryfit_cpu import codes
+from dryfit_cpu.kernels.copying import NO_ACTIVATION
+from dryfit_cpu.kernels.copying import Activation as ActivationCode
+
+_CODES = {
+    ActivationType.RELU: codes.RELU,
+    ActivationType.CLIP: codes.CLIP,
+    ActivationType.LEAKY_RELU: codes.LEAKY_RELU,
+    ActivationType.SIGMOID: codes.SIGMOID,
+    ActivationType.TANH: codes.TANH,
+    ActivationType.HARD_SIGMOID: codes.HARD_SIGMOID,
+}
+
+
+@attrs.frozen(eq=False)
+class Epilogue:
+    """A group's layers after the main one, as a matrix product runs them.
+
+    Attributes:
+        scales: folded into weights and bias when they are packed.
+        inner: activation before the residual is added; none where there is no residual.
+        residual: the tensor that is added.
+        outer: activation at the end.
+    """
+
+    scales: Sequence[Scale] = ()
+    inner: ActivationCode = NO_ACTIVATION
+    residual: Tensor | None = None
+    outer: ActivationCode = NO_ACTIVATION
+
+    @property
+    def clamps(self) -> tuple[float, float] | None:
+        """The limits of the results where clamping is all that the end is; None where it is more."""
+        code, alpha, beta = self.outer
+        if self.inner != NO_ACTIVATION or code not in (codes.NONE, codes.RELU, codes.CLIP):
+            return None
+        return {
+            codes.NONE: (-np.inf, np.inf),
+            codes.RELU: (0.0, np.inf),
+            codes.CLIP: (alpha, beta),
+        }[code]
+
+
+def activation_code(layer: Layer) -> ActivationCode | None:
+    """The code of an activation layer; None when it is another layer, or one that native functions lack."""
+    if not isinstance(layer, Activation) or layer.activation_type not in _CODES:
+        return None
+    return (_CODES[layer.activation_type], layer.alpha, layer.beta)
+
+
+def epilogue_of(group: LayerGroup) -> Epilogue | None:
+    """The epilogue of a group; None where it is not of this form."""
+    epilogue, channel_axis = Epilogue(), _channel_axis(group)
+    previous = group.main
+    for layer in group.epilogue:
+        extended = _extended(epilogue, layer, previous.outputs[0], channel_axis)
+        if extended is None:
+            return None
+        epilogue, previous = extended, layer
+    return epilogue
+
+
+def required_epilogue(binding: Binding) -> Epilogue:
+    """The epilogue of a group that a kernel accepted, for the shapes that it is bound to.
+
+    Raises:
+        BuildError: it is of another form.
+        ExecutionError: a residual with a dynamic shape turns out to be larger than what it is added to.
+    """
+    group = binding.group
+    epilogue = epilogue_of(group)
+    if epilogue is None:
+        raise BuildError("The kernel cannot run this epilogue", where=f"layer {group.name!r}")
+    main, output = (binding.specs[tensor.name].shape for tensor in (group.main.outputs[0], group.outputs[0]))
+    if main != output:
+        raise ExecutionError(
+            "A tensor that is added to a layer's output has to broadcast to its shape",
+            where=f"layer {group.name!r}",
+            found=output,
+            allowed=main,
+            remedy="Give both tensors the same extents",
+        )
+    return epilogue
+
+
+def fuses(group: LayerGroup, layer: Layer) -> bool:
+    """Whether a matrix product that runs this group can take the layer too."""
+    epilogue = epilogue_of(group)
+    return epilogue is not None and _extended(epilogue, layer, group.outputs[0], _channel_axis(group)) is not None
+
+
+def folded(group: LayerGroup, kernel: Array, bias: Array | None) -> tuple[Array, Array]:
+    """FP32 weights `[K, ...]` and bias `[K]` of a group's main layer with its scales multiplied in."""
+    weights = np.asarray(kernel, dtype=np.float32)
+    K = weights.shape[0]
+    offsets = np.zeros(K, np.float32) if bias is None else np.asarray(bias, dtype=np.float32).reshape(K)
+    epilogue = epilogue_of(group)
+    for scale in epilogue.scales if epilogue is not None else ():
+        factor, shift = coefficient(scale.scale, 1.0), coefficient(scale.shift, 0.0)
+        weights = weights * np.broadcast_to(factor, K).reshape(K, *[1] * (weights.ndim - 1))
+        offsets = offsets * factor + shift
+    return weights, offsets
+
+
+def _channel_axis(group: LayerGroup) -> int:
+    """The axis of the output that the packed panels are along."""
+    return len(group.main.outputs[0].shape) - 1 if group.main.kind == "matrix_multiply" else 1
+
+
+def coefficient(weights: Array | None, default: float) -> Array:
+    """A scale layer's coefficients as FP32 of one axis."""
+    return (
+        np.array([default], np.float32) if weights is None or not weights.size else weights.astype(np.float32).ravel()
+    )
+
+
+def has_power(scale: Scale) -> bool:
+    """Whether a scale layer has a power other than 1."""
+    return bool((coefficient(scale.power, 1.0) != 1.0).any())
+
+
+def _can_be_added(other: Tensor, value: Tensor, channel_axis: int) -> bool:
+    """Whether it has the value's type and shape; axes other than the channels' may be repeated."""
+    pairs = list(zip(other.shape, value.shape, strict=False))
+    return (
+        other.dtype is value.dtype
+        and len(other.shape) == len(value.shape)
+        and all(mine in (theirs, 1) for mine, theirs in pairs)
+        and pairs[channel_axis][0] == pairs[channel_axis][1]
+    )
+
+
+def _extended(epilogue: Epilogue, layer: Layer, value: Tensor, channel_axis: int) -> Epilogue | None:
+    """The epilogue with one more layer, which takes `value`; None where it does not fit."""
+    is_open = epilogue.outer == NO_ACTIVATION
+    if isinstance(layer, Scale):
+        foldable = layer.mode is ScaleMode.UNIFORM or (
+            layer.mode is ScaleMode.CHANNEL and layer.channel_axis == channel_axis
+        )
+        if not foldable or has_power(layer) or not is_open or epilogue.residual is not None:
+            return None
+        return attrs.evolve(epilogue, scales=(*epilogue.scales, layer))
+    code = activation_code(layer)
+    if code is not None:
+        return attrs.evolve(epilogue, outer=code) if is_open else None
+    if isinstance(layer, Elementwise) and layer.op is ElementWiseOperation.SUM and epilogue.residual is None:
+        others = [tensor for tensor in layer.inputs if tensor is not None and tensor is not value]
+        if len(others) != 1 or not _can_be_added(others[0], value, channel_axis):
+            return None
+        return attrs.evolve(epilogue, inner=epilogue.outer, residual=others[0], outer=NO_ACTIVATION)
+    return None

@@ -1,0 +1,222 @@
+"""Convolution and matrix products as tables: which pixels make a tile, which channels a panel, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.target.kernels import Array
+from dryfit_cpu import codes
+from dryfit_cpu.codes import PANEL_CHANNELS
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.epilogues import Epilogue
+from dryfit_cpu.steps import Work
+
+_CONVOLVE = NativeFunction("convolution", "convolve")
+_CACHED_WEIGHT_BYTES = 400_000
+"""Weights up to this size stay in the second-level cache while tiles go by; measured on cores with 1 MiB of it."""
+_BLOCK_BYTES = 300_000
+"""A panel larger than this is cut into blocks of k, which stay in that cache while tiles go by."""
+_CHUNKS_A_THREAD = 8
+
+
+@attrs.frozen
+class Axis:
+    """One axis of the pixels: its extent, and the bytes from one to the next in input, output and residual."""
+
+    extent: int
+    input: int
+    output: int
+    residual: int = 0
+
+    def continues(self, inner: Axis) -> bool:
+        """Whether stepping along this axis is going on along the inner one."""
+        return (self.input, self.output, self.residual) == (
+            inner.input * inner.extent,
+            inner.output * inner.extent,
+            inner.residual * inner.extent,
+        )
+
+
+def pack_panels(weights: Array, bias: Array, groups: int) -> dict[str, Array]:
+    """Weights `[K, k]` as FP32 panels `[groups, panels, k, 32]`, and the bias `[groups, panels * 32]`, zero filled."""
+    K, depth = weights.shape
+    per_group = K // groups
+    panels = -(-per_group // PANEL_CHANNELS)
+    padded = np.zeros((groups, panels * PANEL_CHANNELS, depth), np.float32)
+    padded[:, :per_group] = weights.reshape(groups, per_group, depth)
+    packed = padded.reshape(groups, panels, PANEL_CHANNELS, depth).swapaxes(2, 3)
+    padded_bias = np.zeros((groups, panels * PANEL_CHANNELS), np.float32)
+    padded_bias[:, :per_group] = bias.reshape(groups, per_group)
+    return {"panels": np.ascontiguousarray(packed), "bias": padded_bias}
+
+
+def joined(axes: Sequence[Axis]) -> list[Axis]:
+    """The same pixels in three axes, the inner ones as long as they can be."""
+    long = [axis for axis in axes if axis.extent != 1] or [axes[-1]]
+    result = [long[-1]]
+    for axis in reversed(long[:-1]):
+        if axis.continues(result[0]):
+            result[0] = attrs.evolve(result[0], extent=result[0].extent * axis.extent)
+        else:
+            result.insert(0, axis)
+    return [Axis(1, 0, 0, 0)] * (3 - len(result)) + result
+
+
+def is_narrow(columns: int) -> bool:
+    """Whether rows of so many pixels that cannot be joined are too short for a tile."""
+    return columns < current_tier().rows // 2
+
+
+def tile_table(axes: Sequence[Axis]) -> tuple[Array, bool]:
+    """Byte offsets of the tiles that cover the pixels of three axes, and whether some pixels are in two of them.
+
+    A row of pixels is cut into whole tiles. What is left is a tile that overlaps the last one, or a half tile, which
+    is joined with that of the next row. Rows shorter than half a tile are taken pixel by pixel.
+    """
+    rows = current_tier().rows
+    half = rows // 2
+    H, W = axes[1].extent, axes[2].extent
+    if is_narrow(W):
+        return _pixel_table(axes), False
+    whole, rest = divmod(W, rows)
+    starts = [(rows * tile, rows * tile + half) for tile in range(whole)]
+    if rest > half:
+        starts.append((max(W - rows, 0), W - half))
+    tiles = [(h, first, h, second, rows) for h in range(H) for first, second in starts]
+    if 0 < rest <= half:
+        tiles += [(h, W - half, h + 1, W - half, rows) for h in range(0, H - 1, 2)]
+        tiles += [(H - 1, W - half, H - 1, W - half, half)] * (H % 2)
+    return _offsets(tiles, axes), rest not in (0, half)
+
+
+def _pixel_table(axes: Sequence[Axis]) -> Array:
+    pixels = [(h, w, h, w, 1) for h in range(axes[1].extent) for w in range(axes[2].extent)]
+    return _offsets(pixels, axes)
+
+
+def _offsets(places: Sequence[tuple[int, int, int, int, int]], axes: Sequence[Axis]) -> Array:
+    """(row, column, row, column, pixels) of one outer index as byte offsets for all of them."""
+    outer, middle, inner = axes
+    tiles = np.array(places, np.int64).reshape(-1, 5)
+    table = np.empty((outer.extent, len(tiles), codes.TILE_WORDS), np.int64)
+    for word, name in enumerate(("input", "output", "residual")):
+        steps = np.arange(outer.extent)[:, None] * getattr(outer, name)
+        for side in (0, 1):
+            rows, columns = tiles[:, 2 * side], tiles[:, 2 * side + 1]
+            table[:, :, 2 * word + side] = steps + rows * getattr(middle, name) + columns * getattr(inner, name)
+    table[:, :, 6] = tiles[:, 4]
+    return table.reshape(-1, codes.TILE_WORDS)
+
+
+@attrs.frozen(eq=False)
+class Product:
+    """A matrix product in all its strides.
+
+    Attributes:
+        axes: the pixels, from outermost to innermost.
+        input, output, residual: addresses of the first pixel; residual 0 for none.
+        output_kind, residual_kind: element codes.
+        segments: byte offsets of the runs of values that a pixel sums over.
+        segment_length: values in each.
+        weights: address of the packed panels; bias: address of the packed bias.
+        group_outputs: output channels of a group.
+        group_offsets: independent products: where each begins, in bytes, in weights, bias, input, output and residual.
+        epilogue: what follows the sums.
+    """
+
+    axes: Sequence[Axis]
+    input: int
+    output: int
+    residual: int
+    output_kind: int
+    residual_kind: int
+    segments: Sequence[int]
+    segment_length: int
+    weights: int
+    bias: int
+    group_outputs: int
+    group_offsets: Sequence[tuple[int, int, int, int, int]]
+    epilogue: Epilogue
+
+    def panel_table(self) -> Array:
+        """Byte offsets of the panels, cut to the width of this machine's register block."""
+        width = current_tier().block_channels
+        panel_bytes = 4 * PANEL_CHANNELS * len(self.segments) * self.segment_length
+        rows = []
+        for weights, bias, source, output, residual in self.group_offsets:
+            for channel in range(0, self.group_outputs, width):
+                panel, column = divmod(channel, PANEL_CHANNELS)
+                rows.append((
+                    weights + panel * panel_bytes + 4 * column,
+                    bias + 4 * channel,
+                    source,
+                    output + channel * (4 >> self.output_kind),
+                    residual + channel * (4 >> self.residual_kind),
+                    min(width, self.group_outputs - channel),
+                ))  # fmt: skip
+        return np.array(rows, np.int64)
+
+    def work(self, threads: int) -> tuple[Work, list[Any]]:
+        """The work, and the tables that have to be kept for it."""
+        axes = joined(self.axes)
+        tiles, overlaps = tile_table(axes)
+        panels = self.panel_table()
+        segments = np.array(self.segments, np.int64)
+        clamps = self.epilogue.clamps
+        finishes = clamps is None or self.output_kind != codes.FP32 or bool(self.residual and self.residual_kind)
+        depth = len(segments) * self.segment_length
+        weight_bytes = 4 * PANEL_CHANNELS * depth * len(panels) * current_tier().block_channels // PANEL_CHANNELS
+        tiles_outside = weight_bytes <= _CACHED_WEIGHT_BYTES and len(tiles) >= 4
+        k_blocks = 1
+        is_direct = not finishes and self.group_outputs % current_tier().block_channels == 0 and not overlaps
+        if not tiles_outside and is_direct:
+            k_blocks = _blocks_of(len(segments), 4 * PANEL_CHANNELS * depth)
+        outer = len(tiles) if tiles_outside else len(panels)
+        low, high = clamps or (-np.inf, np.inf)
+        inner, alpha, beta = self.epilogue.inner
+        activation, outer_alpha, outer_beta = self.epilogue.outer
+        work = _CONVOLVE.work(
+            1 if threads == 1 else min(outer, _CHUNKS_A_THREAD * threads),
+            input=self.input,
+            weights=self.weights,
+            bias=self.bias,
+            output=self.output,
+            residual=self.residual,
+            input_stride=axes[2].input,
+            output_stride=axes[2].output,
+            residual_stride=axes[2].residual,
+            segments=segments.ctypes.data,
+            segment_count=len(segments) // k_blocks,
+            segment_length=self.segment_length,
+            k_blocks=k_blocks,
+            tiles=tiles.ctypes.data,
+            tile_count=len(tiles),
+            panels=panels.ctypes.data,
+            panel_count=len(panels),
+            order=codes.TILES_OUTSIDE if tiles_outside else codes.PANELS_OUTSIDE,
+            low=low,
+            high=high,
+            finishes=int(finishes),
+            output_kind=self.output_kind,
+            residual_kind=self.residual_kind,
+            inner_activation=inner,
+            inner_alpha=alpha,
+            inner_beta=beta,
+            activation=activation,
+            alpha=outer_alpha,
+            beta=outer_beta,
+        )
+        return work, [segments, tiles, panels]
+
+
+def _blocks_of(segments: int, panel_bytes: int) -> int:
+    """The fewest blocks of whole segments that are each small enough, or one a segment."""
+    for blocks in range(1, segments):
+        if segments % blocks == 0 and panel_bytes // blocks <= _BLOCK_BYTES:
+            return blocks
+    return segments

@@ -1,0 +1,118 @@
+"""Bound arrays as native functions see them: an address, strides and extents, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
+from dryfit.target.kernels import Array, Binding
+from dryfit_cpu.codes import ELEMENT_CODES
+
+
+@attrs.frozen(eq=False)
+class Operand:
+    """A four-dimensional array in N, C, H, W order.
+
+    Attributes:
+        address: of element (0, 0, 0, 0).
+        kind: element code.
+        shape: (N, C, H, W).
+        strides: bytes from one element to the next along each axis. Those of axes of extent 1 are made to look dense.
+        array: what it is a view of; it has to be kept while the address is used.
+    """
+
+    address: int
+    kind: int
+    shape: tuple[int, int, int, int]
+    strides: tuple[int, int, int, int]
+    array: Array
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return 4 >> self.kind
+
+    @property
+    def has_dense_channels(self) -> bool:
+        """Whether a pixel's channels lie together."""
+        return self.strides[1] == self.size
+
+    @classmethod
+    def of(cls, array: Array) -> Operand:
+        """An FP32 or FP16 array of 3 axes (N, C, W) or 4."""
+        if array.ndim == 3:
+            array = array[:, :, None, :]
+        N, C, H, W = array.shape
+        size = array.itemsize
+        n, c, h, w = array.strides
+        c = size if C == 1 else c
+        w = C * size if W == 1 else w
+        h = W * w if H == 1 else h
+        n = H * h if N == 1 else n
+        return cls(array.ctypes.data, element_code(array), (N, C, H, W), (n, c, h, w), array)
+
+
+def element_code(array: Array) -> int:
+    """The code of an array's element type."""
+    return ELEMENT_CODES[DataType.from_numpy(array.dtype)]
+
+
+def bound_array(binding: Binding, name: str) -> Array:
+    """The array of a tensor, or the value of a constant one.
+
+    Raises:
+        ExecutionError: its shape or type is not what the group was bound for. A native function would read beyond it.
+    """
+    spec = binding.specs[name]
+    array = binding.arrays.get(name)
+    if array is None:
+        array = spec.value
+    if array is None or array.shape != spec.shape or array.dtype != spec.dtype.numpy:
+        raise ExecutionError(
+            "The bound array does not fit the tensor",
+            where=f"layer {binding.group.name!r}, tensor {name!r}",
+            found=None if array is None else f"{array.dtype} {array.shape}",
+            allowed=f"{spec.dtype.numpy} {spec.shape}",
+        )
+    return array
+
+
+def aligned_empty(shape: Sequence[int], dtype: np.dtype | type) -> Array:
+    """A new array that begins at a cache line, with a cache line to spare behind it."""
+    count = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(count + 128, dtype=np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
+class Workspace:
+    """Pieces of the workspace that a binding brings, one after the other.
+
+    What does not fit, because an operand does not lie as the kernel asked, is memory of the step's own.
+    """
+
+    def __init__(self, binding: Binding) -> None:
+        self._memory = binding.workspace
+        self._used = 0
+
+    def take(self, shape: Sequence[int]) -> Array:
+        """An FP32 array that begins at a cache line; its contents are undefined."""
+        count = fp32_bytes(shape)
+        if self._used + count > self._memory.size:
+            return aligned_empty(shape, np.float32)
+        piece = self._memory[self._used : self._used + 4 * math.prod(shape)]
+        self._used += count
+        return piece.view(np.float32).reshape(shape)
+
+
+def fp32_bytes(shape: Sequence[int]) -> int:
+    """Bytes of workspace that an FP32 array of this shape takes, a cache line to spare included.
+
+    Python integers: those of numpy wrap around silently, and shapes may come out of forged files.
+    """
+    return -(-4 * math.prod(map(int, shape)) // 64) * 64 + 64

@@ -1,0 +1,78 @@
+"""The kernel that serves every group: each layer by its numpy reference.
+
+It is what runs where no faster kernel accepts, and what the faster ones are compared with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.reference.registry import evaluate
+from dryfit.target.kernels import Array, Binding, EveryKind, HostLayout, Kernel, Specs
+from dryfit_cpu.steps import PythonStep
+
+_WIDENED = (DataType.HALF, DataType.BF16)
+
+
+def bind(binding: Binding) -> PythonStep:
+    """A step that evaluates the group's layers one after the other.
+
+    Inside a group of several layers FP16 and BF16 values are kept in FP32; each output is rounded once, to nearest
+    even, when it is written.
+    """
+    is_widened = len(binding.group.layers) > 1
+
+    def run() -> None:
+        values: dict[str, Array] = {}
+        for layer in binding.group.layers:
+            inputs = [None if tensor is None else _value(binding, values, tensor.name) for tensor in layer.inputs]
+            if is_widened:
+                inputs = _with_rounded_kernel(layer, inputs, binding.specs)
+            for tensor, value in zip(layer.outputs, evaluate(layer, inputs), strict=True):
+                values[tensor.name] = value
+                if tensor.name in binding.arrays:
+                    np.copyto(binding.arrays[tensor.name], value, casting="unsafe")
+
+    return PythonStep(binding.group.name, run)
+
+
+def _value(binding: Binding, values: dict[str, Array], name: str) -> Array:
+    """An inner value, a bound array or a constant; in a group of several layers narrow floats are widened to FP32."""
+    if name in values:
+        return values[name]
+    array = binding.arrays.get(name)
+    if array is None:
+        array = binding.specs[name].value
+    if array is None:
+        raise ExecutionError("There is no array", where=f"layer {binding.group.name!r}, tensor {name!r}")
+    if len(binding.group.layers) > 1 and DataType.from_numpy(array.dtype) in _WIDENED:
+        return array.astype(np.float32)
+    return array
+
+
+def _with_rounded_kernel(layer: Layer, inputs: list[Array | None], specs: Specs) -> list[Array | None]:
+    """The inputs with the layer's kernel, rounded to the type that its input has outside this group.
+
+    A reference rounds a kernel to the type of the input that it sees, which is wider here.
+    """
+    kernel = getattr(layer, "kernel", None)
+    if kernel is None or layer.inputs[0] is None or (len(inputs) > 1 and inputs[1] is not None):
+        return inputs
+    dtype = specs[layer.inputs[0].name].dtype
+    if dtype not in _WIDENED:
+        return inputs
+    rounded = np.asarray(kernel).astype(dtype.numpy).astype(np.float32)
+    return [inputs[0], rounded, *inputs[2:]]
+
+
+KERNEL = Kernel(
+    name="cpu.reference",
+    kinds=EveryKind(),
+    data_types=frozenset(DataType),
+    bind=bind,
+    layout=HostLayout.ANY,
+    priority=-1000,
+)

@@ -1,0 +1,99 @@
+"""Resizing images, to the nearest pixel or linearly in both axes."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
+from dryfit.network.tensor import Tensor
+from dryfit.reference.registry import evaluate
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.kernels.copying import chunks_for
+from dryfit_cpu.kernels.operands import Operand, bound_array
+from dryfit_cpu.steps import NativeStep
+
+_RESIZE = NativeFunction("resize", "resize")
+
+
+def bind(binding: Binding) -> NativeStep:
+    """A step that samples the image by tables of places."""
+    layer = cast("Resize", binding.group.main)
+    source = Operand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
+    output = Operand.of(bound_array(binding, layer.outputs[0].name))
+    tables = [_axis_tables(layer, source, output, axis) for axis in (2, 3)]
+    (row_offsets, row_weights), (column_offsets, column_weights) = tables
+    N, C, H, W = output.shape
+    work = _RESIZE.work(
+        min(N * H, chunks_for(N * C * H * W, binding.num_threads)),
+        source=source.address,
+        image_stride=source.strides[0],
+        channel_stride=source.strides[1],
+        kind=source.kind,
+        output=output.address,
+        output_image_stride=output.strides[0],
+        output_row_stride=output.strides[2],
+        output_pixel_stride=output.strides[3],
+        output_channel_stride=output.strides[1],
+        output_kind=output.kind,
+        images=N,
+        rows=H,
+        columns=W,
+        channels=C,
+        row_offsets=row_offsets.ctypes.data,
+        row_weights=row_weights.ctypes.data,
+        column_offsets=column_offsets.ctypes.data,
+        column_weights=column_weights.ctypes.data,
+        is_nearest=int(layer.resize_mode is InterpolationMode.NEAREST),
+    )
+    return NativeStep(binding.group.name, [work], [binding, tables])
+
+
+def _axis_tables(layer: Resize, source: Operand, output: Operand, axis: int) -> tuple[Array, Array]:
+    """Byte offsets int64[outputs, 2] and weights float32[outputs, 2] of one axis.
+
+    The reference says where each output lies: it resizes an image whose pixels hold their own index.
+    """
+    extents, outputs = [1, 1, 1, 1], [1, 1, 1, 1]
+    extents[axis], outputs[axis] = source.shape[axis], output.shape[axis]
+    ramp = np.arange(source.shape[axis], dtype=np.float64).reshape(extents)
+    parameters = {field.name: getattr(layer, field.name) for field in Resize.parameters()}
+    scales = tuple(scale if index == axis else 1.0 for index, scale in enumerate(layer.scales))
+    probe = Resize(**{**parameters, "shape": tuple(outputs), "scales": scales})
+    places = evaluate(probe, [ramp])[0].ravel()
+    first = np.minimum(np.floor(places), source.shape[axis] - 1).astype(np.int64)
+    second = np.minimum(first + 1, source.shape[axis] - 1)
+    weight = (places - first).astype(np.float32)
+    offsets = np.stack([first, second], axis=1) * source.strides[axis]
+    return np.ascontiguousarray(offsets), np.ascontiguousarray(np.stack([1 - weight, weight], axis=1))
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    if not isinstance(layer, Resize) or len(group.layers) > 1 or len(layer.inputs) > 2:
+        return False
+    x, y = specs[cast("Tensor", layer.inputs[0]).name], specs[layer.outputs[0].name]
+    return (
+        x.rank == 4
+        and x.shape[:2] == y.shape[:2]
+        and all(scale == 1 for scale in layer.scales[:2])
+        and layer.resize_mode in (InterpolationMode.NEAREST, InterpolationMode.LINEAR)
+        and layer.coordinate_transformation is not ResizeCoordinateTransformation.TF_CROP_AND_RESIZE
+        and not layer.antialias
+        and not layer.exclude_outside
+        and 0 not in x.shape
+    )
+
+
+KERNEL = Kernel(
+    name="cpu.resize",
+    kinds=frozenset({"resize"}),
+    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
+    bind=bind,
+    accepts=_accepts,
+    layout=HostLayout.CHANNELS_LAST,
+)

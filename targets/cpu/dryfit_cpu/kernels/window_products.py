@@ -1,0 +1,179 @@
+"""Binding a convolution: its input made ready, its tiles and panels, its output brought into place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dryfit.target.kernels import Array, Binding
+from dryfit_cpu.codes import FP32, PANEL_CHANNELS
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.kernels.copying import chunks_for, copy_work
+from dryfit_cpu.kernels.epilogues import required_epilogue
+from dryfit_cpu.kernels.matrix_products import Axis, Product
+from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array
+from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.steps import NativeStep, Work
+
+_STAGE = NativeFunction("staging", "stage")
+_GATHER_WINDOWS = NativeFunction("staging", "gather_windows")
+
+
+def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
+    """A step that convolves an image.
+
+    The input is staged where it is padded, FP16 or not channels last; then comes the product; then a copy where the
+    output is not channels last.
+
+    Args:
+        binding: a group with packed panels and an epilogue.
+        window: the geometry.
+        x: the input, with axes N, C, H, W or N, C, W.
+    """
+    workspace, threads = Workspace(binding), binding.num_threads
+    y = binding.group.outputs[0]
+    work: list[Work] = []
+    keeps: list[object] = [binding]
+
+    source = Operand.of(x)
+    if needs_staging(window, source):
+        staged = workspace.take(window.staged_shape)
+        work.append(stage_work(window, source, staged, threads))
+        keeps.append(staged)
+        address, strides = staged.ctypes.data, staged.strides
+    else:
+        n, c, h, w = source.strides
+        address, strides = source.address, (n, h, w, c)
+
+    epilogue = required_epilogue(binding)
+    target_array = bound_array(binding, y.name)
+    target = Operand.of(target_array)
+    after: list[Work] = []
+    if not target.has_dense_channels:
+        unordered = channels_last(target.shape, np.float32)
+        after = copy_work(unordered, target.array, threads)
+        target = Operand.of(unordered)
+    residual = None
+    if epilogue.residual is not None:
+        given = np.broadcast_to(bound_array(binding, epilogue.residual.name), target_array.shape)
+        residual = Operand.of(given)
+        if not residual.has_dense_channels:
+            copy = channels_last(target.shape, np.float32)
+            work += copy_work(residual.array, copy, threads)
+            residual = Operand.of(copy)
+
+    segments, length = _segments(window, strides)
+    row_stride, pixel_stride = strides[1] * window.stride[0], strides[2] * window.stride[1]
+    image_stride = strides[0]
+    if window.windows_shape is not None:
+        windows = workspace.take(window.windows_shape)
+        table = np.array(segments, np.int64)
+        N, _, H, W = window.output
+        work.append(
+            _GATHER_WINDOWS.work(
+                chunks_for(windows.size, threads),
+                source=address,
+                image_stride=image_stride,
+                row_stride=row_stride,
+                pixel_stride=pixel_stride,
+                images=N,
+                rows=H,
+                columns=W,
+                segments=table.ctypes.data,
+                segment_count=len(segments),
+                segment_length=length,
+                destination=windows.ctypes.data,
+            )
+        )
+        keeps += [windows, table]
+        address, pixel_stride = windows.ctypes.data, windows.strides[0]
+        row_stride, image_stride = W * pixel_stride, H * W * pixel_stride
+        segments, length = [0], windows.shape[1]
+
+    group_inputs, group_outputs = window.input[1] // window.groups, window.output[1] // window.groups
+    count, depth = -(-group_outputs // PANEL_CHANNELS), group_inputs * window.kernel[0] * window.kernel[1]
+    panels = binding.weight("panels", (window.groups, count, depth, PANEL_CHANNELS))
+    bias = binding.weight("bias", (window.groups, count * PANEL_CHANNELS))
+    product = Product(
+        axes=_axes(window, (image_stride, row_stride, pixel_stride), target, residual),
+        input=address,
+        output=target.address,
+        residual=residual.address if residual is not None else 0,
+        output_kind=target.kind,
+        residual_kind=residual.kind if residual is not None else FP32,
+        segments=segments,
+        segment_length=length,
+        weights=panels.ctypes.data,
+        bias=bias.ctypes.data,
+        group_outputs=group_outputs,
+        group_offsets=[
+            (
+                group * panels.strides[0],
+                group * bias.strides[0],
+                group * group_inputs * 4,
+                group * group_outputs * target.size,
+                group * group_outputs * residual.size if residual is not None else 0,
+            )
+            for group in range(window.groups)
+        ],
+        epilogue=epilogue,
+    )
+    main, tables = product.work(threads)
+    return NativeStep(binding.group.name, [*work, main, *after], [*keeps, *tables, source, target, residual])
+
+
+def needs_staging(window: Window, source: Operand) -> bool:
+    """Whether tiles cannot read the input where it lies."""
+    return window.is_padded or source.kind != FP32 or not source.has_dense_channels
+
+
+def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> Work:
+    """Work that copies the input to FP32, channels last, with its padding."""
+    N, C, H, W = window.input
+    (top, bottom), (left, right) = window.padding
+    n, c, h, w = source.strides
+    return _STAGE.work(
+        chunks_for(staged.size, threads),
+        source=source.address,
+        image_stride=n,
+        row_stride=h,
+        pixel_stride=w,
+        channel_stride=c,
+        kind=source.kind,
+        images=N,
+        rows=H,
+        columns=W,
+        channels=C,
+        top=top,
+        bottom=bottom,
+        left=left,
+        right=right,
+        destination=staged.ctypes.data,
+        pitch=staged.strides[2],
+    )
+
+
+def channels_last(shape: Sequence[int], dtype: type) -> Array:
+    """A new array of logical shape (N, C, H, W) whose channels lie together."""
+    N, C, H, W = shape
+    return aligned_empty((N, H, W, C), dtype).transpose(0, 3, 1, 2)
+
+
+def _segments(window: Window, strides: Sequence[int]) -> tuple[list[int], int]:
+    """Byte offsets of the runs of values of a pixel's window, and the values in each."""
+    _, row, pixel, _ = strides
+    channels = window.input[1] // window.groups
+    rows = [y * window.dilation[0] * row for y in range(window.kernel[0])]
+    if pixel == 4 * channels and (window.dilation[1] == 1 or window.kernel[1] == 1):
+        return rows, window.kernel[1] * channels
+    return [at + x * window.dilation[1] * pixel for at in rows for x in range(window.kernel[1])], channels
+
+
+def _axes(window: Window, strides: Sequence[int], output: Operand, residual: Operand | None) -> list[Axis]:
+    """The output pixels: images, rows, columns."""
+    N, _, H, W = window.output
+    extents = (N, H, W)
+    outputs = (output.strides[0], output.strides[2], output.strides[3])
+    residuals = (residual.strides[0], residual.strides[2], residual.strides[3]) if residual is not None else (0, 0, 0)
+    return [Axis(*axis) for axis in zip(extents, strides, outputs, residuals, strict=True)]

@@ -1,0 +1,87 @@
+"""The geometry of a window that slides over an image, as native functions take it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.network.layers.convolution import Convolution
+from dryfit.network.tensor import TensorSpec
+from dryfit_cpu.kernels.matrix_products import is_narrow
+from dryfit_cpu.kernels.operands import fp32_bytes
+
+_CONFLICTING_BYTES = 2048
+"""Pixels whose distance is a multiple of this share few sets of the first-level cache; measured with 512 channels."""
+_PITCH_PADDING = 64
+
+
+@attrs.frozen
+class Window:
+    """A convolution's geometry in two spatial axes, for one input.
+
+    Attributes:
+        input, output: (N, C, H, W).
+        kernel, stride, dilation: (height, width).
+        padding: ((top, bottom), (left, right)).
+        groups: number of groups.
+    """
+
+    input: tuple[int, int, int, int]
+    output: tuple[int, int, int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[tuple[int, int], tuple[int, int]]
+    groups: int
+
+    @classmethod
+    def of(cls, layer: Convolution, x: TensorSpec, y: TensorSpec) -> Window:
+        """The geometry for these shapes; one spatial axis is a row of an image."""
+
+        def pair(values: Sequence[int]) -> tuple[int, int]:
+            return (1, values[0]) if len(values) == 1 else (values[0], values[1])
+
+        def image(shape: Sequence[int]) -> tuple[int, int, int, int]:
+            return (shape[0], shape[1], *pair(shape[2:]))
+
+        paddings = layer.paddings(x.shape[2:])
+        rows, columns = ((0, 0), paddings[0]) if len(paddings) == 1 else (paddings[0], paddings[1])
+        output = image(y.shape)
+        stride, dilation, kernel = pair(layer.stride_nd), pair(layer.dilation_nd), pair(layer.kernel_size_nd)
+        # What rounding up adds behind the trailing padding is zero too.
+        source = image(x.shape)
+        reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(output[2:], stride, kernel, dilation, strict=True)]
+        sides = [
+            (pre, max(0, needed - pre - extent))
+            for (pre, _), needed, extent in zip((rows, columns), reach, source[2:], strict=True)
+        ]
+        return cls(source, output, kernel, stride, dilation, (sides[0], sides[1]), layer.num_groups)
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether it reads beyond the input."""
+        return any(side for axis in self.padding for side in axis)
+
+    @property
+    def staged_shape(self) -> tuple[int, int, int, int]:
+        """(N, H, W, channel pitch) of the input with its padding."""
+        N, C, H, W = self.input
+        (top, bottom), (left, right) = self.padding
+        pitch = C + (_PITCH_PADDING // 4 if 4 * C % _CONFLICTING_BYTES == 0 else 0)
+        return (N, top + H + bottom, left + W + right, pitch)
+
+    @property
+    def windows_shape(self) -> tuple[int, int] | None:
+        """(pixels, k) of the gathered windows; None where tiles can read the input as it is."""
+        N, _, H, W = self.output
+        is_flat = self.kernel == (1, 1) and self.stride == (1, 1) and not self.is_padded
+        if self.groups > 1 or is_flat or H * W == 1 or not is_narrow(W) or is_narrow(N * H * W):
+            return None
+        return (N * H * W, self.input[1] * self.kernel[0] * self.kernel[1])
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Room for the gathered windows and, where it is padded, the staged input."""
+        windows = fp32_bytes(self.windows_shape) if self.windows_shape is not None else 0
+        return windows + (fp32_bytes(self.staged_shape) if self.is_padded else 0)

@@ -1,0 +1,54 @@
+"""Native functions and tiers: wrong arguments and names are refused before anything runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from dryfit.errors import DryfitError, UnknownNameError
+from dryfit_cpu.compiler import machine, tier
+from dryfit_cpu.compiler.native import NativeFunction
+
+SOFTMAX = NativeFunction("softmax", "softmax")
+
+
+def test_a_missing_and_an_unknown_argument_are_named():
+    with pytest.raises(DryfitError) as caught:
+        SOFTMAX.work(1, source=0, sauce=0)
+    assert "softmax.softmax" in str(caught.value)
+    assert "sauce" in str(caught.value.found)
+    assert "output" in str(caught.value.found)
+    assert "source" not in str(caught.value.found).replace("source_stride", "").split(", ")
+
+
+def test_code_that_calls_an_unknown_function_is_refused():
+    with pytest.raises(DryfitError, match="system_of_doom"):
+        machine.object_file("declare i32 @system_of_doom(i32)\ndefine i32 @f() {\n  ret i32 0\n}\n")
+
+
+def test_the_best_tier_comes_first(monkeypatch):
+    monkeypatch.delenv(tier.ENVIRONMENT_VARIABLE, raising=False)
+    features = dict.fromkeys([*tier.TIERS[0].required, *tier.TIERS[1].required], True)
+    monkeypatch.setattr(tier.llvm, "get_host_cpu_features", lambda: features)
+    assert tier.current_tier.__wrapped__().name == "avx512"
+    features["avx512vl"] = False
+    assert tier.current_tier.__wrapped__().name == "avx2"
+    features["f16c"] = False
+    assert tier.current_tier.__wrapped__().name == "generic"
+
+
+def test_a_tier_that_the_machine_lacks_is_refused(monkeypatch):
+    monkeypatch.setattr(tier.llvm, "get_host_cpu_features", dict)
+    monkeypatch.setenv(tier.ENVIRONMENT_VARIABLE, "avx512")
+    with pytest.raises(UnknownNameError) as caught:
+        tier.current_tier.__wrapped__()
+    assert caught.value.name == "avx512"
+    assert caught.value.known == ["generic"]
+
+
+def test_kernels_are_listed_without_numba_or_llvm():
+    program = "import sys, dryfit_cpu.kernels; print('numba' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"

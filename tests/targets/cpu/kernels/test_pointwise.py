@@ -1,0 +1,173 @@
+"""Elementwise operations, activations, scales, casts, concatenation, softmax and resize against the references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.concatenation import Concatenation
+from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.resize import (
+    InterpolationMode,
+    Resize,
+    ResizeCoordinateTransformation,
+    ResizeRoundMode,
+    ResizeSelector,
+)
+from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.network import Network
+
+TYPES = (DataType.FLOAT, DataType.HALF)
+OPERATIONS = ("SUM", "PROD", "MAX", "MIN", "SUB", "DIV")
+FUNCTIONS = ("RELU", "CLIP", "LEAKY_RELU", "SIGMOID", "TANH", "HARD_SIGMOID")
+layouts_of_three = st.tuples(*[st.sampled_from(LAYOUTS)] * 3)
+
+
+@settings(max_examples=120)
+@given(
+    dtype=st.sampled_from(TYPES),
+    op=st.sampled_from(OPERATIONS),
+    axes=st.lists(st.tuples(st.integers(1, 9), st.sampled_from(["both", "first", "second"])), max_size=6),
+    with_activation=st.booleans(),
+    layouts=layouts_of_three,
+)
+def test_every_broadcast_is_computed_as_the_reference_does(dtype, op, axes, with_activation, layouts):
+    network = Network()
+    x = network.add_input("x", dtype, [1 if which == "second" else extent for extent, which in axes])
+    y = network.add_input("y", dtype, [1 if which == "first" else extent for extent, which in axes])
+    layers = [network.add_elementwise(x, y, ElementWiseOperation[op])]
+    if with_activation:
+        layers.append(network.add_activation(layers[0].get_output(0), ActivationType.RELU))
+    feeds = random_feeds(network, np.random.default_rng(0), {"x": layouts[0], "y": layouts[1]})
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.pointwise", layout=layouts[2], tolerance=1e-6)
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_special_values_are_combined_as_numpy_does(op):
+    network = Network()
+    x, y = (network.add_input(name, DataType.FLOAT, (25,)) for name in "xy")
+    layer = network.add_elementwise(x, y, ElementWiseOperation[op])
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, 1.5], np.float32)
+    feeds = {"x": np.repeat(special, 5), "y": np.tile(special, 5)}
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.pointwise", layout="linear")
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_activation_is_computed_as_the_reference_does(dtype, kind, layout):
+    network = Network()
+    x = network.add_input("x", dtype, (1, 3, 37, 29))
+    layer = network.add_activation(x, ActivationType[kind])
+    layer.alpha, layer.beta = {"CLIP": (-1.0, 2.5), "HARD_SIGMOID": (0.2, 0.5)}.get(kind, (0.1, 0.0))
+    feeds = random_feeds(network, np.random.default_rng(0), layout)
+    feeds["x"][...] *= 30
+    feeds["x"][0, 0, 0, :7] = [np.nan, np.inf, -np.inf, 0.0, 1e-4, -1e-4, 0.6]
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.pointwise", layout=layout, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("mode", list(ScaleMode))
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_scale_layer_is_computed_as_the_reference_does(dtype, mode, layout):
+    network = Network()
+    generator = np.random.default_rng(0)
+    x = network.add_input("x", dtype, (2, 5, 3, 7))
+    count = {ScaleMode.UNIFORM: 1, ScaleMode.CHANNEL: 5, ScaleMode.ELEMENTWISE: 105}[mode]
+    shift, scale = generator.standard_normal((2, count)).astype(np.float32)
+    layer = network.add_scale(x, mode, shift, scale)
+    relu = network.add_activation(layer.get_output(0), ActivationType.RELU)
+    feeds = random_feeds(network, generator, layout)
+    assert_like_reference(network, [layer, relu], feeds, kernel_name="cpu.pointwise", tolerance=1e-6)
+
+
+@pytest.mark.parametrize("source", TYPES)
+@pytest.mark.parametrize("destination", TYPES)
+@pytest.mark.parametrize("layouts", [(a, b) for a in LAYOUTS for b in LAYOUTS])
+def test_a_cast_copies_between_layouts(source, destination, layouts):
+    network = Network()
+    x = network.add_input("x", source, (2, 35, 4, 5))
+    layer = network.add_cast(x, destination)
+    feeds = random_feeds(network, np.random.default_rng(0), layouts[0])
+    name = "cpu.pointwise"
+    assert_like_reference(network, [layer], feeds, kernel_name=name, layout=layouts[1], tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_inputs_of_every_layout_are_concatenated(dtype, axis):
+    network = Network()
+    shapes = [[2, 3, 4, 5] for _ in range(3)]
+    for index, shape in enumerate(shapes):
+        shape[axis] += 7 * index
+    inputs = [network.add_input(layout, dtype, shape) for layout, shape in zip(LAYOUTS, shapes, strict=True)]
+    layer = network.add_layer(Concatenation(axis=axis), inputs)
+    feeds = random_feeds(network, np.random.default_rng(0), {layout: layout for layout in LAYOUTS})
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.concatenation", tolerance=0)
+
+
+@settings(max_examples=60)
+@given(
+    dtype=st.sampled_from(TYPES),
+    shape=st.lists(st.integers(1, 20), min_size=1, max_size=5),
+    data=st.data(),
+    layouts=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+)
+def test_softmax_over_every_axis_is_computed_as_the_reference_does(dtype, shape, data, layouts):
+    network = Network()
+    x = network.add_input("x", dtype, shape)
+    layer = network.add_softmax(x)
+    layer.axes = 1 << data.draw(st.integers(0, len(shape) - 1))
+    feeds = random_feeds(network, np.random.default_rng(0), layouts[0])
+    feeds["x"][...] *= 5
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.softmax", layout=layouts[1], tolerance=1e-6)
+
+
+@settings(max_examples=120)
+@given(
+    dtype=st.sampled_from(TYPES),
+    mode=st.sampled_from([InterpolationMode.NEAREST, InterpolationMode.LINEAR]),
+    transformation=st.sampled_from(
+        [t for t in ResizeCoordinateTransformation if t is not ResizeCoordinateTransformation.TF_CROP_AND_RESIZE]
+    ),
+    rounding=st.sampled_from(ResizeRoundMode),
+    selector=st.sampled_from(ResizeSelector),
+    extents=st.tuples(*[st.integers(1, 12)] * 4),
+    by_scales=st.booleans(),
+    layouts=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+)
+def test_every_resize_is_sampled_as_the_reference_does(
+    dtype, mode, transformation, rounding, selector, extents, by_scales, layouts
+):
+    network = Network()
+    H, W, rows, columns = extents
+    x = network.add_input("x", dtype, (2, 19, H, W))
+    layer = Resize(
+        resize_mode=mode,
+        coordinate_transformation=transformation,
+        nearest_rounding=rounding,
+        selector_for_single_pixel=selector,
+        **({"scales": (1, 1, rows / 4 + 1, columns / 4 + 1)} if by_scales else {"shape": (2, 19, rows, columns)}),
+    )
+    network.add_layer(layer, [x])
+    feeds = random_feeds(network, np.random.default_rng(0), layouts[0])
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.resize", layout=layouts[1], tolerance=1e-5)
+
+
+def test_what_the_kernels_lack_is_left_to_the_reference():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 2, 4, 4))
+    i = network.add_input("i", DataType.INT32, (1, 2, 4, 4))
+    power = network.add_elementwise(x, x, ElementWiseOperation.POW)
+    integers = network.add_elementwise(i, i, ElementWiseOperation.SUM)
+    selu = network.add_activation(x, ActivationType.SELU)
+    scale = network.add_scale(x, ScaleMode.UNIFORM, power=np.array([2.0], np.float32))
+    cubic = network.add_resize(x)
+    cubic.shape, cubic.resize_mode = (1, 2, 8, 8), InterpolationMode.CUBIC
+    for layer in (power, integers, selu, scale, cubic):
+        assert chosen_kernel(network, [layer]).name == "cpu.reference"

@@ -1,0 +1,53 @@
+"""Every tier that this machine has gives the references' results; each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import pytest
+
+from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[2]
+
+SELECTION = (
+    "kernels/test_convolution.py::test_rows_of_every_width_are_covered_by_tiles",
+    "kernels/test_convolution.py::test_large_weights_are_summed_in_blocks_of_k_but_not_where_tiles_overlap",
+    "kernels/test_convolution.py::test_the_first_layer_of_a_picture_network_reads_planes",
+    "kernels/test_convolution.py::test_an_fp16_result_beyond_the_largest_number_is_infinite",
+    "kernels/test_pooling.py::test_a_reduction_over_the_image_is_a_pooling",
+    "kernels/test_products.py::test_a_bias_and_an_activation_follow_a_matrix_product_in_one_group",
+    "kernels/test_pointwise.py::test_every_activation_is_computed_as_the_reference_does",
+    "kernels/test_pointwise.py::test_a_cast_copies_between_layouts",
+    "compiler/test_functions.py",
+)
+
+
+@pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
+def test_a_tier_passes_the_tests_of_the_kernels(tier):
+    features = llvm.get_host_cpu_features()
+    if not all(features.get(name) for name in tier.required):
+        pytest.skip(f"this machine lacks {', '.join(name for name in tier.required if not features.get(name))}")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *(str(HERE / name) for name in SELECTION),
+    ]
+    found = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env={**os.environ, ENVIRONMENT_VARIABLE: tier.name},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-1000:]
