@@ -1,0 +1,33 @@
+"""The DLA target: NVIDIA's Deep Learning Accelerator of Xavier and Orin, as TensorRT uses it."""
+
+from __future__ import annotations
+
+from dryfit.network.data_types import DataType
+from dryfit.target.target import SegmentRules, Target
+from dryfit_dla.platforms import PLATFORMS, SOFTWARE_VERSIONS
+
+TARGET = Target(
+    device="DLA",
+    title="NVIDIA Deep Learning Accelerator",
+    platforms=PLATFORMS,
+    software_versions=SOFTWARE_VERSIONS,
+    precisions=[DataType.INT8, DataType.HALF],
+    default_precision=None,
+    limits_at="dryfit_dla.limits:LIMITS",
+    input_formats_at="dryfit_dla.formats:INPUT_FORMATS",
+    output_formats_at="dryfit_dla.formats:OUTPUT_FORMATS",
+    memory_pools_at="dryfit_dla.memory_pools:POOLS",
+    arithmetic_at="dryfit_dla.arithmetic:ARITHMETIC",
+    segment_rules=SegmentRules(
+        same_batch=True,
+        max_segments={(8,): 8, (8, 5): 16},
+        source=(
+            "TensorRT 10 developer guide, Working with DLA: general restrictions (16 loadables a core); "
+            "8 before TensorRT 8.5 is what builders of that time report"
+        ),
+    ),
+    simulated=(
+        "placement, limits, loadables, tensor formats and memory pools of a DLA; the numbers are computed on this "
+        "machine with the arithmetic that the target declares"
+    ),
+)

@@ -1,0 +1,35 @@
+"""Arithmetic of the DLA.
+
+FP16: that sums are kept in FP32 and rounded once, at the end of a fused group, is our reading: the device's internal
+pipe after the multipliers is described as 19 bits wide on Orin, and no document gives the accumulator of FP16
+convolutions. INT8: the documents state the rounding, and disagree between versions.
+"""
+
+from __future__ import annotations
+
+from dryfit.network.data_types import DataType
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.arithmetic import Arithmetic
+
+ARITHMETIC = {
+    DataType.HALF: Arithmetic(
+        precision=DataType.HALF,
+        accumulator=DataType.FLOAT,
+        rounds="group",
+        rounding=RoundingMode.HALF_TO_EVEN,
+        fidelity="inferred",
+        source="our choice: FP32 sums, one rounding a fused group; the accumulator of FP16 is not published",
+    ),
+    DataType.INT8: Arithmetic(
+        precision=DataType.INT8,
+        accumulator=DataType.INT32,
+        rounds="group",
+        rounding=RoundingMode.HALF_TO_EVEN,
+        fidelity="documented",
+        source=(
+            "TensorRT 10 developer guide, Quantized Types Rounding Modes: DLA (ties to even); "
+            "TensorRT 8 developer guide, INT8 Rounding Modes: DLA (ties away from zero)"
+        ),
+        rounding_since={(8,): RoundingMode.HALF_AWAY_FROM_ZERO, (10,): RoundingMode.HALF_TO_EVEN},
+    ),
+}

@@ -1,0 +1,59 @@
+"""The limits of the DLA: what the documents say, one line a rule, one file a kind of layer.
+
+Sources: the chapter "Working with DLA" of TensorRT's developer guide (version 10 where no other is named), TensorRT's
+headers, and the operator table of NVIDIA's Deep-Learning-Accelerator-SW repository. Rules marked `inferred` follow from
+what builders have been seen to report, or from our reading of a sentence that can be read in two ways.
+"""
+
+from __future__ import annotations
+
+from dryfit.target.limits import LimitTable
+from dryfit_dla.layer_kinds import SUPPORTED, UNSUPPORTED
+from dryfit_dla.limits.activation import ACTIVATION
+from dryfit_dla.limits.borders import BORDERS
+from dryfit_dla.limits.concatenation import CONCATENATION
+from dryfit_dla.limits.convolution import CONVOLUTION, FULLY_CONNECTED
+from dryfit_dla.limits.deconvolution import DECONVOLUTION
+from dryfit_dla.limits.documents import LAYERS
+from dryfit_dla.limits.elementwise import CAST, ELEMENTWISE
+from dryfit_dla.limits.every_layer import EVERY_LAYER
+from dryfit_dla.limits.lrn import LRN
+from dryfit_dla.limits.matrix_multiply import MATRIX_MULTIPLY
+from dryfit_dla.limits.parametric_relu import PARAMETRIC_RELU
+from dryfit_dla.limits.pooling import POOLING
+from dryfit_dla.limits.reduce import REDUCE
+from dryfit_dla.limits.resize import RESIZE
+from dryfit_dla.limits.scale import SCALE
+from dryfit_dla.limits.shuffle import SHUFFLE
+from dryfit_dla.limits.slice import SLICE
+from dryfit_dla.limits.softmax import SOFTMAX
+from dryfit_dla.limits.unary import UNARY
+
+LIMITS = LimitTable(
+    device="DLA",
+    rules=[
+        *EVERY_LAYER,
+        *BORDERS,
+        *CONVOLUTION,
+        *FULLY_CONNECTED,
+        *MATRIX_MULTIPLY,
+        *DECONVOLUTION,
+        *POOLING,
+        *ACTIVATION,
+        *PARAMETRIC_RELU,
+        *UNARY,
+        *LRN,
+        *ELEMENTWISE,
+        *CAST,
+        *CONCATENATION,
+        *SCALE,
+        *RESIZE,
+        *REDUCE,
+        *SHUFFLE,
+        *SLICE,
+        *SOFTMAX,
+    ],
+    supported_kinds=SUPPORTED,
+    unsupported=UNSUPPORTED,
+    source=LAYERS,
+)

@@ -1,0 +1,141 @@
+"""What holds where a layer reads an input of the network or writes an output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryfit.network.data_types import DataType
+from dryfit.target.checks import check
+from dryfit.target.limits import Finding, Question, rule, rules
+from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
+from dryfit_dla.limits.documents import FORMATS, QUESTIONS, REPORTS, STANDALONE
+from dryfit_dla.quantities import is_hwc4
+
+if TYPE_CHECKING:
+    from dryfit.network.tensor import Tensor
+
+
+@check("input format")
+def hwc4_goes_to_convolutions(question: Question) -> Finding | None:
+    """An input in DLA_HWC4 has 1, 3 or 4 channels and goes to convolutions only."""
+    for tensor in question.inputs:
+        if not is_hwc4(tensor):
+            continue
+        others = sorted({layer.kind for layer, _ in tensor.consumers if layer.kind != "convolution"})
+        if others:
+            return Finding(
+                f"DLA_HWC4 for {tensor.name!r}, which {', '.join(others)} reads", "DLA_HWC4 for a convolution"
+            )
+        channels = question.spec(tensor).shape[-3]
+        if channels not in (1, 3, 4):
+            return Finding(f"DLA_HWC4 for {tensor.name!r} of {channels} channels", "1, 3 or 4 channels")
+    return None
+
+
+@check("output format")
+def no_output_is_hwc4(question: Question) -> Finding | None:
+    """No output has the format DLA_HWC4."""
+    outputs = [repr(tensor.name) for tensor in question.outputs if is_hwc4(tensor)]
+    return Finding(f"DLA_HWC4 for {', '.join(outputs)}", "DLA_LINEAR, CHW16, CHW32") if outputs else None
+
+
+@check("network output")
+def inner_tensors_are_no_outputs(question: Question) -> Finding | None:
+    """A tensor inside the DLA's part of the network is no output of the network."""
+    marked = [repr(tensor.name) for tensor in question.outputs if tensor.consumers and tensor.is_network_output]
+    return Finding(f"{', '.join(marked)}, which other layers read", "one that no layer reads") if marked else None
+
+
+@check("input type")
+def hwc4_has_the_layers_type(question: Question) -> Finding | None:
+    """An input in DLA_HWC4 that is INT8 or HALF has the type that the layer is computed in."""
+    for tensor in question.inputs:
+        dtype = question.spec(tensor).dtype
+        if is_hwc4(tensor) and dtype in (DataType.INT8, DataType.HALF) and dtype is not question.precision:
+            return Finding(f"{dtype.name} for {tensor.name!r}", question.precision.name)
+    return None
+
+
+def _at_border(question: Question) -> list[tuple[Tensor, set[str]]]:
+    """Inputs and outputs of the network that the layer reads or writes, with the formats that they may have."""
+    reads = {one.name for one in INPUT_FORMATS.get(question.precision, ())}
+    writes = {one.name for one in OUTPUT_FORMATS.get(question.precision, ())}
+    inputs = [tensor for tensor in question.inputs if tensor.is_network_input]
+    outputs = [tensor for tensor in question.outputs if tensor.is_network_output]
+    return [*((tensor, reads) for tensor in inputs), *((tensor, writes) for tensor in outputs)]
+
+
+@check("engine capability")
+def is_standalone(question: Question) -> Finding | None:
+    """The engine is a standalone loadable."""
+    capability = question.options.get("engine_capability", "STANDARD")
+    return None if capability == "DLA_STANDALONE" else Finding(capability, "DLA_STANDALONE")
+
+
+@check("flags")
+def border_is_direct(question: Question) -> Finding | None:
+    """The flag DIRECT_IO is set where the network has inputs or outputs."""
+    if not _at_border(question) or "DIRECT_IO" in question.options.get("flags", ()):
+        return None
+    return Finding("without DIRECT_IO", "with DIRECT_IO")
+
+
+@check("allowed formats")
+def border_formats_are_stated(question: Question) -> Finding | None:
+    """Inputs and outputs of the network allow formats of the DLA, and no others."""
+    wrong = {
+        tensor.name: (tensor.allowed_formats, legal)
+        for tensor, legal in _at_border(question)
+        if tensor.allowed_formats is None or not tensor.allowed_formats <= legal
+    }
+    if not wrong:
+        return None
+    found = [f"{name!r}: {', '.join(sorted(formats)) if formats else 'all'}" for name, (formats, _) in wrong.items()]
+    return Finding("; ".join(found), " or ".join(sorted(set.union(*(legal for _, legal in wrong.values())))))
+
+
+BORDERS = rules(
+    (),
+    rule(
+        "formats.hwc4_input",
+        hwc4_goes_to_convolutions,
+        source=FORMATS,
+        remedy="Allow DLA_LINEAR, CHW16 or CHW32 for this input",
+    ),
+    rule(
+        "formats.hwc4_output",
+        no_output_is_hwc4,
+        source=FORMATS,
+        remedy="Allow DLA_LINEAR, CHW16 or CHW32 for this output",
+    ),
+    rule(
+        "formats.hwc4_type",
+        hwc4_has_the_layers_type,
+        source=f"{QUESTIONS}: an input in DLA_HWC4 has the precision of the convolution that reads it",
+        remedy="Give the input the type that the convolution is computed in, or allow another format",
+    ),
+    rule(
+        "standalone.direct_io",
+        border_is_direct,
+        when=is_standalone,
+        source=STANDALONE,
+        severity="warning",
+        remedy="Set the flag DIRECT_IO: nothing converts formats around a standalone loadable",
+    ),
+    rule(
+        "standalone.formats",
+        border_formats_are_stated,
+        when=is_standalone,
+        source=STANDALONE,
+        severity="warning",
+        remedy="Set allowed_formats of these tensors",
+    ),
+    rule(
+        "inner_output",
+        inner_tensors_are_no_outputs,
+        source=f"{REPORTS}: a copy is inserted that the DLA does not have, which may split the loadable",
+        severity="warning",
+        fidelity="inferred",
+        remedy="Unmark the output if it is not needed",
+    ),
+)

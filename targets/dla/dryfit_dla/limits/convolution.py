@@ -1,0 +1,231 @@
+"""Convolution and fully connected layers on the DLA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dryfit.network.data_types import DataType
+from dryfit.target.checks import between, check, each, equals, parameter
+from dryfit.target.limits import Finding, Question, rule, rules
+from dryfit_dla import quantities
+from dryfit_dla.convolution_buffer import BANKS, BufferUse
+from dryfit_dla.limits.documents import FALL_BACK, GUIDE, LAYERS, OPERATORS, RESHAPE
+from dryfit_dla.quantities import (
+    input_shape,
+    is_hwc4,
+    paddings,
+)
+
+_CONVOLUTION = f"{LAYERS}: Convolution and Fully Connected layers"
+
+
+@check("kernel")
+def weights_are_constant(question: Question) -> Finding | None:
+    """The kernel is known when the network is built."""
+    layer: Any = question.layer
+    connected = question.layer.inputs[1:]
+    computed = [repr(t.name) for t in connected if t is not None and not question.is_constant(t)]
+    if computed:
+        return Finding(f"computed: {', '.join(computed)}", "constant weights")
+    if layer.kernel is None and not any(t is not None for t in connected[:1]):
+        return Finding("missing", "constant weights")
+    return None
+
+
+@check("padding")
+def padding_is_smaller_than_kernel(question: Question) -> Finding | None:
+    """The padding is smaller than the kernel in each dimension."""
+    layer: Any = question.layer
+    pairs = layer.paddings(input_shape(question)[2:])
+    if all(max(pair) < extent for pair, extent in zip(pairs, layer.kernel_size_nd, strict=True)):
+        return None
+    return Finding(str(pairs), f"each less than the kernel's {layer.kernel_size_nd}")
+
+
+@check("input format")
+def input_is_hwc4(question: Question) -> Finding | None:
+    """The input has the format DLA_HWC4."""
+    return None if is_hwc4(question.inputs[0]) else Finding("another format", "DLA_HWC4")
+
+
+@check("input format")
+def input_is_not_hwc4(question: Question) -> Finding | None:
+    """The input has another format than DLA_HWC4."""
+    return Finding("DLA_HWC4", "another format") if is_hwc4(question.inputs[0]) else None
+
+
+def buffer_use(question: Question) -> BufferUse | None:
+    """What a convolution or fully connected layer asks of the convolution buffer; None for what has other rules."""
+    layer: Any = question.layer
+    shape = input_shape(question)
+    element_bytes = 1 if question.precision is DataType.INT8 else 2
+    if len(shape) < 3 or min(shape[-3:]) < 1:
+        return None
+    if layer.kind == "fully_connected":
+        channels = shape[-3] * shape[-2] * shape[-1]
+        return BufferUse(
+            channels=channels,
+            height=1,
+            width=1,
+            kernel_height=1,
+            kernel_width=1,
+            output_maps=layer.num_output_channels,
+            element_bytes=element_bytes,
+        )
+    if len(layer.kernel_size_nd) != 2:
+        return None
+    return BufferUse(
+        channels=shape[-3],
+        height=shape[-2],
+        width=shape[-1],
+        kernel_height=layer.kernel_size_nd[0],
+        kernel_width=layer.kernel_size_nd[1],
+        output_maps=layer.num_output_maps,
+        element_bytes=element_bytes,
+        dilation_height=layer.dilation_nd[0],
+        groups=layer.num_groups,
+        stride_height=layer.stride_nd[0],
+        padding_width=sum(paddings(question)[-2:]),
+        is_pixel_input=is_hwc4(question.inputs[0]),
+    )
+
+
+@check("use of the convolution buffer")
+def buffer_fits(question: Question) -> Finding | None:
+    """The banks of one kernel (wtBanksForOneKernel) and of the input's rows (minDataBanks) are at most 16."""
+    use = buffer_use(question)
+    if use is None or use.validator_banks <= BANKS:
+        return None
+    return Finding(
+        f"{use.validator_banks} banks ({use.validator_weight_banks} for one kernel, "
+        f"{use.validator_data_banks} for the input's rows)",
+        f"at most {BANKS} banks",
+    )
+
+
+@check("use of the convolution buffer")
+def compiler_estimate_fits(question: Question) -> Finding | None:
+    """The open compiler of NVDLA finds a way to fit weights and input into its 16 banks."""
+    use = buffer_use(question)
+    if use is None or use.validator_banks > BANKS:
+        return None
+    estimate = use.estimate()
+    if estimate.fits:
+        return None
+    return Finding(
+        f"an estimated {estimate.group_weight_banks + estimate.least_data_banks} banks "
+        f"({estimate.group_weight_banks} for {use.kernels_per_group} kernels, "
+        f"{estimate.least_data_banks} for the input's rows)",
+        f"at most {BANKS} banks",
+    )
+
+
+@check("precision")
+def has_the_main_multipliers(question: Question) -> Finding | None:
+    """An FP16 convolution on Orin takes up to twice the time."""
+    return Finding(question.precision.name, "INT8", message="in FP16 it can take up to twice the time on Orin")
+
+
+_FP16_ON_ORIN = f"{GUIDE}: Inference on NVIDIA Orin"
+
+CONVOLUTION = rules(
+    "convolution",
+    rule("convolution.spatial_axes", parameter(quantities.kernel_axes, equals(2)), source=_CONVOLUTION, remedy=RESHAPE),
+    rule("convolution.kernel", each("kernel_size_nd", between(1, 32)), source=_CONVOLUTION, remedy=FALL_BACK),
+    rule("convolution.padding", each(quantities.paddings, between(0, 31)), source=_CONVOLUTION, remedy=FALL_BACK),
+    rule(
+        "convolution.padding_below_kernel",
+        padding_is_smaller_than_kernel,
+        source=_CONVOLUTION,
+        remedy="Enlarge the kernel with zeros, or fall back",
+    ),
+    rule("convolution.stride", each("stride_nd", between(1, 8)), source=_CONVOLUTION, remedy=FALL_BACK),
+    rule("convolution.dilation", each("dilation_nd", between(1, 32)), source=_CONVOLUTION, remedy=FALL_BACK),
+    rule(
+        "convolution.output_maps",
+        parameter("num_output_maps", between(1, 8192)),
+        source=_CONVOLUTION,
+        remedy="Split the layer into several of fewer output maps, and concatenate",
+    ),
+    rule(
+        "convolution.input_channels",
+        each(quantities.input_channels, between(1, 8192)),
+        source=_CONVOLUTION,
+        remedy="Split the input channels, and add the results",
+    ),
+    rule(
+        "convolution.groups",
+        parameter("num_groups", between(1, 8192)),
+        when=input_is_not_hwc4,
+        source=_CONVOLUTION,
+        remedy="Split the groups into several layers, and concatenate",
+    ),
+    rule(
+        "convolution.groups_hwc4",
+        parameter("num_groups", between(1, 4)),
+        when=input_is_hwc4,
+        source=_CONVOLUTION,
+        remedy="Allow another input format than DLA_HWC4",
+    ),
+    rule(
+        "convolution.constant_weights",
+        weights_are_constant,
+        source=OPERATORS,
+        remedy="Give the kernel as weights; fold a quantize-dequantize pair into scales",
+    ),
+    rule(
+        "convolution.cbuf",
+        buffer_fits,
+        source=f"{_CONVOLUTION}; the formulas: TensorRT 8.4 developer guide, the same chapter",
+        remedy="Use a smaller kernel or dilation, fewer channels, or a narrower input",
+    ),
+    rule(
+        "convolution.cbuf_estimate",
+        compiler_estimate_fits,
+        source="nvdla/sw, the open compiler's convolution core; NVIDIA/TensorRT issue 3499 is such a case",
+        severity="warning",
+        fidelity="inferred",
+        remedy="The layer passes TensorRT's own check, but the loadable may fail to compile: use fewer channels",
+    ),
+    rule(
+        "convolution.fp16_on_orin",
+        has_the_main_multipliers,
+        families="orin",
+        precisions=(DataType.HALF,),
+        source=_FP16_ON_ORIN,
+        severity="note",
+        remedy="Compute it in INT8 where the accuracy allows",
+    ),
+)
+
+FULLY_CONNECTED = rules(
+    "fully_connected",
+    rule(
+        "fully_connected.outputs",
+        parameter("num_output_channels", between(1, 8192)),
+        source=_CONVOLUTION,
+        remedy="Split the layer into several of fewer output maps, and concatenate",
+    ),
+    rule(
+        "fully_connected.inputs",
+        each(quantities.summed_inputs, between(1, 8192)),
+        source=f"{_CONVOLUTION}; {OPERATORS}: it runs as a 1x1 convolution of the flattened input",
+        remedy="Rewrite it as a convolution with the input's height and width as kernel",
+    ),
+    rule(
+        "fully_connected.constant_weights",
+        weights_are_constant,
+        source=OPERATORS,
+        remedy="Give the kernel as weights; fold a quantize-dequantize pair into scales",
+    ),
+    rule("fully_connected.cbuf", buffer_fits, source=_CONVOLUTION, remedy="Use fewer inputs"),
+    rule(
+        "fully_connected.fp16_on_orin",
+        has_the_main_multipliers,
+        families="orin",
+        precisions=(DataType.HALF,),
+        source=_FP16_ON_ORIN,
+        severity="note",
+        remedy="Compute it in INT8 where the accuracy allows",
+    ),
+)

@@ -1,0 +1,179 @@
+"""Deconvolution on the DLA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dryfit.network.data_types import DataType
+from dryfit.target.checks import between, check, each, equals, outside, parameter
+from dryfit.target.limits import Finding, Question, rule, rules
+from dryfit_dla import quantities
+from dryfit_dla.convolution_buffer import BANKS, BufferUse
+from dryfit_dla.limits.convolution import weights_are_constant
+from dryfit_dla.limits.documents import FALL_BACK, HEADERS, LAYERS, OPERATORS, RESHAPE
+from dryfit_dla.quantities import input_shape
+
+_DECONVOLUTION = f"{LAYERS}: Deconvolution layer"
+_LONG_EXTENTS = (64, 96, 128)
+_EXTENTS = "each 1 to 32, or 1 on one axis and 64, 96 or 128 on the other"
+
+
+def _has_extents(values: tuple[int, ...]) -> bool:
+    """Whether a window or stride is of the extents that the device has."""
+    short, long = min(values), max(values)
+    return (short >= 1 and long <= 32) or (len(values) == 2 and short == 1 and long in _LONG_EXTENTS)
+
+
+@check("kernel_size_nd")
+def kernel_extents_are_supported(question: Question) -> Finding | None:
+    """The kernel is 1 to 32 on each axis, or 1 on one axis and 64, 96 or 128 on the other."""
+    layer: Any = question.layer
+    return None if _has_extents(layer.kernel_size_nd) else Finding(str(layer.kernel_size_nd), _EXTENTS)
+
+
+@check("stride_nd")
+def strides_are_supported(question: Question) -> Finding | None:
+    """The stride is 1 to 32 on each axis, or 1 on one axis and 64, 96 or 128 on the other."""
+    layer: Any = question.layer
+    return None if _has_extents(layer.stride_nd) else Finding(str(layer.stride_nd), _EXTENTS)
+
+
+@check("kernel_size_nd")
+def kernel_is_square(question: Question) -> Finding | None:
+    """The kernel is square."""
+    layer: Any = question.layer
+    return None if len(set(layer.kernel_size_nd)) == 1 else Finding(str(layer.kernel_size_nd), "a square")
+
+
+@check("stride_nd")
+def stride_is_square(question: Question) -> Finding | None:
+    """The stride is the same on both axes."""
+    layer: Any = question.layer
+    return None if len(set(layer.stride_nd)) == 1 else Finding(str(layer.stride_nd), "a square")
+
+
+@check("stride_nd")
+def stride_is_the_kernel(question: Question) -> Finding | None:
+    """The stride is the kernel's extent on each axis."""
+    layer: Any = question.layer
+    if layer.stride_nd == layer.kernel_size_nd:
+        return None
+    return Finding(str(layer.stride_nd), f"{layer.kernel_size_nd}, the kernel")
+
+
+def buffer_use(question: Question) -> BufferUse | None:
+    """What the open compiler puts into the convolution buffer; None where the shape is not known.
+
+    It splits a deconvolution into one convolution of stride 1 for each place in a stride; their kernels are the
+    kernel's extents divided by the stride, rounded up.
+    """
+    layer: Any = question.layer
+    shape = input_shape(question)
+    if len(shape) != 4 or min(shape[1:]) < 1:
+        return None
+    kernel = [-(-extent // stride) for extent, stride in zip(layer.kernel_size_nd, layer.stride_nd, strict=True)]
+    return BufferUse(
+        channels=shape[1],
+        height=shape[2],
+        width=shape[3],
+        kernel_height=kernel[0],
+        kernel_width=kernel[1],
+        output_maps=layer.num_output_maps,
+        element_bytes=1 if question.precision is DataType.INT8 else 2,
+    )
+
+
+@check("use of the convolution buffer")
+def compiler_estimate_fits(question: Question) -> Finding | None:
+    """The open compiler of NVDLA finds a way to fit the parts of the kernel and the input into its 16 banks."""
+    use = buffer_use(question)
+    if use is None:
+        return None
+    estimate = use.estimate()
+    if estimate.fits:
+        return None
+    return Finding(
+        f"an estimated {estimate.group_weight_banks + estimate.least_data_banks} banks "
+        f"({estimate.group_weight_banks} for {use.kernels_per_group} kernels, "
+        f"{estimate.least_data_banks} for the input's rows)",
+        f"at most {BANKS} banks",
+    )
+
+
+DECONVOLUTION = rules(
+    "deconvolution",
+    rule(
+        "deconvolution.spatial_axes",
+        parameter(quantities.kernel_axes, equals(2)),
+        source=_DECONVOLUTION,
+        remedy=RESHAPE,
+    ),
+    rule("deconvolution.kernel", kernel_extents_are_supported, source=_DECONVOLUTION, remedy=FALL_BACK),
+    rule("deconvolution.stride", strides_are_supported, source=_DECONVOLUTION, remedy=FALL_BACK),
+    rule(
+        "deconvolution.square_kernel",
+        each("kernel_size_nd", outside(23, 32)),
+        when=kernel_is_square,
+        source=f"{_DECONVOLUTION}: switched off because compiling takes long",
+        remedy="Resize and convolve instead, or enlarge one side of the kernel with zeros",
+    ),
+    rule(
+        "deconvolution.square_stride",
+        each("stride_nd", outside(23, 32)),
+        when=stride_is_square,
+        source=f"{_DECONVOLUTION}: switched off because compiling takes long",
+        remedy="Resize in steps, and convolve",
+    ),
+    rule(
+        "deconvolution.stride_is_kernel_8_3",
+        stride_is_the_kernel,
+        until="8.3",
+        source=f"{HEADERS} of 8.2, IDeconvolutionLayer; those of 8.4 no longer say so",
+        remedy="Use software 8.4 or newer",
+    ),
+    rule(
+        "deconvolution.padding",
+        each(quantities.paddings, equals(0)),
+        source=_DECONVOLUTION,
+        remedy="Deconvolve without padding, and cut the border off with a slice",
+    ),
+    rule(
+        "deconvolution.groups",
+        parameter("num_groups", equals(1)),
+        source=_DECONVOLUTION,
+        remedy="Write the groups as one kernel with zeros, or as one deconvolution each",
+    ),
+    rule(
+        "deconvolution.dilation",
+        each("dilation_nd", equals(1)),
+        source=_DECONVOLUTION,
+        remedy="Enlarge the kernel with zeros",
+    ),
+    rule(
+        "deconvolution.output_maps",
+        parameter("num_output_maps", between(1, 8192)),
+        source=_DECONVOLUTION,
+        remedy="Split the layer into several of fewer output maps, and concatenate",
+    ),
+    rule(
+        "deconvolution.input_channels",
+        each(quantities.input_channels, between(1, 8192)),
+        source=_DECONVOLUTION,
+        remedy="Split the input channels, and add the results",
+    ),
+    rule(
+        "deconvolution.constant_weights",
+        weights_are_constant,
+        source=f"{OPERATORS}: said of convolutions",
+        fidelity="inferred",
+        remedy="Give the kernel as weights; fold a quantize-dequantize pair into scales",
+    ),
+    rule(
+        "deconvolution.cbuf_estimate",
+        compiler_estimate_fits,
+        source="nvdla/sw, the open compiler's deconvolution: one convolution for each place in a stride",
+        severity="warning",
+        fidelity="inferred",
+        remedy="The loadable may fail to compile: use fewer channels or a smaller kernel",
+    ),
+)

@@ -1,0 +1,33 @@
+"""Checks on the INT8 scales of a layer's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dryfit.target.checks import check
+from dryfit.target.limits import Finding, Question
+from dryfit_dla.quantities import (
+    range_of,
+)
+
+
+@check("dynamic range")
+def inputs_are_equal(question: Question) -> Finding | None:
+    """Both inputs have the same dynamic range."""
+    return _equal_ranges(question, question.inputs)
+
+
+@check("dynamic range")
+def all_are_equal(question: Question) -> Finding | None:
+    """Inputs and outputs have the same dynamic range."""
+    return _equal_ranges(question, [*question.inputs, *question.outputs])
+
+
+def _equal_ranges(question: Question, tensors: Sequence[Any]) -> Finding | None:
+    """Ranges that were not stated are the subject of another rule, and not compared."""
+    ranges = {tensor.name: range_of(tensor) for tensor in tensors if not question.is_constant(tensor)}
+    stated = {name: bound for name, bound in ranges.items() if bound is not None}
+    if len(set(stated.values())) <= 1:
+        return None
+    return Finding(", ".join([f"{name!r}: {bound:g}" for name, bound in stated.items()]), "one range for all of them")

@@ -1,0 +1,231 @@
+"""Elementwise layers on the DLA: broadcasting, constants, comparisons and the cast behind a comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dryfit.network.data_types import DataType
+from dryfit.target.checks import check, each, equals, one_of, parameter
+from dryfit.target.limits import Finding, Question, rule, rules
+from dryfit_dla import quantities
+from dryfit_dla.limits import dynamic_ranges
+from dryfit_dla.limits.documents import FALL_BACK, HEADERS, INT8, LAYERS, OPERATORS, REPORTS, RESHAPE
+from dryfit_dla.quantities import (
+    has_equal_values,
+    is_comparison,
+    operand_type,
+)
+
+_ELEMENTWISE = f"{LAYERS}: ElementWise layer"
+_COMPARISON = f"{LAYERS}: Comparison operations"
+_ARITHMETIC = ("SUM", "SUB", "PROD", "MAX", "MIN")
+_compares = parameter("op", one_of(*quantities.COMPARISONS))
+
+
+@check("shape of the operands")
+def broadcast_is_supported(question: Question) -> Finding | None:
+    """Both operands have the shape NCHW of the result, or one of them NC11 or N111."""
+    shapes = [question.spec(tensor).shape for tensor in question.inputs]
+    if any(len(shape) < 3 or min(shape) < 0 for shape in shapes):
+        return None
+    full = question.spec(question.outputs[0]).shape
+    allowed = (full, (*full[:-2], 1, 1), (*full[:-3], 1, 1, 1))
+    if full in shapes and all(shape in allowed for shape in shapes):
+        return None
+    return Finding(" and ".join(map(str, shapes)), " or ".join(map(str, dict.fromkeys(allowed))))
+
+
+def _operands(question: Question) -> str:
+    return ", ".join(
+        [
+            f"{tensor.name!r}: {operand_type(question, tensor).name}"
+            + (" constant" if question.is_constant(tensor) else "")
+            for tensor in question.inputs
+        ]
+    )
+
+
+@check("operand type")
+def division_types_are_supported(question: Question) -> Finding | None:
+    """The dividend is INT8, HALF or a FLOAT constant, the divisor INT8 or a FLOAT constant."""
+    dividend, divisor = question.inputs
+    holds = _is_type(question, dividend, DataType.INT8, DataType.HALF) and _is_type(question, divisor, DataType.INT8)
+    return None if holds else Finding(_operands(question), "INT8 or HALF / INT8, or a FLOAT constant for either")
+
+
+def _is_type(question: Question, tensor: Any, *types: DataType) -> bool:
+    dtype = operand_type(question, tensor)
+    return dtype is DataType.FLOAT if question.is_constant(tensor) else dtype in types
+
+
+@check("constant operand")
+def constant_operand_is_uniform(question: Question) -> Finding | None:
+    """A constant operand holds one value, and the other is INT8 and no constant."""
+    constants = [tensor for tensor in question.inputs if question.is_constant(tensor)]
+    others = [tensor for tensor in question.inputs if not question.is_constant(tensor)]
+    if not constants:
+        return None
+    holds = (
+        len(others) == 1
+        and all(has_equal_values(question, tensor) for tensor in constants)
+        and operand_type(question, others[0]) is DataType.INT8
+    )
+    return None if holds else Finding(_with_values(question), "one repeated value, and an INT8 tensor")
+
+
+def _with_values(question: Question) -> str:
+    different = [repr(t.name) for t in question.inputs if question.is_constant(t) and not has_equal_values(question, t)]
+    return _operands(question) + (f"; different values in {', '.join(different)}" if different else "")
+
+
+@check("operand")
+def power_operands_are_supported(question: Question) -> Finding | None:
+    """One operand is a FLOAT constant of one value, the other an INT8 tensor."""
+    constants = [tensor for tensor in question.inputs if question.is_constant(tensor)]
+    if not constants or operand_type(question, constants[0]) is not DataType.FLOAT:
+        return Finding(_operands(question), "a FLOAT constant and an INT8 tensor")
+    return constant_operand_is_uniform(question)
+
+
+@check("operand type")
+def comparison_is_int8(question: Question) -> Finding | None:
+    """The layer's precision is set to INT8, and its operands are INT8 or FLOAT constants of one value."""
+    holds = question.layer.precision is DataType.INT8 and all(
+        (operand_type(question, tensor) is DataType.FLOAT and has_equal_values(question, tensor))
+        if question.is_constant(tensor)
+        else operand_type(question, tensor) is DataType.INT8
+        for tensor in question.inputs
+    )
+    if holds:
+        return None
+    precision = question.layer.precision.name if question.layer.precision else "not set"
+    return Finding(f"precision {precision}; {_with_values(question)}", "precision INT8; INT8 operands")
+
+
+@check("consumer")
+def comparison_feeds_a_cast(question: Question) -> Finding | None:
+    """The only consumer is a cast or identity to HALF or INT8, and the device of both is set to the DLA."""
+    output = question.outputs[0]
+    kinds = [layer.kind for layer, _ in output.consumers]
+    if kinds not in (["cast"], ["identity"]) or output.is_network_output:
+        found = ", ".join(kinds) or "none"
+        return Finding(f"{found}{', and the network' if output.is_network_output else ''}", "one cast or identity")
+    return None if question.explicit_device else Finding("device not set on the layer", "device set to the DLA")
+
+
+@check("compilation")
+def compiles_for_sure(question: Question) -> Finding | None:
+    """A build may fail, even with fallback, because the loadable of a comparison does not compile."""
+    op: Any = question.layer
+    return Finding(op.op.name, "no comparison", message=f"a loadable with {op.op.name} may fail to compile")
+
+
+@check("producer")
+def cast_ends_a_comparison(question: Question) -> Finding | None:
+    """It follows a comparison, gives HALF or INT8, its precision is set to INT8 and its device to the DLA."""
+    layer = question.layer
+    allowed = "a comparison before it, HALF or INT8 after it, precision and device set"
+    if not question.inputs or not is_comparison(question.inputs[0].producer):
+        producer = question.inputs[0].producer if question.inputs else None
+        return Finding(f"{producer.kind if producer else 'network input'} before it", allowed)
+    to_type = layer.get_output_type(0)
+    if to_type not in (DataType.HALF, DataType.INT8):
+        return Finding(f"{to_type.name} after it", allowed)
+    if layer.precision is not DataType.INT8:
+        return Finding("its precision is not set to INT8", allowed)
+    return None if question.explicit_device else Finding("its device is not set", allowed)
+
+
+ELEMENTWISE = rules(
+    "elementwise",
+    rule(
+        "elementwise.operation",
+        parameter("op", one_of(*_ARITHMETIC, "DIV", "POW", *quantities.COMPARISONS)),
+        source=_ELEMENTWISE,
+        remedy=FALL_BACK,
+    ),
+    rule(
+        "elementwise.operation_xavier",
+        parameter("op", one_of(*_ARITHMETIC)),
+        families="xavier",
+        source=f"{OPERATORS}: the others are for Orin",
+        remedy="Choose a platform of the Orin family, or fall back",
+    ),
+    rule(
+        "elementwise.operation_8_6_11",
+        parameter("op", one_of(*_ARITHMETIC)),
+        families="orin",
+        until="8.6.11",
+        source=f"{OPERATORS}: the others came with TensorRT 8.6.12",
+        remedy="Use software 8.6.12 or newer",
+    ),
+    rule("elementwise.rank", each(quantities.ranks, equals(4)), source=_ELEMENTWISE, remedy=RESHAPE),
+    rule(
+        "elementwise.broadcast",
+        broadcast_is_supported,
+        source=_ELEMENTWISE,
+        remedy="Repeat the smaller operand up to one of these shapes",
+    ),
+    rule(
+        "elementwise.div_types",
+        division_types_are_supported,
+        when=parameter("op", equals("DIV")),
+        source=f"{_ELEMENTWISE}: Div",
+        remedy="Multiply by the reciprocal where the divisor is constant",
+    ),
+    rule(
+        "elementwise.div_constant",
+        constant_operand_is_uniform,
+        when=parameter("op", equals("DIV")),
+        source=f"{_ELEMENTWISE}: Div",
+        remedy="Multiply by the reciprocal where the divisor is constant",
+    ),
+    rule(
+        "elementwise.pow_operands",
+        power_operands_are_supported,
+        when=parameter("op", equals("POW")),
+        source=f"{_ELEMENTWISE}: Pow",
+        remedy="Write small whole powers as products",
+    ),
+    rule(
+        "elementwise.comparison_types",
+        comparison_is_int8,
+        when=_compares,
+        source=_COMPARISON,
+        remedy="Set the layer's precision to INT8 and give its inputs scales",
+    ),
+    rule(
+        "elementwise.comparison_consumer",
+        comparison_feeds_a_cast,
+        when=_compares,
+        source=_COMPARISON,
+        remedy="Cast the result, and nothing else, and call set_device_type for both layers",
+    ),
+    rule(
+        "elementwise.comparison_risk",
+        compiles_for_sure,
+        when=_compares,
+        source=_COMPARISON,
+        severity="warning",
+        remedy="If the build fails, reset device type and precision of this layer and of the cast behind it",
+    ),
+    rule(
+        "elementwise.ranges",
+        dynamic_ranges.inputs_are_equal,
+        families="xavier",
+        precisions=INT8,
+        source=f"{HEADERS} since 7.1, IElementWiseLayer; {REPORTS}: Orin takes different scales",
+        fidelity="inferred",
+        remedy="Give both inputs the larger range",
+    ),
+)
+
+CAST = rules(
+    ("cast", "identity"),
+    rule(
+        "cast.follows_comparison",
+        cast_ends_a_comparison,
+        source=_COMPARISON,
+        remedy="Remove the layer, or let it run on a fallback device",
+    ),
+)

@@ -1,0 +1,148 @@
+"""What holds for every layer on the DLA."""
+
+from __future__ import annotations
+
+from dryfit.network.data_types import DataType
+from dryfit.target.checks import between, check, each
+from dryfit.target.limits import Finding, Question, rule, rules
+from dryfit_dla import quantities
+from dryfit_dla.limits.documents import GENERAL, INT8, RUNNING
+from dryfit_dla.quantities import (
+    activations,
+    is_comparison,
+    range_of,
+)
+
+_FLOATING = (DataType.FLOAT, DataType.HALF, DataType.INT8)
+
+
+@check("precision")
+def runs_in_fp16_or_int8(question: Question) -> Finding | None:
+    """The layer is computed in HALF or INT8."""
+    allowed = question.precision in (DataType.HALF, DataType.INT8)
+    return None if allowed else Finding(question.precision.name, "HALF, INT8")
+
+
+@check("data type")
+def tensors_are_floating_or_int8(question: Question) -> Finding | None:
+    """Tensors are FLOAT, which then holds the layer's precision, HALF or INT8."""
+    foreign = []
+    for tensor in activations(question):
+        dtype = question.spec(tensor).dtype
+        between_comparison_and_cast = dtype is DataType.BOOL and is_comparison(tensor.producer)
+        if dtype not in _FLOATING and not between_comparison_and_cast:
+            foreign.append(f"{tensor.name!r}: {dtype.name}")
+    return Finding(", ".join(foreign), "FLOAT, HALF, INT8") if foreign else None
+
+
+@check("output type")
+def asked_outputs_are_fp16_or_int8(question: Question) -> Finding | None:
+    """An output type that the user asks for is HALF or INT8."""
+    if is_comparison(question.layer):
+        return None
+    asked = question.layer.output_types
+    foreign = [
+        f"output {index}: {dtype.name}"
+        for index, dtype in sorted(asked.items())
+        if dtype not in (DataType.HALF, DataType.INT8)
+    ]
+    return Finding(", ".join(foreign), "HALF, INT8") if foreign else None
+
+
+@check("shape")
+def dimensions_are_static(question: Question) -> Finding | None:
+    """No dimension is dynamic; profiles have minimum = optimum = maximum."""
+    dynamic = [
+        f"{tensor.name!r}: {question.spec(tensor).shape}"
+        for tensor in activations(question)
+        if not question.spec(tensor).is_static
+    ]
+    return Finding(", ".join(dynamic), "one without dynamic dimensions") if dynamic else None
+
+
+@check("number of DLA cores")
+def platform_has_a_core(question: Question) -> Finding | None:
+    """The platform has a DLA."""
+    return None if question.cores > 0 else Finding(f"0 on {question.platform}", "at least 1")
+
+
+@check("engine capability")
+def capability_allows_dla(question: Question) -> Finding | None:
+    """The engine is no safety engine."""
+    capability = question.options.get("engine_capability", "STANDARD")
+    return Finding("SAFETY", "STANDARD, DLA_STANDALONE") if capability == "SAFETY" else None
+
+
+@check("dynamic range")
+def int8_tensors_have_scales(question: Question) -> Finding | None:
+    """Every tensor of an INT8 layer has a scale."""
+    if question.options.get("assume_scales"):
+        return None
+    lacking = [
+        repr(tensor.name)
+        for tensor in activations(question)
+        if range_of(tensor) is None
+        and not question.is_constant(tensor)
+        and question.spec(tensor).dtype not in (DataType.INT8, DataType.BOOL)
+    ]
+    return Finding(f"none for {', '.join(lacking)}", "one for every tensor") if lacking else None
+
+
+EVERY_LAYER = rules(
+    (),
+    rule(
+        "platform.cores",
+        platform_has_a_core,
+        source="product pages of NVIDIA Jetson",
+        remedy="Choose a platform that has a DLA",
+    ),
+    rule(
+        "precision",
+        runs_in_fp16_or_int8,
+        source=RUNNING,
+        remedy="Set the flag FP16, or INT8 with a dynamic range for every tensor of the layer",
+    ),
+    rule(
+        "types",
+        tensors_are_floating_or_int8,
+        source=RUNNING,
+        remedy="Keep integer and boolean tensors away from this layer",
+    ),
+    rule(
+        "output_types",
+        asked_outputs_are_fp16_or_int8,
+        source=RUNNING,
+        remedy="Call reset_output_type on the layer",
+    ),
+    rule(
+        "int8.scales",
+        int8_tensors_have_scales,
+        source="TensorRT 8 developer guide, Working with INT8: a layer without ranges runs in another precision",
+        precisions=INT8,
+        remedy="Calibrate, or call set_dynamic_range on these tensors",
+    ),
+    rule(
+        "dynamic_dimensions",
+        dimensions_are_static,
+        source=GENERAL,
+        remedy="Give fixed shapes, or a profile with minimum = optimum = maximum",
+    ),
+    rule(
+        "batch",
+        each(quantities.batch, between(1, 4096)),
+        source=GENERAL,
+        remedy="Split the batch",
+    ),
+    rule(
+        "extents",
+        each(quantities.extents, between(1, 8192)),
+        source=GENERAL,
+        remedy="Fold the long axis into two of C, H and W",
+    ),
+    rule(
+        "engine_capability",
+        capability_allows_dla,
+        source="TensorRT EngineCapability",
+        remedy="Set engine_capability to STANDARD or DLA_STANDALONE",
+    ),
+)

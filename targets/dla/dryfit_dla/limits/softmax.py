@@ -1,0 +1,110 @@
+"""Softmax on the DLA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dryfit.network.data_types import DataType
+from dryfit.target.checks import Quantity, at_least, between, check, each, parameter, platform_is
+from dryfit.target.limits import Finding, Question, rule, rules
+from dryfit_dla import quantities
+from dryfit_dla.limits.documents import FALL_BACK, GUIDE_8_4, INT8, LAYERS, REPORTS, RESHAPE
+from dryfit_dla.limits.promotion import runs_in_fp16
+from dryfit_dla.quantities import (
+    input_shape,
+)
+
+_SOFTMAX = f"{LAYERS}: Softmax layer"
+
+
+def _softmax_extents(question: Question) -> tuple[int, int, list[int]]:
+    """(axis counted from the end, its extent, the other non-batch extents)."""
+    layer: Any = question.layer
+    shape = input_shape(question)
+    axis = layer.axes.bit_length() - 1
+    others = [extent for i, extent in enumerate(shape) if i >= len(shape) - 3 and i != axis]
+    return axis - len(shape), shape[axis], others
+
+
+softmax_extent = Quantity("extent of the axis", lambda question: _softmax_extents(question)[1])
+
+
+@check("axes")
+def softmax_axis_is_no_batch(question: Question) -> Finding | None:
+    """The axis is C, H or W."""
+    axis, _, _ = _softmax_extents(question)
+    rank = len(input_shape(question))
+    return None if axis >= -3 else Finding(f"axis {axis + rank} of rank {rank}", f"axis {rank - 3} to {rank - 1}")
+
+
+@check("extent beside the axis")
+def softmax_is_accurate(question: Question) -> Finding | None:
+    """The extents of C, H and W other than the axis are 1 (the device's accurate mode)."""
+    _, _, others = _softmax_extents(question)
+    return None if all(extent == 1 for extent in others) else Finding(", ".join(map(str, others)), "1")
+
+
+@check("extent beside the axis")
+def softmax_is_optimized(question: Question) -> Finding | None:
+    """An extent of C, H or W other than the axis is more than 1 (the device's optimized mode)."""
+    return Finding("all 1", "one is more than 1") if softmax_is_accurate(question) is None else None
+
+
+@check("batch")
+def batch_is_one(question: Question) -> Finding | None:
+    """The batch is 1."""
+    shape = input_shape(question)
+    return None if all(extent == 1 for extent in shape[:-3]) else Finding(str(shape[:-3]), "1")
+
+
+SOFTMAX = rules(
+    "softmax",
+    rule("softmax.platform", platform_is("orin"), source=_SOFTMAX, remedy=FALL_BACK),
+    rule("softmax.axis", softmax_axis_is_no_batch, source=_SOFTMAX, remedy=FALL_BACK),
+    rule(
+        "softmax.rank",
+        each(quantities.ranks, at_least(4)),
+        source=f"{REPORTS}: a tensor of lower rank is reshaped by a layer that the DLA does not have",
+        fidelity="inferred",
+        remedy=RESHAPE,
+    ),
+    rule(
+        "softmax.optimized_axis",
+        parameter(softmax_extent, between(1, 1024)),
+        when=softmax_is_optimized,
+        since="8.5",
+        source=f"{_SOFTMAX}: optimized mode",
+        remedy="Reshape so that the other extents of C, H and W are 1",
+    ),
+    rule(
+        "softmax.approximation",
+        softmax_is_accurate,
+        since="8.5",
+        source=f"{_SOFTMAX}: optimized mode has small errors, which grow towards an axis of 1024",
+        severity="warning",
+        remedy="Reshape so that the other extents of C, H and W are 1, where exact values matter",
+    ),
+    rule(
+        "softmax.accurate_8_4",
+        softmax_is_accurate,
+        until="8.4",
+        source=f"{GUIDE_8_4}: Softmax layer",
+        remedy="Use software 8.5 or newer",
+    ),
+    rule(
+        "softmax.batch_8_4",
+        batch_is_one,
+        until="8.4",
+        source=f"{GUIDE_8_4}: Softmax layer",
+        remedy="Use software 8.5 or newer",
+    ),
+    rule(
+        "softmax.int8_promotion",
+        runs_in_fp16,
+        precisions=INT8,
+        source=f"{REPORTS} of 10.3: in an INT8 build it runs in FP16",
+        severity="note",
+        promotes_to=DataType.HALF,
+        fidelity="inferred",
+    ),
+)

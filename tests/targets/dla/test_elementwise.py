@@ -1,0 +1,151 @@
+"""The rules on elementwise layers that are functions."""
+
+import numpy as np
+import pytest
+from tests.targets.dla.questions import (
+    config,
+    elementwise,
+    network_with,
+    one_violation,
+    verdict,
+    violated,
+    with_ranges,
+)
+
+from dryfit.network.data_types import DataType
+
+INT8 = ("INT8", "FP16")
+
+
+NCHW = (2, 16, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("b", "allowed"),
+    [
+        (NCHW, True),
+        ((2, 16, 1, 1), True),
+        ((2, 1, 1, 1), True),
+        ((1, 16, 8, 8), False),
+        ((1, 1, 1, 1), False),
+        ((2, 1, 8, 8), False),
+        ((2, 16, 1, 8), False),
+        ((2, 16, 8, 1), False),
+    ],
+)
+def test_broadcasting_has_three_shapes_for_either_operand(b, allowed):
+    for layer in (elementwise(a=NCHW, b=b), elementwise(a=b, b=NCHW)):
+        assert violated(layer) == ([] if allowed else ["elementwise.broadcast"])
+    found = verdict(elementwise(a=NCHW, b=b)).violations
+    assert all(str(b) in one.actual and "(2, 16, 1, 1)" in one.allowed for one in found)
+
+
+def test_two_operands_that_both_broadcast_are_refused():
+    assert violated(elementwise(a=(2, 1, 8, 8), b=(2, 16, 1, 1))) == ["elementwise.broadcast"]
+
+
+def test_a_division_in_fp16_is_refused_and_in_int8_it_runs():
+    layer = elementwise("DIV")
+    assert violated(layer) == ["elementwise.div_types"]
+    assert violated(with_ranges(layer), flags=INT8) == []
+
+
+def test_a_constant_divisor_has_one_value_and_an_int8_dividend():
+    uniform = elementwise("DIV", b=(1, 16, 1, 1), constant=np.full((1, 16, 1, 1), 3.0))
+    assert violated(with_ranges(uniform), flags=INT8) == []
+    found = one_violation(verdict(uniform))
+    assert found.rule == "dla.elementwise.div_constant"
+    assert "'x': HALF" in found.actual
+    different = elementwise("DIV", b=(1, 16, 1, 1), constant=np.arange(1, 17).reshape(1, 16, 1, 1))
+    found = one_violation(verdict(with_ranges(different), flags=INT8))
+    assert found.rule == "dla.elementwise.div_constant"
+    assert "different values in" in found.actual
+
+
+def test_a_power_has_a_constant_of_one_value_and_an_int8_tensor():
+    layer = elementwise("POW", b=(1, 1, 1, 1), constant=np.full((1, 1, 1, 1), 2.0))
+    assert violated(with_ranges(layer), flags=INT8) == []
+    assert violated(layer) == ["elementwise.pow_operands"]
+    assert violated(with_ranges(elementwise("POW")), flags=INT8) == ["elementwise.pow_operands"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "software", "rule"),
+    [
+        ("orin", "8.6.12", None),
+        ("orin", "10.3", None),
+        ("orin", "8.6.11", "elementwise.operation_8_6_11"),
+        ("orin", "8.6.2", "elementwise.operation_8_6_11"),
+        ("orin", "8.5", "elementwise.operation_8_6_11"),
+        ("xavier", "8.5", "elementwise.operation_xavier"),
+    ],
+)
+def test_division_came_to_orin_with_8_6_12(platform, software, rule):
+    layer = with_ranges(elementwise("DIV"))
+    assert violated(layer, platform=platform, software=software, flags=INT8) == ([rule] if rule else [])
+
+
+def comparison(op="GREATER", *, tail="cast", to_type=DataType.HALF):
+    layer = elementwise(op, b=(1, 1, 1, 1), constant=np.full((1, 1, 1, 1), 0.5))
+    with_ranges(layer)
+    layer.precision = DataType.INT8
+    cast = layer.network.add_cast(layer.get_output(0), to_type) if tail == "cast" else None
+    if cast is not None:
+        cast.get_output(0).set_dynamic_range(-1, 1)
+        cast.precision = DataType.INT8
+    return layer, cast
+
+
+@pytest.mark.parametrize("op", ["EQUAL", "GREATER", "LESS"])
+def test_a_comparison_and_the_cast_behind_it_run_when_both_are_put_on_the_dla(op):
+    layer, cast = comparison(op)
+    one = config(flags=INT8)
+    assert [v.rule for v in one.can_run_on(layer, "DLA").violations] == ["dla.elementwise.comparison_consumer"]
+    assert [v.rule for v in one.can_run_on(cast, "DLA").violations] == ["dla.cast.follows_comparison"]
+    one.set_device_type(layer, "DLA")
+    one.set_device_type(cast, "DLA")
+    assert one.can_run_on(layer, "DLA").violations == ()
+    assert one.can_run_on(cast, "DLA").violations == ()
+
+
+def test_a_comparison_needs_int8_and_a_uniform_constant():
+    layer, _ = comparison()
+    one = config(flags=INT8)
+    one.set_device_type(layer, "DLA")
+    layer.precision = None
+    found = one_violation(one.can_run_on(layer, "DLA"))
+    assert found.rule == "dla.elementwise.comparison_types"
+    assert "precision not set" in found.actual
+
+
+def test_a_comparison_feeds_nothing_but_one_cast():
+    one = config(flags=INT8)
+    layer, _ = comparison()
+    one.set_device_type(layer, "DLA")
+    layer.network.add_cast(layer.get_output(0), DataType.HALF)
+    assert one_violation(one.can_run_on(layer, "DLA")).actual == "cast, cast"
+    alone, _ = comparison(tail=None)
+    one.set_device_type(alone, "DLA")
+    assert one_violation(one.can_run_on(alone, "DLA")).actual == "none"
+
+
+def test_a_cast_to_fp32_does_not_end_a_comparison():
+    _, cast = comparison(to_type=DataType.FLOAT)
+    one = config(flags=INT8)
+    one.set_device_type(cast, "DLA")
+    assert one_violation(one.can_run_on(cast, "DLA")).actual == "FLOAT after it"
+
+
+def test_a_cast_elsewhere_is_refused():
+    network, x = network_with()
+    found = one_violation(verdict(network.add_cast(x, DataType.HALF)))
+    assert (found.rule, found.actual) == ("dla.cast.follows_comparison", "network input before it")
+
+
+def test_xavier_adds_int8_tensors_of_one_range_only():
+    layer = with_ranges(elementwise(), y=2.0)
+    assert violated(layer, flags=INT8) == []
+    found = one_violation(verdict(layer, platform="xavier", flags=INT8))
+    assert found.rule == "dla.elementwise.ranges"
+    assert found.actual == "'x': 1, 'y': 2"
+    assert violated(with_ranges(elementwise()), platform="xavier", flags=INT8) == []
