@@ -1,0 +1,131 @@
+"""What a build would do, without building: placement, verdicts, segments and reformats.
+
+Loads no kernel and packs no weights, so that it is quick enough to be asked again and again while a network is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.design import NUM_STAGES, Design, design_network
+from dryfit.builder.segment_pools import PoolNeeds
+from dryfit.builder.stages import Stages
+from dryfit.engine.plan import LayerPlacement, Reformat, Segment
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.target.verdict import Verdict
+
+
+@attrs.frozen
+class Assessment:
+    """The answer.
+
+    Attributes:
+        network: name of the network.
+        layers: where each layer runs, in the order of the network; device "" where it was refused. Constants belong
+            to the layers that use them, and are not listed.
+        verdicts: layer name to device to verdict, for the devices that were asked.
+        segments: in execution order. Their pools are upper bounds, as if no two layers ran as one.
+        reformats: the copies between types, formats or devices; none where something was refused.
+        warnings: one sentence a layer or segment that fell back, and wishes that were not granted.
+        refusals: what can run nowhere and copies that may not be made, in words; empty when everything has a place.
+        platforms: device to platform, for the devices in use.
+        software: device to software version.
+    """
+
+    network: str
+    layers: Sequence[LayerPlacement]
+    verdicts: Mapping[str, Mapping[str, Verdict]]
+    segments: Sequence[Segment]
+    reformats: Sequence[Reformat]
+    warnings: Sequence[str]
+    refusals: Sequence[str]
+    platforms: Mapping[str, str]
+    software: Mapping[str, str]
+
+    @property
+    def can_be_built(self) -> bool:
+        """Whether every part of the network has a place."""
+        return not self.refusals
+
+
+def assess(network: Network, config: BuilderConfig) -> Assessment:
+    """What a build of the network with this config would do.
+
+    Dynamic dimensions without a profile are reckoned as 1 in sizes, and as dynamic by the rules of devices.
+
+    Raises:
+        NetworkError: the network is wrong; all problems are listed.
+        ConfigError: config and network, or parts of the config, do not fit together.
+        BuildError: the config's progress monitor cancelled.
+
+    Example:
+        >>> assessment = assess(network, config)
+        >>> [layer.layer for layer in assessment.layers if layer.device == "GPU"]
+        ['prob']
+    """
+    with Stages(f"Assessing {network.name}", NUM_STAGES, config.progress_monitor) as stages:
+        design = design_network(network, config, stages)
+    variants = {variant.device: variant for variant in design.variants.values()}
+    return Assessment(
+        network=network.name,
+        layers=design.layer_placements(),
+        verdicts=design.assignment.verdicts,
+        segments=segment_records(design),
+        reformats=design.formats.reformats,
+        warnings=design.warnings,
+        refusals=[*design.refusals, *design.formats.problems],
+        platforms={device: variant.platform.name for device, variant in variants.items()},
+        software={device: variant.software_text for device, variant in variants.items()},
+    )
+
+
+def segment_records(design: Design, pools: Sequence[Mapping[str, int]] | None = None) -> list[Segment]:
+    """The segments as plans and assessments show them.
+
+    Args:
+        design: the decisions.
+        pools: for each segment pool name to bytes of activations, as planned; None: reckoned from the layers.
+    """
+    border = {tensor.name for tensor in design.network.outputs}
+    records = []
+    for index, run in enumerate(design.partition.runs):
+        members = {layer.name for layer in run.layers}
+        variant = design.variants[run.device]
+        needs = PoolNeeds(variant, design.specs, design.precisions).of(run.layers)
+        if pools is not None:
+            planned = {pool.name for pool in variant.target.memory_pools if pool.holds == "activations"}
+            needs.update({name: pools[index].get(name, 0) for name in needs if name in planned})
+        records.append(
+            Segment(
+                index=index,
+                device=run.device,
+                layers=[layer.name for layer in run.layers],
+                inputs=_unique(
+                    tensor
+                    for layer in run.layers
+                    for tensor in layer.inputs
+                    if tensor is not None and design.carries_data(tensor) and not _is_from(tensor, members)
+                ),
+                outputs=_unique(
+                    tensor
+                    for layer in run.layers
+                    for tensor in layer.outputs
+                    if tensor.name in border or any(reader.name not in members for reader, _ in tensor.consumers)
+                ),
+                pools=needs,
+                cut_cause=run.cut_cause,
+            )
+        )
+    return records
+
+
+def _is_from(tensor: Tensor, members: set[str]) -> bool:
+    return tensor.producer is not None and tensor.producer.name in members
+
+
+def _unique(tensors: Iterable[Tensor]) -> list[str]:
+    return list(dict.fromkeys(tensor.name for tensor in tensors))

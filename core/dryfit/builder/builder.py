@@ -1,0 +1,187 @@
+"""The builder: from a network and a config to an engine. TensorRT's `IBuilder`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dryfit.builder import design, linking
+from dryfit.builder.builder_config import BuilderConfig, BuilderFlag, DeviceType
+from dryfit.builder.canonicalise import require_profile
+from dryfit.builder.layer_precisions import WEAK_TYPES
+from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.placement import placement_error
+from dryfit.builder.stages import Stages, logger
+from dryfit.engine.plan import Plan
+from dryfit.errors import BuildError, DryfitError
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.plugins import registry
+from dryfit.target.checks import Between, ParameterCheck
+
+if TYPE_CHECKING:
+    from dryfit.engine.engine import Engine
+
+
+class Builder:
+    """Makes networks, configs and, from both, engines.
+
+    Attributes:
+        logger: a TensorRT-style logger may be given; it is kept for compatibility. The build is told to Python's
+            logger `dryfit.builder`.
+        dump_stages_directory: where a text of each stage's result goes; None for nowhere.
+
+    Example:
+        >>> builder = Builder()
+        >>> network, config = builder.create_network(), builder.create_builder_config()
+        >>> x = network.add_input("x", DataType.FLOAT, (1, 3, 8, 8))
+        >>> network.mark_output(network.add_activation(x, ActivationType.RELU).get_output(0))
+        >>> engine = builder.build_engine(network, config)
+    """
+
+    def __init__(self, logger: Any = None) -> None:
+        self.logger = logger
+        self.dump_stages_directory: Path | None = None
+        self._platforms: dict[str, str] = {}
+
+    def reset(self) -> None:
+        """Return to the state of a new builder."""
+        self.__init__(self.logger)  # type: ignore[misc]
+
+    # What a build needs -------------------------------------------------------------------------------------------
+
+    def create_network(self, flags: int = 0) -> Network:
+        """An empty network. Batch is always explicit, so TensorRT's creation flags change nothing."""
+        del flags
+        return Network()
+
+    def create_builder_config(self) -> BuilderConfig:
+        """A new config, for the platforms that were set here."""
+        config = BuilderConfig()
+        for device, platform in self._platforms.items():
+            config.set_platform(device, platform)
+        return config
+
+    def create_optimization_profile(self) -> OptimizationProfile:
+        """A new, empty profile."""
+        return OptimizationProfile()
+
+    # Building -----------------------------------------------------------------------------------------------------
+
+    def build_plan(self, network: Network, config: BuilderConfig) -> Plan:
+        """Decide where and how each layer runs, and pack its weights. The network stays as it is.
+
+        Raises:
+            NetworkError: the network is wrong; all problems are listed.
+            ConfigError: config and network do not fit together, such as a dynamic input without a profile.
+            PlacementError: parts of the network can run nowhere; all of them are listed.
+            BuildError: something was asked for that cannot be built, or the progress monitor cancelled.
+        """
+        directory = None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
+        num_stages = design.NUM_STAGES + linking.NUM_STAGES
+        with Stages(f"Building {network.name}", num_stages, config.progress_monitor, directory) as stages:
+            decisions = design.design_network(network, config, stages)
+            require_profile(decisions.network, config)
+            _require_buildable(decisions, config)
+            plan = linking.link(network, decisions, config, stages)
+        logger.info("%d layers in %d segments", len(plan.operations), len(plan.segments))
+        return plan
+
+    def build_engine(self, network: Network, config: BuilderConfig) -> Engine:
+        """An engine that runs here. Raises what `build_plan` raises."""
+        from dryfit.engine.engine import Engine
+
+        return Engine(self.build_plan(network, config))
+
+    def build_engine_with_config(self, network: Network, config: BuilderConfig) -> Engine:
+        """TensorRT's name for `build_engine`."""
+        return self.build_engine(network, config)
+
+    def build_serialized_network(self, network: Network, config: BuilderConfig) -> bytes:
+        """The bytes of an engine file. Raises what `build_plan` raises."""
+        return self.build_engine(network, config).serialize()
+
+    def is_network_supported(self, network: Network, config: BuilderConfig) -> bool:
+        """Whether `build_plan` would find a place for every layer; `assess` says why not."""
+        try:
+            with Stages(f"Looking at {network.name}", design.NUM_STAGES) as stages:
+                decisions = design.design_network(network, config, stages)
+            require_profile(decisions.network, config)
+            _require_buildable(decisions, config)
+        except DryfitError:
+            return False
+        return True
+
+    # The devices --------------------------------------------------------------------------------------------------
+
+    def set_platform(self, device: str, platform: str) -> None:
+        """Choose the variant of a device that the properties below, and new configs, speak of.
+
+        Raises:
+            UnknownNameError: the device, or its platform, does not exist.
+        """
+        target = registry.target(device)
+        self._platforms[target.device] = target.platform(platform).name
+
+    @property
+    def num_DLA_cores(self) -> int:
+        """How many DLA cores the platform has."""
+        return registry.target(DeviceType.DLA).platform(self._platforms.get(DeviceType.DLA)).cores
+
+    @property
+    def max_DLA_batch_size(self) -> int:
+        """The largest batch of a DLA layer, as the rule `dla.batch` has it; 0 where no rule limits it."""
+        limits = registry.target(DeviceType.DLA).limits
+        check = limits.rule("dla.batch").check if limits is not None else None
+        constraint = check.constraint if isinstance(check, ParameterCheck) else None
+        return constraint.high or 0 if isinstance(constraint, Between) else 0
+
+    @property
+    def platform_has_fast_fp16(self) -> bool:
+        """Whether the GPU computes in FP16."""
+        return DataType.HALF in registry.target(DeviceType.GPU).precisions
+
+    @property
+    def platform_has_fast_int8(self) -> bool:
+        """Whether the GPU computes in INT8."""
+        return DataType.INT8 in registry.target(DeviceType.GPU).precisions
+
+    @property
+    def platform_has_tf32(self) -> bool:
+        """False: the simulated GPU computes FP32 in full."""
+        return False
+
+
+def _require_buildable(decisions: design.Design, config: BuilderConfig) -> None:
+    """Refuse what was decided but cannot be built.
+
+    Raises:
+        PlacementError: parts of the network have no place.
+        BuildError: a copy is needed that may not be made, a wish that has to be obeyed cannot be granted, or a type was
+            chosen that engines do not have yet.
+    """
+    if decisions.refusals:
+        raise placement_error(decisions.refusals, config.fallback_device, config.default_device_type)
+    if decisions.formats.problems:
+        raise BuildError(
+            "Tensors need copies to another type or format that may not be made",
+            found="\n  " + "\n  ".join(decisions.formats.problems) + "\n",
+        )
+    if decisions.precisions.problems:
+        raise BuildError(
+            "The flag OBEY_PRECISION_CONSTRAINTS is on, and these constraints cannot be obeyed",
+            found="; ".join(decisions.precisions.problems),
+            remedy=f"Change them, or set {BuilderFlag.PREFER_PRECISION_CONSTRAINTS.name} instead",
+        )
+    strange = [
+        f"{name!r} in {decisions.precisions.layers[name].name}"
+        for name in decisions.precisions.layers
+        if name in decisions.precisions.converted and decisions.precisions.layers[name] not in WEAK_TYPES
+    ]
+    if strange:
+        raise BuildError(
+            "Layers would be computed in a type for which engines cannot be built from dynamic ranges yet",
+            found=", ".join(strange),
+            allowed=", ".join(sorted(dtype.name for dtype in WEAK_TYPES)),
+            remedy="Clear the flag INT8, or the layers' precision; assess() tells the placement as it would be",
+        )

@@ -1,0 +1,107 @@
+"""The network as it is built: a copy with what is known at build time already computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.engine.plan import ProfileShapes
+from dryfit.errors import ConfigError
+from dryfit.network.network import Network
+from dryfit.network.tensor import Shape, TensorLocation
+from dryfit.passes.canonical import canonical_pipeline
+from dryfit.passes.specialise import specialise
+
+
+def profiles_of(config: BuilderConfig) -> list[OptimizationProfile]:
+    """The optimization profiles of a config."""
+    return [config.get_optimization_profile(index) for index in range(config.num_optimization_profiles)]
+
+
+def canonicalise(network: Network, config: BuilderConfig) -> Network:
+    """A copy of the network, specialised for what all profiles agree on, without what need not be run.
+
+    Weights are shared with the user's network, which stays as it is.
+
+    Raises:
+        ConfigError: a profile does not fit the network.
+        NetworkError: a layer's parameters do not fit the profiles' shapes.
+    """
+    profiles = profiles_of(config)
+    for profile in profiles:
+        profile.check(network)
+    copy = specialise(network, _agreed_shapes(network, profiles))
+    canonical_pipeline().run(copy)
+    return copy
+
+
+def require_profile(network: Network, config: BuilderConfig) -> None:
+    """Refuse to build a network whose profiles leave open what dynamic inputs, or inputs that carry dimensions, take.
+
+    Raises:
+        ConfigError: names the inputs.
+    """
+    dynamic = [f"{tensor.name!r} {tensor.shape}" for tensor in network.inputs if -1 in tensor.shape]
+    if dynamic and not config.num_optimization_profiles:
+        raise ConfigError(
+            "A network with dynamic inputs needs an optimization profile",
+            where=f"network {network.name!r}",
+            found=", ".join(dynamic),
+            remedy="Call Builder.create_optimization_profile(), then set_shape(input, min, opt, max) for each of these "
+            "inputs, and add it to the config",
+        )
+    profiles = profiles_of(config)
+    unstated = [
+        f"{tensor.name!r} {tensor.dtype.name} {tensor.shape}"
+        for tensor in network.inputs
+        if tensor.is_shape_tensor
+        and not (profiles and all(tensor.name in profile.shape_values for profile in profiles))
+    ]
+    if unstated:
+        raise ConfigError(
+            "Inputs that carry dimensions need their values stated in every optimization profile",
+            where=f"network {network.name!r}",
+            found=", ".join(unstated),
+            remedy="Call set_shape_input(input, min, opt, max) on the profile for each of these inputs, and add the "
+            "profile to the config (on the command line: --shape-values NAME=VALUES); or make them constants",
+        )
+
+
+def profile_shapes(network: Network, config: BuilderConfig) -> Sequence[ProfileShapes]:
+    """The profiles as the engine keeps them.
+
+    For each input that is still dynamic its shapes, and for each whose values were stated these, even where nothing
+    reads them any more.
+    """
+    dynamic = [tensor.name for tensor in network.inputs if -1 in tensor.shape]
+    profiles = profiles_of(config)
+    carriers = [tensor.name for tensor in network.inputs if any(tensor.name in one.shape_values for one in profiles)]
+    if not dynamic and not carriers:
+        return []
+    return [
+        ProfileShapes(
+            {name: profile.shapes[name] for name in dynamic},
+            {name: profile.shape_values[name] for name in carriers if name in profile.shape_values},
+        )
+        for profile in profiles
+    ]
+
+
+def optimum_shapes(network: Network, config: BuilderConfig) -> dict[str, Shape]:
+    """Input name to the shape that sizes are reckoned for: the optimum of the first profile; {} where there is none."""
+    profiles = profiles_of(config)
+    names = {tensor.name for tensor in network.inputs}
+    return {name: optimum for name, (_, optimum, _) in profiles[0].shapes.items() if name in names} if profiles else {}
+
+
+def _agreed_shapes(network: Network, profiles: Sequence[OptimizationProfile]) -> dict[str, Shape]:
+    """For each dynamic input its shape with the extents for which all profiles state one value."""
+    agreed: dict[str, Shape] = {}
+    for tensor in network.inputs:
+        ranges = [profile.shapes[tensor.name] for profile in profiles if tensor.name in profile.shapes]
+        if tensor.location is TensorLocation.HOST or not ranges or -1 not in tensor.shape:
+            continue
+        stated = [set(extents) for extents in zip(*(shape for triple in ranges for shape in triple), strict=True)]
+        agreed[tensor.name] = tuple(extents.pop() if len(extents) == 1 else -1 for extents in stated)
+    return agreed

@@ -1,0 +1,125 @@
+"""The enumerations of a builder config, with TensorRT 10's names and numbers."""
+
+from __future__ import annotations
+
+import enum
+import numbers
+from collections.abc import Mapping
+from typing import TypeVar
+
+from dryfit.errors import ConfigError
+
+EnumT = TypeVar("EnumT", bound=enum.IntEnum)
+
+
+def member(kind: type[EnumT], value: object, what: str) -> EnumT:
+    """The member of an enumeration that a value is, or whose TensorRT number it is.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, int) and not isinstance(value, (bool, enum.Enum)) and value in set(kind):
+        return kind(value)
+    name = value if isinstance(value, str) else getattr(value, "name", None)
+    meant = str(name).upper() if str(name).upper() in kind.__members__ else None
+    raise ConfigError(
+        f"There is no such {what}",
+        found=repr(value),
+        allowed=", ".join(f"{kind.__name__}.{each}" for each in kind.__members__),
+        remedy=f"Did you mean {kind.__name__}.{meant}?" if meant else None,
+    )
+
+
+def whole_number(value: object, what: str) -> int:
+    """An integer, also one of numpy.
+
+    Raises:
+        ConfigError: it is none; a bool is none.
+    """
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return int(value)
+    raise ConfigError(f"The {what} is an integer", found=repr(value), allowed="an integer")
+
+
+class DeviceType(enum.StrEnum):
+    """The devices that come with dryfit. The registry is open: any installed target's name may stand in their place."""
+
+    GPU = "GPU"
+    DLA = "DLA"
+    CPU = "CPU"
+
+
+class BuilderFlag(enum.IntEnum):
+    """Switches of a build; TensorRT 10's `BuilderFlag`. `BuilderConfig.flags` has the bit `1 << flag`."""
+
+    FP16 = 0
+    INT8 = 1
+    DEBUG = 2
+    GPU_FALLBACK = 3
+    REFIT = 4
+    DISABLE_TIMING_CACHE = 5
+    TF32 = 6
+    SPARSE_WEIGHTS = 7
+    SAFETY_SCOPE = 8
+    OBEY_PRECISION_CONSTRAINTS = 9
+    PREFER_PRECISION_CONSTRAINTS = 10
+    DIRECT_IO = 11
+    REJECT_EMPTY_ALGORITHMS = 12
+    VERSION_COMPATIBLE = 13
+    EXCLUDE_LEAN_RUNTIME = 14
+    FP8 = 15
+    ERROR_ON_TIMING_CACHE_MISS = 16
+    BF16 = 17
+    DISABLE_COMPILATION_CACHE = 18
+    STRIP_PLAN = 19
+    WEIGHTLESS = 19
+    REFIT_IDENTICAL = 20
+    WEIGHT_STREAMING = 21
+    INT4 = 22
+    REFIT_INDIVIDUAL = 23
+    STRICT_NANS = 24
+    MONITOR_MEMORY = 25
+    FP4 = 26
+    EDITABLE_TIMING_CACHE = 27
+    DISTRIBUTIVE_INDEPENDENCE = 28
+
+
+FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
+    BuilderFlag.FP16: "permits FP16 as a computation type",
+    BuilderFlag.BF16: "permits BF16 as a computation type",
+    BuilderFlag.INT8: "permits INT8 as a computation type of layers with scales",
+    BuilderFlag.GPU_FALLBACK: "sends layers that cannot run on their device to the GPU",
+    BuilderFlag.TF32: "on in a new config; permits TF32, which no device here computes in, so it is not worth a word",
+    BuilderFlag.OBEY_PRECISION_CONSTRAINTS: "makes an error of a precision or output type that cannot be granted",
+    BuilderFlag.PREFER_PRECISION_CONSTRAINTS: "grants precisions and output types where that is possible, with a "
+    "warning where it is not; so does a config without it",
+    BuilderFlag.DIRECT_IO: "forbids copies at the network's inputs and outputs",
+}
+"""What each flag does here. A build warns of a flag that is on and not in this table: it changes nothing."""
+
+
+class EngineCapability(enum.IntEnum):
+    """What kind of engine is built; TensorRT's `EngineCapability`."""
+
+    STANDARD = 0
+    SAFETY = 1
+    DLA_STANDALONE = 2
+
+
+class MemoryPoolType(enum.StrEnum):
+    """The memory pools of GPU and DLA; TensorRT's `MemoryPoolType`. Other devices' pools go by their plain names."""
+
+    WORKSPACE = "WORKSPACE"
+    DLA_MANAGED_SRAM = "DLA_MANAGED_SRAM"
+    DLA_LOCAL_DRAM = "DLA_LOCAL_DRAM"
+    DLA_GLOBAL_DRAM = "DLA_GLOBAL_DRAM"
+
+
+class ProfilingVerbosity(enum.IntEnum):
+    """How much the engine tells of its layers; TensorRT's `ProfilingVerbosity`."""
+
+    LAYER_NAMES_ONLY = 0
+    NONE = 1
+    DETAILED = 2

@@ -1,0 +1,188 @@
+"""The decisions about a network, before any kernel is chosen: where each layer runs, in what type, and what is copied.
+
+A build goes on from here; an assessment ends here. Nothing in this file loads a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.canonicalise import canonicalise, optimum_shapes
+from dryfit.builder.format_sides import caller_device
+from dryfit.builder.formats import Formats, choose_formats
+from dryfit.builder.layer_precisions import Precisions, choose_precisions
+from dryfit.builder.layer_roles import LayerRole
+from dryfit.builder.partition import Partition, partition_network
+from dryfit.builder.placement import NOWHERE, Assignment, ask, assign_devices
+from dryfit.builder.segment_pools import PoolNeeds, Specs
+from dryfit.builder.stages import Stages, logger
+from dryfit.builder.target_variant import TargetVariant
+from dryfit.engine.plan import LayerPlacement
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.printing import network_text
+from dryfit.network.tensor import Tensor
+from dryfit.network.verify import check
+from dryfit.plugins import registry
+from dryfit.reference.inference import infer_specs
+
+NUM_STAGES = 6
+
+
+@attrs.frozen(eq=False)
+class Design:
+    """The decisions.
+
+    Attributes:
+        network: a copy of the user's network after the passes.
+        assignment: devices of layers, with causes and verdicts.
+        partition: segments.
+        precisions: computation types.
+        formats: formats and copies; empty where something was refused.
+        variants: device name to target, for all devices in use.
+        specs: tensor name to spec, at the optimum shapes of the first profile.
+        caller: device on which the caller keeps inputs and outputs.
+        refusals: layers and segments that can run nowhere, in words.
+    """
+
+    network: Network
+    assignment: Assignment
+    partition: Partition
+    precisions: Precisions
+    formats: Formats
+    variants: Mapping[str, TargetVariant]
+    specs: Specs
+    caller: str
+    refusals: Sequence[str]
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the user should know of, such as layers that fell back."""
+        return [*self.assignment.warnings, *self.precisions.warnings]
+
+    def carries_data(self, tensor: Tensor) -> bool:
+        """Whether a tensor is neither a constant nor the result of a shape computation."""
+        producer = tensor.producer
+        return producer is None or self.assignment.roles[producer.name] is LayerRole.WORK
+
+    def layer_placements(self) -> list[LayerPlacement]:
+        """Where each layer runs, in the order of the network; constants are nowhere."""
+        host = registry.host().device
+        return [
+            LayerPlacement(
+                layer=layer.name,
+                kind=layer.kind,
+                device=host if role is LayerRole.SHAPE else self.assignment.devices[layer.name],
+                precision=self.precisions.layers.get(layer.name, layer.outputs[0].dtype),
+                segment=self.partition.segments.get(layer.name, -1),
+                cause="a shape computation" if role is LayerRole.SHAPE else self.assignment.causes[layer.name],
+                onnx_nodes=layer.onnx_nodes,
+            )
+            for layer in self.network.layers
+            if (role := self.assignment.roles[layer.name]) is not LayerRole.CONSTANT
+        ]
+
+
+def design_network(network: Network, config: BuilderConfig, stages: Stages) -> Design:
+    """Decide.
+
+    Raises:
+        NetworkError: the network is wrong; all problems are listed.
+        ConfigError: config and network, or parts of the config, do not fit together.
+    """
+    stages.run("verify", lambda: check(network))
+    own_devices = config.explicit_device_types(network)
+    work = stages.run("canonicalise", lambda: canonicalise(network, config), lambda copy: [network_text(copy)])
+    assignment = stages.run("place", lambda: assign_devices(work, config, own_devices), _describe_assignment)
+    for warning in assignment.warnings:
+        logger.warning("%s", warning)
+    specs = infer_specs(work, optimum_shapes(work, config))
+    variants = _variants(config, assignment)
+    precisions = choose_precisions(work, assignment, config)
+    partition = stages.run(
+        "partition",
+        lambda: partition_network(
+            work,
+            assignment,
+            variants,
+            config.fallback_device,
+            lambda variant, layers: PoolNeeds(variant, specs, precisions).of(layers),
+            config.get_memory_pool_limit,
+        ),
+        _describe_partition,
+    )
+    if partition.moved:
+        assignment = _after_moves(work, config, assignment, partition)
+    final_precisions = stages.run(
+        "choose precisions",
+        lambda: choose_precisions(work, assignment, config),
+        lambda chosen: [f"{layer}: {dtype.name}" for layer, dtype in chosen.layers.items()],
+    )
+    is_whole = not assignment.refused and not partition.refused
+    partition = partition.without(NOWHERE)
+    caller = caller_device(config, (run.device for run in partition.runs))
+    # What crosses which border is not known while layers have no place.
+    formats = stages.run(
+        "choose formats",
+        lambda: (
+            choose_formats(work, partition, final_precisions, variants, specs, config)
+            if is_whole
+            else Formats({}, [], [])
+        ),
+        lambda chosen: [f"{one.tensor}: {one.source} -> {one.destination}, {one.cause}" for one in chosen.reformats],
+    )
+    refusals = [*map(str, assignment.refused), *partition.refused]
+    return Design(work, assignment, partition, final_precisions, formats, variants, specs, caller, refusals)
+
+
+def _variants(config: BuilderConfig, assignment: Assignment) -> dict[str, TargetVariant]:
+    """Every device that layers run on or may move to, the default one and the host."""
+    devices = [
+        config.default_device_type,
+        *([config.fallback_device] if config.fallback_device else []),
+        *(device for device in assignment.devices.values() if device != NOWHERE),
+        registry.host().device,
+    ]
+    variants = {device: TargetVariant.chosen(config, device) for device in dict.fromkeys(devices)}
+    return {**variants, NOWHERE: variants[registry.host().device]}
+
+
+def _after_moves(network: Network, config: BuilderConfig, assignment: Assignment, partition: Partition) -> Assignment:
+    """The assignment with the layers of segments that could not stay where they were put."""
+    fallback = config.fallback_device or ""
+    refused = list(assignment.refused)
+    verdicts = {name: dict(of_layer) for name, of_layer in assignment.verdicts.items()}
+    for layer in network.layers:
+        if layer.name in partition.moved:
+            verdict = ask(layer, fallback, config, is_own=False)
+            verdicts[layer.name][fallback] = verdict
+            if not verdict:
+                refused.append(verdict)
+    warnings = [f"{cause}. It runs on {fallback}" for cause in dict.fromkeys(partition.moved.values())]
+    for warning in warnings:
+        logger.warning("%s", warning)
+    return attrs.evolve(
+        assignment,
+        devices={**assignment.devices, **dict.fromkeys(partition.moved, fallback)},
+        causes={**assignment.causes, **partition.moved},
+        verdicts=verdicts,
+        refused=refused,
+        warnings=[*assignment.warnings, *warnings],
+    )
+
+
+def _describe_assignment(assignment: Assignment) -> Iterable[str]:
+    return [f"{layer}: {device} ({assignment.causes[layer]})" for layer, device in assignment.devices.items()]
+
+
+def _describe_partition(partition: Partition) -> Iterable[str]:
+    for index, run in enumerate(partition.runs):
+        yield f"segment {index} on {run.device}" + (f", cut because {run.cut_cause}" if run.cut_cause else "")
+        yield from (f"  {_named(layer)}" for layer in run.layers)
+
+
+def _named(layer: Layer) -> str:
+    return f"{layer.name} ({layer.kind})"

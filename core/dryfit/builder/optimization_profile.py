@@ -1,0 +1,165 @@
+"""Optimization profiles: the shapes that an engine is built for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from dryfit.errors import ConfigError
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.network.tensor import Shape, Tensor
+
+ShapeRange = tuple[Shape, Shape, Shape]
+"""Minimum, optimum and maximum, extent by extent."""
+
+
+class OptimizationProfile:
+    """For each dynamic input the smallest, the usual and the largest shape; TensorRT's `IOptimizationProfile`.
+
+    An input that carries dimensions, such as the target of a reshape, has its values stated too: `set_shape_input`.
+
+    Example:
+        >>> profile = OptimizationProfile()
+        >>> profile.set_shape("x", (1, 3, 224, 224), (4, 3, 224, 224), (8, 3, 224, 224))
+        >>> profile.get_shape("x")
+        [(1, 3, 224, 224), (4, 3, 224, 224), (8, 3, 224, 224)]
+    """
+
+    def __init__(self) -> None:
+        self._shapes: dict[str, ShapeRange] = {}
+        self._values: dict[str, ShapeRange] = {}
+
+    def set_shape(self, input: str, min: Sequence[int], opt: Sequence[int], max: Sequence[int]) -> None:
+        """State the shapes that an input takes.
+
+        Raises:
+            ConfigError: ranks differ, an extent is negative, or minimum <= optimum <= maximum does not hold.
+        """
+        self._shapes[input] = _checked(f"input {input!r}", (min, opt, max), least=0)
+
+    def get_shape(self, input: str) -> list[Shape]:
+        """Minimum, optimum and maximum; an empty list where none were stated."""
+        return list(self._shapes.get(input, ()))
+
+    def set_shape_input(self, input: str, min: Sequence[int], opt: Sequence[int], max: Sequence[int]) -> None:
+        """State the values that a shape tensor, an input that carries dimensions, takes. A run refuses others.
+
+        Args:
+            input: name of the input.
+            min: least value of each element; of a scalar, one.
+            opt: the values that sizes are reckoned for.
+            max: largest value of each element.
+
+        Raises:
+            ConfigError: lengths differ, or minimum <= optimum <= maximum does not hold.
+        """
+        self._values[input] = _checked(f"shape input {input!r}", (min, opt, max), least=None)
+
+    def get_shape_input(self, input: str) -> list[Shape]:
+        """Minimum, optimum and maximum values; an empty list where none were stated."""
+        return list(self._values.get(input, ()))
+
+    def __bool__(self) -> bool:
+        """Whether anything was stated; each `set_shape` was checked when it was called."""
+        return bool(self._shapes or self._values)
+
+    @property
+    def shapes(self) -> Mapping[str, ShapeRange]:
+        """Input name to (minimum, optimum, maximum) shape, sorted by name."""
+        return dict(sorted(self._shapes.items()))
+
+    @property
+    def shape_values(self) -> Mapping[str, ShapeRange]:
+        """Shape input name to (minimum, optimum, maximum) values, sorted by name."""
+        return dict(sorted(self._values.items()))
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether minimum, optimum and maximum are equal everywhere, as the DLA needs it."""
+        return all(low == middle == high for low, middle, high in (*self._shapes.values(), *self._values.values()))
+
+    @property
+    def fixed_shapes(self) -> dict[str, Shape]:
+        """Input name to shape for the inputs whose minimum, optimum and maximum are equal."""
+        return {name: low for name, (low, middle, high) in self.shapes.items() if low == middle == high}
+
+    def check(self, network: Network) -> None:
+        """See that the profile fits a network.
+
+        Raises:
+            ConfigError: an input does not exist, a dynamic input has no shapes, a shape contradicts a fixed dimension,
+                values are stated for an input that cannot carry dimensions or not one an element, or dimensions of one
+                name have different ranges. All of them are listed.
+        """
+        inputs = {tensor.name: tensor for tensor in network.inputs}
+        problems = [
+            f"the network has no input {name!r}" for name in (*self.shapes, *self.shape_values) if name not in inputs
+        ]
+        for name, tensor in inputs.items():
+            declared = tensor.shape
+            if name not in self._shapes:
+                if any(extent < 0 for extent in declared):
+                    problems.append(f"input {name!r} is dynamic, {declared}, and has no shapes")
+                continue
+            problems += [
+                f"input {name!r} is declared as {declared}, and the profile says {shape}"
+                for shape in dict.fromkeys(self._shapes[name])
+                if len(shape) != len(declared) or any(d not in (-1, s) for d, s in zip(declared, shape, strict=True))
+            ]
+        problems += [problem for tensor in network.inputs for problem in self._value_problems(tensor)]
+        problems += self._name_problems(network)
+        if problems:
+            raise ConfigError(
+                "The optimization profile does not fit the network",
+                where=f"network {network.name!r}",
+                found="; ".join(problems),
+                remedy="Call set_shape(input, min, opt, max) once for every dynamic input, and "
+                "set_shape_input(input, min, opt, max), one value an element, for every input that carries dimensions",
+            )
+
+    def _value_problems(self, tensor: Tensor) -> Iterator[str]:
+        values = self._values.get(tensor.name)
+        if values is None:
+            return
+        shape = self._shapes.get(tensor.name, (tensor.shape,))[-1]
+        if tensor.dtype not in (DataType.INT32, DataType.INT64) or len(shape) > 1:
+            yield (
+                f"input {tensor.name!r} is {tensor.dtype.name} {shape}, and the profile states its values as if it "
+                "carried dimensions"
+            )
+        elif -1 not in shape and len(values[0]) != math.prod(shape):
+            yield f"input {tensor.name!r} has the shape {shape}, and the profile states {len(values[0])} values"
+
+    def _name_problems(self, network: Network) -> Iterator[str]:
+        """Dimensions of one name that are said to have different extents."""
+        first: dict[str, tuple[str, tuple[int, ...]]] = {}
+        for tensor in network.inputs:
+            shapes = self._shapes.get(tensor.name, (tensor.shape,) * 3)
+            for axis, name in sorted(tensor.dimension_names.items()):
+                if any(not 0 <= axis < len(shape) for shape in shapes):
+                    continue  # told already, as a shape that does not fit
+                extents = tuple(shape[axis] for shape in shapes)
+                other, expected = first.setdefault(name, (tensor.name, extents))
+                if extents != expected and -1 not in (*extents, *expected):
+                    yield (
+                        f"dimension {name!r} is {':'.join(map(str, expected))} in input {other!r} and "
+                        f"{':'.join(map(str, extents))} in input {tensor.name!r}"
+                    )
+
+
+def _checked(
+    where: str, shapes: tuple[Sequence[int], Sequence[int], Sequence[int]], *, least: int | None
+) -> ShapeRange:
+    low, middle, high = (tuple(int(extent) for extent in shape) for shape in shapes)
+    ordered = len(low) == len(middle) == len(high) and all(
+        a <= b <= c for a, b, c in zip(low, middle, high, strict=True)
+    )
+    if not ordered or (least is not None and any(extent < least for extent in low)):
+        raise ConfigError(
+            "The shapes of a profile have one rank, and minimum <= optimum <= maximum in each dimension",
+            where=where,
+            found=f"minimum {low}, optimum {middle}, maximum {high}",
+            allowed=None if least is None else f"extents of at least {least}",
+        )
+    return low, middle, high

@@ -1,0 +1,136 @@
+"""Cutting a network into segments: maximal runs of layers on one device, each cut with its cause.
+
+The algorithm stands in `graph_partition`; here are the rules of devices: one batch in a segment, pools that must
+suffice, and how many segments a device can load. A segment that breaks a rule moves to the fallback device as a whole.
+
+Source: TensorRT 10 developer guide, Working with DLA. That a segment which does not fit its pools falls back as a
+whole, and that segments are counted in topological order, is inferred from logs of the TensorRT builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.cutter import Cutter, Edge, LayerRun, Segment, with_source
+from dryfit.builder.layer_roles import LayerRole
+from dryfit.builder.placement import Assignment
+from dryfit.builder.target_variant import TargetVariant
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+
+PoolUse = Callable[[TargetVariant, Sequence[Layer]], Mapping[str, int]]
+"""(device, layers) -> bytes by pool that they need as one segment."""
+PoolLimit = Callable[[str], int | None]
+"""Pool name -> the limit in bytes that is set; None for no limit."""
+
+
+@attrs.frozen
+class Partition:
+    """The network's layers, cut into segments.
+
+    Attributes:
+        runs: in execution order.
+        segments: layer name to index of its run.
+        moved: layer name to why it moved to the fallback device after it was placed.
+        refused: causes of segments that had to move and had nowhere to go.
+    """
+
+    runs: Sequence[LayerRun]
+    segments: Mapping[str, int]
+    moved: Mapping[str, str]
+    refused: Sequence[str]
+
+    def without(self, device: str) -> Partition:
+        """The partition without the segments of a device, numbered anew."""
+        numbers = [number for number, run in enumerate(self.runs) if run.device != device]
+        renumbered = {old: new for new, old in enumerate(numbers)}
+        segments = {layer: renumbered[number] for layer, number in self.segments.items() if number in renumbered}
+        return attrs.evolve(self, runs=[self.runs[number] for number in numbers], segments=segments)
+
+
+def partition_network(
+    network: Network,
+    assignment: Assignment,
+    variants: Mapping[str, TargetVariant],
+    fallback_device: str | None,
+    pool_use: PoolUse,
+    pool_limit: PoolLimit,
+) -> Partition:
+    """Cut a placed network into segments.
+
+    Args:
+        network: shapes inferred, layers in topological order.
+        assignment: the device of each layer.
+        variants: device name to target, for every device in use and the fallback device.
+        fallback_device: where segments go that break a rule; None: they are refused.
+        pool_use: what a segment needs.
+        pool_limit: what there is.
+    """
+    layers = [layer for layer in network.layers if layer.name in assignment.devices]
+    cutter = Cutter(layers, _edges(network, assignment), assignment, variants)
+    refused: list[str] = []
+    while True:
+        segments = cutter.cut()
+        causes = _over_pool_limits(cutter, segments, pool_use, pool_limit) or _over_segment_limits(cutter, segments)
+        if not causes:
+            break
+        if fallback_device is None:
+            refused = [f"{cutter.describe(segments[number])}: {cause}" for number, cause in causes.items()]
+            break
+        cutter.move(segments, causes, fallback_device)
+    return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused)
+
+
+def _edges(network: Network, assignment: Assignment) -> list[Edge]:
+    """Pairs of numbers of layers: the first gives what the second needs, also by way of a shape computation."""
+    number = {name: index for index, name in enumerate(assignment.devices)}
+    sources: dict[str, tuple[int, ...]] = {}
+    edges: list[Edge] = []
+    for layer in network.layers:
+        needs = {source for tensor in layer.inputs if tensor is not None for source in sources.get(tensor.name, ())}
+        if layer.name in number:
+            edges += [(source, number[layer.name]) for source in sorted(needs)]
+            gives: tuple[int, ...] = (number[layer.name],)
+        else:
+            gives = tuple(sorted(needs)) if assignment.roles[layer.name] is LayerRole.SHAPE else ()
+        sources.update((tensor.name, gives) for tensor in layer.outputs)
+    return edges
+
+
+def _over_pool_limits(
+    cutter: Cutter, segments: Sequence[Segment], pool_use: PoolUse, pool_limit: PoolLimit
+) -> dict[int, str]:
+    """Segment to cause, for segments that need more of a pool than there is."""
+    causes: dict[int, str] = {}
+    for number, segment in enumerate(segments):
+        variant = cutter.variant(segment)
+        sources = {pool.name: pool.source for pool in variant.target.memory_pools if pool.per == "segment"}
+        if not sources:
+            continue
+        for name, needed in pool_use(variant, [cutter.layers[layer] for layer in segment]).items():
+            limit = pool_limit(name)
+            if limit is not None and needed > limit:
+                causes[number] = with_source(
+                    f"it needs {needed} bytes of {name}, whose limit is {limit} bytes", sources[name]
+                )
+    return causes
+
+
+def _over_segment_limits(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, str]:
+    """Segment to cause, for segments beyond the number that their device can load, counted in execution order."""
+    causes: dict[int, str] = {}
+    counts: dict[str, int] = {}
+    for number, segment in enumerate(segments):
+        variant = cutter.variant(segment)
+        rules = variant.target.segment_rules
+        limit = rules.segment_limit(variant.software)
+        count = counts[variant.device] = counts.get(variant.device, 0) + 1
+        if limit is not None and count > limit:
+            causes[number] = with_source(
+                f"it is segment {count} of {variant.device}, which loads at most {limit} with software "
+                f"{variant.software_text}",
+                rules.source,
+            )
+    return causes

@@ -1,0 +1,132 @@
+"""Device assignment, with TensorRT's meaning.
+
+A layer's own device wins over the default. The default puts on the device every layer that can run there. A layer that
+cannot run where it was put goes to the fallback device, with a warning; without fallback it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.builder_config import BuilderConfig, DeviceType
+from dryfit.builder.layer_roles import LayerRole, layer_roles
+from dryfit.errors import PlacementError
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.plugins import registry
+from dryfit.target.verdict import Verdict
+
+NOWHERE = ""
+"""The device of a layer that was refused."""
+
+
+@attrs.frozen
+class Assignment:
+    """The device of each layer, with the reasons.
+
+    Attributes:
+        roles: layer name to role; the other attributes speak of layers whose role is work.
+        devices: layer name to device; `NOWHERE` for a refused layer.
+        causes: layer name to why it is there.
+        verdicts: layer name to device to verdict, for the devices that were asked.
+        refused: verdicts of the layers that can run neither on their device nor on the fallback device.
+        warnings: one sentence a layer that fell back.
+    """
+
+    roles: Mapping[str, LayerRole]
+    devices: Mapping[str, str]
+    causes: Mapping[str, str]
+    verdicts: Mapping[str, Mapping[str, Verdict]]
+    refused: Sequence[Verdict]
+    warnings: Sequence[str]
+
+
+def placement_error(
+    refusals: Sequence[str], fallback_device: str | None, default_device: str = DeviceType.DLA
+) -> PlacementError:
+    """One error for everything that could not be placed."""
+    where = "their device, and fallback is off" if fallback_device is None else f"their device or on {fallback_device}"
+    return PlacementError(
+        f"{len(refusals)} part{'s' * (len(refusals) != 1)} of the network cannot run on {where}",
+        found="\n  " + "\n  ".join(refusals) + "\n",
+        remedy=_fallback_remedy(default_device) if fallback_device is None else None,
+    )
+
+
+def _fallback_remedy(default_device: str) -> str:
+    """What a fallback would have to be: what the GPU refuses, only the host can run."""
+    host = registry.host().device
+    if default_device == DeviceType.GPU:
+        return f'Allow fallback (--fallback {host}, or config.allow_fallback("{host}")), or change what is named'
+    return "Allow fallback (--fallback GPU, or the flag GPU_FALLBACK), or change what is named"
+
+
+def assign_devices(network: Network, config: BuilderConfig, own_devices: Mapping[str, str]) -> Assignment:
+    """The device of each layer.
+
+    Args:
+        network: as it is built, after canonicalisation.
+        config: default and fallback device, precision, platforms.
+        own_devices: layer name to device, for the layers that have one of their own.
+    """
+    roles = layer_roles(network)
+    placer = _Placer(config, own_devices)
+    for layer in network.layers:
+        if roles[layer.name] is LayerRole.WORK:
+            placer.place(layer)
+    return Assignment(roles, placer.devices, placer.causes, placer.verdicts, placer.refused, placer.warnings)
+
+
+class _Placer:
+    """Places one layer after another."""
+
+    def __init__(self, config: BuilderConfig, own_devices: Mapping[str, str]) -> None:
+        self._config = config
+        self._own_devices = own_devices
+        self.devices: dict[str, str] = {}
+        self.causes: dict[str, str] = {}
+        self.verdicts: dict[str, dict[str, Verdict]] = {}
+        self.refused: list[Verdict] = []
+        self.warnings: list[str] = []
+
+    def place(self, layer: Layer) -> None:
+        own = self._own_devices.get(layer.name)
+        device = own or self._config.default_device_type
+        fallback = self._config.fallback_device
+        verdict = self._ask(layer, device)
+        if verdict:
+            self._put(layer, device, "its own device" if own else "the default device")
+        elif fallback is None or fallback == device:
+            self._put(layer, NOWHERE, str(verdict))
+            self.refused.append(verdict)
+        elif second := self._ask(layer, fallback):
+            self._put(layer, fallback, str(verdict))
+            self.warnings.append(f"{verdict}. It runs on {fallback}")
+        else:
+            self._put(layer, NOWHERE, str(verdict))
+            self.refused += [verdict, second]
+
+    def _put(self, layer: Layer, device: str, cause: str) -> None:
+        self.devices[layer.name] = device
+        self.causes[layer.name] = cause
+
+    def _ask(self, layer: Layer, device: str) -> Verdict:
+        verdict = ask(layer, device, self._config, is_own=self._own_devices.get(layer.name) == device)
+        self.verdicts.setdefault(layer.name, {})[device] = verdict
+        return verdict
+
+
+def ask(layer: Layer, device: str, config: BuilderConfig, *, is_own: bool) -> Verdict:
+    """The verdict on a layer of the network that is built, which is a copy of the user's.
+
+    Args:
+        layer: with its tensors as they are built.
+        device: the one that is asked about.
+        config: precision, platform.
+        is_own: whether the user gave the layer this device.
+    """
+    target = registry.target(device)
+    question = attrs.evolve(config.question(layer, target), explicit_device=is_own)
+    return target.verdict(question)

@@ -1,0 +1,116 @@
+"""The stages of a build as its log, a progress monitor and a directory of dumps see them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from dryfit.errors import BuildError
+
+logger = logging.getLogger("dryfit.builder")
+
+ResultT = TypeVar("ResultT")
+ItemT = TypeVar("ItemT")
+
+
+class Monitor(Protocol):
+    """What is told of the progress; see `dryfit.engine.progress.ProgressMonitor`."""
+
+    def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
+        """A phase begins."""
+        ...
+
+    def step_complete(self, phase_name: str, step: int) -> bool:
+        """A step is done; False cancels."""
+        ...
+
+    def phase_finish(self, phase_name: str) -> None:
+        """The phase is over."""
+        ...
+
+
+class Stages:
+    """Runs the stages of one build, in a `with` statement, so that phases are finished when one fails.
+
+    Args:
+        name: of the whole, such as `Building resnet50`.
+        num_stages: how many will run.
+        monitor: told of each; may cancel.
+        dump_directory: where a text of each stage's result goes.
+    """
+
+    def __init__(
+        self, name: str, num_stages: int, monitor: Monitor | None = None, dump_directory: Path | None = None
+    ) -> None:
+        self._name = name
+        self._num_stages = num_stages
+        self._monitor = monitor
+        self._dump_directory = dump_directory
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        """Begin the phase of the whole."""
+        logger.info("%s", self._name)
+        if self._monitor is not None:
+            self._monitor.phase_start(self._name, None, self._num_stages)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Finish the phase of the whole."""
+        if self._monitor is not None:
+            self._monitor.phase_finish(self._name)
+
+    def run(
+        self, name: str, stage: Callable[[], ResultT], describe: Callable[[ResultT], Iterable[str]] = lambda result: ()
+    ) -> ResultT:
+        """Run one stage.
+
+        Args:
+            name: in a word or two.
+            stage: what it does.
+            describe: lines about its result, for the dump.
+
+        Raises:
+            BuildError: the progress monitor cancelled the build.
+        """
+        result = stage()
+        logger.info("stage %d of %d done: %s", self._done + 1, self._num_stages, name)
+        if self._dump_directory is not None:
+            self._dump_directory.mkdir(parents=True, exist_ok=True)
+            file_name = f"{self._done + 1:02d}-{re.sub('[^a-z0-9]+', '-', name.lower())}.txt"
+            text = "".join(f"{line}\n" for line in describe(result))
+            (self._dump_directory / file_name).write_text(text, encoding="utf-8")
+        self._done += 1
+        self._step(self._name, self._done - 1)
+        return result
+
+    @contextmanager
+    def steps(self, name: str, items: list[ItemT]) -> Iterator[Iterator[ItemT]]:
+        """A phase inside the whole with one step an item; gives the items one after another.
+
+        Raises:
+            BuildError: the progress monitor cancelled the build.
+        """
+        if self._monitor is not None:
+            self._monitor.phase_start(name, self._name, len(items))
+        try:
+            yield self._each(name, items)
+        finally:
+            if self._monitor is not None:
+                self._monitor.phase_finish(name)
+
+    def _each(self, name: str, items: list[ItemT]) -> Iterator[ItemT]:
+        for step, item in enumerate(items):
+            yield item
+            self._step(name, step)
+
+    def _step(self, phase: str, step: int) -> None:
+        if self._monitor is not None and not self._monitor.step_complete(phase, step):
+            raise BuildError("The progress monitor cancelled the build", where=f"phase {phase!r}", found=f"step {step}")

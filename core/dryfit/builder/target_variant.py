@@ -1,0 +1,74 @@
+"""A device as one build sees it: the target's record, the platform and the software version that were chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from dryfit.network.data_types import DataType
+from dryfit.network.tensor import Shape
+from dryfit.plugins import registry
+from dryfit.target.formats import LINEAR, TensorFormat
+from dryfit.target.target import Platform, Target
+
+if TYPE_CHECKING:
+    from dryfit.builder.builder_config import BuilderConfig
+
+
+@attrs.frozen(eq=False)
+class TargetVariant:
+    """One target in one variant.
+
+    Attributes:
+        target: the record.
+        platform: the variant of the device.
+        software: the version whose rules hold; empty when the device has one rule set.
+    """
+
+    target: Target
+    platform: Platform
+    software: tuple[int, ...]
+
+    @classmethod
+    def chosen(cls, config: BuilderConfig, device: str) -> TargetVariant:
+        """What a config says of a device.
+
+        Raises:
+            UnknownNameError: no installed package brings this device.
+            ConfigError: the platform does not have the software version that was set.
+        """
+        target = registry.target(device)
+        return cls(target, config.platform(device), config.software(device))
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+        return self.target.device
+
+    @property
+    def software_text(self) -> str:
+        """The version as people write it."""
+        return ".".join(map(str, self.software))
+
+    def input_formats(self, shape: Shape, dtype: DataType) -> Sequence[TensorFormat]:
+        """The formats in which it can read this tensor, its native one first."""
+        return _defined(self.target.input_formats.get(dtype, (LINEAR,)), shape, dtype)
+
+    def output_formats(self, shape: Shape, dtype: DataType) -> Sequence[TensorFormat]:
+        """The formats in which it can write this tensor, its native one first."""
+        return _defined(self.target.output_formats.get(dtype, (LINEAR,)), shape, dtype)
+
+    def native_format(self, shape: Shape, dtype: DataType) -> TensorFormat:
+        """How the device keeps this tensor while it works on it."""
+        return self.output_formats(shape, dtype)[0]
+
+    def size_bytes(self, layout: TensorFormat, shape: Shape, dtype: DataType) -> int:
+        """Bytes that a tensor takes in one of the formats."""
+        return layout.size_bytes(shape, dtype, self.platform.family)
+
+
+def _defined(formats: Sequence[TensorFormat], shape: Shape, dtype: DataType) -> Sequence[TensorFormat]:
+    """Those formats that exist for the tensor; plain row-major where none does, such as for a vector."""
+    return [one for one in formats if one.allows(shape, dtype)] or [LINEAR]

@@ -1,0 +1,210 @@
+"""An engine bound to one set of input shapes: memory laid out, kernels bound, ready to run again and again.
+
+Three sorts of operations, told apart by what is known of their tensors once the input shapes are:
+
+* all outputs are known values (constants, shape computations): nothing runs;
+* all shapes are known: bound once, to arrays that stay; neighbours run in one schedule, threads and all;
+* some shape depends on data: bound anew in each run (`LateStep`). What follows them, with known shapes again, is bound
+  once like the others, and reads what the late ones wrote to its buffers.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from dryfit.engine.buffers import arena_arrays, check_size, new_array, size_of
+from dryfit.engine.late_step import CreateSchedule, LateStep, evaluate_group, needs_reference
+from dryfit.engine.plan import Plan
+from dryfit.engine.resolved_operation import ResolvedOperation
+from dryfit.errors import DryfitError, ExecutionError, PluginError
+from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.plugins import registry
+from dryfit.reference.inference import infer_specs
+from dryfit.target.kernels import Array, HostLayout, Schedule, Step
+
+Observe = Callable[[str, float], None]
+
+
+def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, TensorSpec]:
+    """Spec of every tensor for these input shapes.
+
+    Raises:
+        ExecutionError: a layer cannot take the shapes that follow, or a tensor gets larger than memory can be.
+    """
+    try:
+        specs = infer_specs(plan.network, input_shapes)
+    except ExecutionError:
+        raise
+    except DryfitError as error:
+        raise ExecutionError(
+            "The network cannot take these input shapes",
+            where=f"engine {plan.network.name!r}",
+            found=f"{dict(input_shapes)}: {error}",
+        ) from error
+    for name, spec in specs.items():
+        if spec.is_static:
+            check_size(size_of(spec), f"tensor {name!r}", f"{spec.dtype.name} {spec.shape}")
+    return specs
+
+
+class BoundEngine:
+    """The operations of an engine, bound for one set of input shapes.
+
+    Not for two threads at a time: its buffers hold the state of a run.
+
+    Args:
+        plan: the engine's plan.
+        operations: its operations, resolved.
+        input_shapes: shape of every input.
+        num_threads: how many threads run it.
+
+    Raises:
+        ExecutionError: a layer cannot take the shapes that follow, or memory is short.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        operations: Sequence[ResolvedOperation],
+        input_shapes: Mapping[str, Shape],
+        num_threads: int,
+    ) -> None:
+        self._plan = plan
+        self._num_threads = num_threads
+        self._create_schedule = _create_schedule()
+        self.specs = specs_for(plan, input_shapes)
+        running = [resolved for resolved in operations if not self._is_known(resolved)]
+        self._late = {id(resolved) for resolved in running if not self._is_static(resolved)}
+        self._arrays = self._known_values(running)
+        workspaces = self._allocate(running)
+        self._parts = self._bind(running, workspaces)
+
+    def run(self, inputs: Mapping[str, Array], observe: Observe | None = None) -> dict[str, Array]:
+        """Run once.
+
+        Args:
+            inputs: array of every input, of the shapes and types that were bound.
+            observe: is told (engine layer name, seconds) after each.
+
+        Returns:
+            Output name to contents. The arrays belong to the binding: copy them before the next run.
+
+        Raises:
+            ExecutionError: a layer stumbles over what the data, or the engine, says of sizes.
+        """
+        for name, array in inputs.items():
+            np.copyto(self._arrays[name], array)
+        late: dict[str, Array] = {}
+        try:
+            for part in self._parts:
+                if isinstance(part, LateStep):
+                    late.update(part.run(ChainMap(late, self._arrays), self._arrays, observe))
+                else:
+                    part.run(observe)
+        except (OverflowError, MemoryError) as error:
+            raise ExecutionError(
+                "A layer of the engine leads to sizes that cannot be",
+                where=f"engine {self._plan.network.name!r}",
+                found=f"{type(error).__name__}: {error}",
+                remedy="Use smaller input shapes; if they are as they should be, build the engine again",
+            ) from error
+        return {
+            tensor.name: late[tensor.name] if tensor.name in late else self._arrays[tensor.name]
+            for tensor in self._plan.network.outputs
+        }
+
+    def _is_known(self, resolved: ResolvedOperation) -> bool:
+        return all(self.specs[tensor.name].value is not None for tensor in resolved.group.outputs)
+
+    def _is_static(self, resolved: ResolvedOperation) -> bool:
+        names = [tensor.name for layer in resolved.group.layers for tensor in layer.outputs]
+        return all(self.specs[name].is_static for name in [*names, *(t.name for t in resolved.group.inputs)])
+
+    def _known_values(self, running: Sequence[ResolvedOperation]) -> dict[str, Array]:
+        """What nothing will compute. An operation that runs writes all its outputs, also one that is known."""
+        written = {tensor.name for resolved in running for tensor in resolved.group.outputs}
+        return {name: spec.value for name, spec in self.specs.items() if spec.value is not None and name not in written}
+
+    def _layout(self, name: str) -> HostLayout:
+        placement = self._plan.placements.get(name)
+        return HostLayout.LINEAR if placement is None else placement.host_layout
+
+    def _allocate(self, running: Sequence[ResolvedOperation]) -> list[Array]:
+        """Give every tensor that is stored an array, and every operation its workspace."""
+        network = self._plan.network
+        outside = {tensor.name for tensor in (*network.inputs, *network.outputs)}
+        for name in outside - self._arrays.keys():
+            if self.specs[name].is_static:
+                self._arrays[name] = new_array(self.specs[name], self._layout(name))
+        last_step = {tensor.name: step for step, resolved in enumerate(running) for tensor in resolved.group.inputs}
+        tensors: dict[str, tuple[TensorSpec, HostLayout, int, int]] = {}
+        for step, resolved in enumerate(running):
+            for tensor in resolved.group.outputs:
+                name, spec = tensor.name, self.specs[tensor.name]
+                if name not in self._arrays and spec.is_static:
+                    tensors[name] = (spec, self._layout(name), step, max(step, last_step.get(name, step)))
+        sizes = [
+            0 if id(resolved) in self._late else resolved.workspace_bytes(self.specs, self._num_threads)
+            for resolved in running
+        ]
+        arrays, workspaces = arena_arrays(tensors, sizes)
+        self._arrays.update(arrays)
+        return workspaces
+
+    def _bind(self, running: Sequence[ResolvedOperation], workspaces: Sequence[Array]) -> list[Schedule | LateStep]:
+        parts: list[Schedule | LateStep] = []
+        steps: list[Step] = []
+
+        def finish() -> None:
+            if steps:
+                parts.append(self._create_schedule(list(steps), self._num_threads))
+                steps.clear()
+
+        for resolved, workspace in zip(running, workspaces, strict=True):
+            if id(resolved) in self._late:
+                finish()
+                layouts = {tensor.name: self._layout(tensor.name) for tensor in resolved.group.outputs}
+                parts.append(LateStep(resolved, layouts, self._num_threads, self._create_schedule))
+            elif needs_reference(resolved, self.specs):
+                steps.append(_ReferenceStep(resolved, self._arrays))
+            elif any(self._arrays[tensor.name].size for tensor in resolved.group.outputs):
+                steps.append(self._step(resolved, workspace))
+        finish()
+        return parts
+
+    def _step(self, resolved: ResolvedOperation, workspace: Array) -> Step:
+        group = resolved.group
+        names = [tensor.name for tensor in (*group.inputs, *group.outputs)]
+        inner = [tensor.name for layer in group.layers for tensor in layer.outputs]
+        return resolved.bind(
+            {name: self._arrays[name] for name in names},
+            {name: self.specs[name] for name in (*names, *inner)},
+            workspace,
+            self._num_threads,
+        )
+
+
+class _ReferenceStep:
+    """A step that asks the reference: for operations that make something of empty inputs."""
+
+    def __init__(self, resolved: ResolvedOperation, arrays: Mapping[str, Array]) -> None:
+        self.name = resolved.group.name
+        self._resolved = resolved
+        self._arrays = arrays
+
+    def run(self) -> None:
+        """Evaluate, and write to the output arrays."""
+        group = self._resolved.group
+        inputs = {tensor.name: self._arrays[tensor.name] for tensor in group.inputs}
+        for name, array in evaluate_group(group, inputs).items():
+            self._arrays[name][...] = array
+
+
+def _create_schedule() -> CreateSchedule:
+    create_schedule = registry.host().create_schedule
+    if create_schedule is None:
+        raise PluginError("The host's target has no schedule, so nothing can run", where=registry.host().device)
+    return create_schedule

@@ -1,0 +1,203 @@
+"""Reading the outer shape of an engine file that nobody vouches for. What the shape is stands in `container`.
+
+Every number is checked as a Python integer against the size of the file before memory is taken for it.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dryfit.engine.container import (
+    FORMAT,
+    LARGEST_HEADER,
+    LARGEST_RANK,
+    SCHEMA,
+    Array,
+    ArrayEntry,
+    canonical_header,
+    digest_of_text,
+    is_array_name,
+)
+from dryfit.errors import EngineFileError
+from dryfit.network.data_types import DataType
+
+_AGAIN = "Save the engine again; if the file was copied, compare its size and checksum with the original"
+_LARGEST_EMPTY = 2**60
+"""What the other extents of an array with an extent of 0 may multiply to: numpy computes strides from them."""
+
+
+def read_manifest(data: memoryview, where: str) -> tuple[str, dict[str, Any]]:
+    """The manifest of a file, as text and parsed. The arrays are not looked at.
+
+    Args:
+        data: the whole file.
+        where: its name, for errors.
+
+    Raises:
+        EngineFileError: the file is foreign, truncated, damaged, or of another schema version.
+    """
+    if len(data) < 8:
+        raise EngineFileError(
+            "The file is too short for an engine", where=where, found=f"{len(data)} bytes", remedy=_AGAIN
+        )
+    length = int.from_bytes(data[:8], "little")
+    if not 2 <= length <= LARGEST_HEADER or bytes(data[8:9]) != b"{":
+        raise EngineFileError(
+            "The file is no dryfit engine: it does not begin with a safetensors header",
+            where=where,
+            found=f"first bytes {bytes(data[:12])!r}",
+            remedy="A model, or another tool's engine, has to be built with dryfit first",
+        )
+    if 8 + length > len(data):
+        raise EngineFileError(
+            "The file is truncated",
+            where=where,
+            found=f"{len(data)} bytes",
+            allowed=f"{8 + length} for its header alone",
+            remedy=_AGAIN,
+        )
+    metadata = _parse_json(bytes(data[8 : 8 + length]), f"{where}: header").get("__metadata__")
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise EngineFileError(
+            "The file is a safetensors file, but no dryfit engine",
+            where=where,
+            found=f"format {str(metadata.get('format'))[:100]!r}" if isinstance(metadata, dict) else "no metadata",
+            allowed=f"format {FORMAT!r}",
+        )
+    if metadata.get("schema") != str(SCHEMA):
+        raise EngineFileError(
+            "The engine file has another schema version",
+            where=where,
+            found=str(metadata.get("schema"))[:100],
+            allowed=SCHEMA,
+            remedy="Build the engine again with this version of dryfit",
+        )
+    text = metadata.get("manifest")
+    if not isinstance(text, str) or digest_of_text(text) != metadata.get("manifest_sha256"):
+        raise EngineFileError(
+            "The engine file is damaged: its manifest does not have the digest that is stated",
+            where=where,
+            remedy=_AGAIN,
+        )
+    return text, _parse_json(text, f"{where}: manifest")
+
+
+def read_arrays(data: memoryview, manifest: str, entries: Sequence[ArrayEntry], where: str) -> dict[str, Array]:
+    """The arrays of a file by name, as read-only views of `data`, each checked against its digest.
+
+    Args:
+        data: the whole file; it has to stay as it is while the arrays live.
+        manifest: what `read_manifest` gave.
+        entries: the manifest's list of arrays; nothing in it is trusted.
+        where: the file's name, for errors.
+
+    Raises:
+        EngineFileError: names, types, shapes, sizes, header or digests do not fit together.
+    """
+    for entry in entries:
+        _check_entry(entry, len(data), where)
+    header, places = canonical_header(manifest, entries, where)
+    start = 8 + len(header)
+    if bytes(data[:start]) != len(header).to_bytes(8, "little") + header:
+        raise EngineFileError(
+            "The engine file is damaged: its header does not agree with its manifest", where=where, remedy=_AGAIN
+        )
+    expected = start + sum(place.end - place.begin + place.gap for place in places.values())
+    if expected != len(data):
+        raise EngineFileError(
+            "The file is truncated" if expected > len(data) else "The file goes on after its last array",
+            where=where,
+            found=f"{len(data)} bytes",
+            allowed=f"{expected} by its manifest",
+            remedy=_AGAIN,
+        )
+    arrays: dict[str, Array] = {}
+    for entry in entries:
+        place = places[entry.name]
+        raw = data[start + place.begin : start + place.end]
+        gap = data[start + place.end : start + place.end + place.gap]
+        if hashlib.sha256(raw).hexdigest() != entry.sha256 or any(gap):
+            raise EngineFileError(
+                "The engine file is damaged: an array does not have the digest that is stated",
+                where=f"{where}: array {entry.name!r}",
+                remedy=_AGAIN,
+            )
+        arrays[entry.name] = _array(raw, entry, where)
+    return arrays
+
+
+def _parse_json(text: str | bytes, where: str) -> dict[str, Any]:
+    """A JSON object from a text: no key twice, only finite numbers, no nesting that Python cannot follow."""
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise EngineFileError(
+            "The engine file is damaged: this is no valid JSON", where=where, found=str(error)[:200], remedy=_AGAIN
+        ) from None
+    if not isinstance(value, dict):
+        raise EngineFileError(
+            "The engine file is damaged: a JSON object is expected", where=where, found=type(value).__name__
+        )
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        twice, _ = collections.Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {twice[:100]!r} stands twice")
+    return fields
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text[:50])
+
+
+def _check_entry(entry: ArrayEntry, file_size: int, where: str) -> None:
+    """Refuse what cannot be true of an array in a file of this size."""
+    place = f"{where}: array {entry.name[:200]!r}"
+    if not is_array_name(entry.name):
+        raise EngineFileError("The array's name is not allowed", where=place)
+    if entry.dtype not in DataType.__members__:
+        known = ", ".join(DataType.__members__)
+        raise EngineFileError("The array's type does not exist", where=place, found=entry.dtype[:100], allowed=known)
+    if len(entry.shape) > LARGEST_RANK or min(entry.shape, default=0) < 0:
+        raise EngineFileError(
+            "The array's shape is impossible",
+            where=place,
+            found=entry.shape[: LARGEST_RANK + 1],
+            allowed=f"at most {LARGEST_RANK} extents of at least 0",
+        )
+    limit = _LARGEST_EMPTY if 0 in entry.shape else file_size
+    size = math.prod(max(extent, 1) for extent in entry.shape) * entry.element_size
+    if size > limit:
+        raise EngineFileError(
+            "The array is larger than the file",
+            where=place,
+            found=f"{entry.dtype} of shape {entry.shape}",
+            allowed=f"{limit} bytes",
+        )
+
+
+def _array(raw: memoryview, entry: ArrayEntry, where: str) -> Array:
+    dtype = DataType[entry.dtype]
+    contents = np.frombuffer(raw, dtype=np.uint8)
+    if dtype is DataType.BOOL and contents.size and contents.max() > 1:
+        raise EngineFileError(
+            "A BOOL element is 0 or 1", where=f"{where}: array {entry.name!r}", found=int(contents.max())
+        )
+    array = contents.view(dtype.numpy).reshape(entry.shape)
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,77 @@
+"""How the tensors of an engine lie on their devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dryfit.engine.plan import Plan
+from dryfit.errors import EngineFileError
+from dryfit.network.data_types import DataType
+from dryfit.network.tensor import Shape
+from dryfit.plugins import registry
+from dryfit.target.formats import LINEAR, TensorFormat
+
+_DESCRIPTIONS = {
+    "LINEAR": "Row major linear {type}",
+    "CHW2": "Two wide channel vectorized row major {type}",
+    "CHW4": "Four wide channel vectorized row major {type}",
+    "CHW16": "Sixteen wide channel vectorized row major {type}",
+    "CHW32": "Thirty-two wide channel vectorized row major {type}",
+    "HWC": "Channel major {type}",
+    "HWC8": "Channel major {type} format where channel % 8 == 0",
+    "HWC16": "Channel major {type} format where channel % 16 == 0",
+    "DLA_LINEAR": "Row major {type} format where column stride % 64 == 0",
+    "DLA_HWC4": "Channel major {type} format where channel == 4 and column stride % {alignment} == 0",
+}
+_TYPE_NAMES = {DataType.FLOAT: "FP32", DataType.HALF: "FP16", DataType.INT8: "Int8", DataType.INT32: "INT32"}
+
+
+def tensor_format(plan: Plan, name: str) -> TensorFormat:
+    """The format of a tensor on its device; LINEAR where the plan says nothing.
+
+    Raises:
+        EngineFileError: the tensor's device has no such format.
+        UnknownNameError: no installed package brings the device.
+    """
+    placement = plan.placements.get(name)
+    if placement is None or placement.format == LINEAR.name:
+        return LINEAR
+    target = registry.target(placement.device)
+    for table in (target.output_formats, target.input_formats):
+        for formats in table.values():
+            for candidate in formats:
+                if candidate.name == placement.format:
+                    return candidate
+    raise EngineFileError(
+        "The device has no such tensor format",
+        where=f"tensor {name!r}",
+        found=f"{placement.format} on {placement.device}",
+        remedy="Build the engine again with the installed version of the target",
+    )
+
+
+def platform_family(plan: Plan, device: str) -> str:
+    """The family of the platform that a device was built for."""
+    platforms = plan.settings.get("platforms")
+    chosen = platforms.get(device) if isinstance(platforms, dict) else None
+    return registry.target(device).platform(chosen if isinstance(chosen, str) else None).family
+
+
+def device_strides(plan: Plan, name: str, shape: Shape, dtype: DataType) -> Sequence[int]:
+    """Steps along each axis of a tensor in its device's memory, in elements, or in vectors of elements."""
+    described = tensor_format(plan, name)
+    placement = plan.placements.get(name)
+    family = "" if placement is None or described is LINEAR else platform_family(plan, placement.device)
+    return described.strides(shape, dtype, family)
+
+
+def format_description(plan: Plan, name: str, dtype: DataType) -> str:
+    """The format in the words of TensorRT's `get_tensor_format_desc`, which tools search for."""
+    described = tensor_format(plan, name)
+    text = _DESCRIPTIONS.get(described.name, f"{described.name} {{type}}")
+    alignment = 64
+    if described.line_alignment_bytes:
+        family = platform_family(plan, plan.placements[name].device)
+        alignment = described.line_alignment_bytes.get(family, described.line_alignment_bytes.get("", alignment))
+    text = text.format(type=_TYPE_NAMES.get(dtype, dtype.name), alignment=alignment)
+    return text if " format" in text else f"{text} format"

@@ -1,0 +1,243 @@
+"""The built thing: TensorRT's `ICudaEngine`, for this CPU."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import TYPE_CHECKING
+
+from dryfit.engine import engine_file
+from dryfit.engine.device_tensors import format_description, tensor_format
+from dryfit.engine.execution_context import ExecutionContext
+from dryfit.engine.plan import Plan
+from dryfit.engine.plan_check import check_plan
+from dryfit.errors import ExecutionError, UnknownNameError
+from dryfit.network.data_types import DataType
+from dryfit.network.tensor import Shape, Tensor, TensorLocation
+
+if TYPE_CHECKING:
+    from dryfit.engine.inspector import EngineInspector
+
+
+class TensorIOMode(enum.IntEnum):
+    """What a tensor is to an engine; TensorRT's `TensorIOMode`."""
+
+    NONE = 0
+    INPUT = 1
+    OUTPUT = 2
+
+
+class Engine:
+    """A network built for devices, with all that runs it here. Contexts run it; it never changes itself.
+
+    Attributes:
+        plan: layers, kernels, decisions and weights.
+
+    Raises:
+        EngineFileError: the parts of the plan do not fit together.
+
+    Example:
+        >>> engine = builder.build_engine(network, config)
+        >>> engine.save("model.engine")
+        >>> context = Engine.load("model.engine").create_execution_context()
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        plan.network.refresh_shapes()  # now, so that contexts in several threads only read it
+        check_plan(plan)
+        self.plan = plan
+        self._inputs = {tensor.name: tensor for tensor in plan.network.inputs}
+        self._outputs = {tensor.name: tensor for tensor in plan.network.outputs}
+
+    @classmethod
+    def load(cls, source: engine_file.EngineSource) -> Engine:
+        """The engine in a file, by its path, or in the bytes of one.
+
+        Raises:
+            EngineFileError: see `dryfit.engine.engine_file.load`.
+        """
+        return cls(engine_file.load(source))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the engine to a file, whole or not at all.
+
+        Raises:
+            EngineFileError: see `dryfit.engine.engine_file.save`.
+        """
+        engine_file.save(self.plan, path)
+
+    def serialize(self) -> bytes:
+        """The bytes of the engine's file. The same network, config and versions give the same bytes."""
+        return engine_file.serialize(self.plan)
+
+    def create_execution_context(self, num_threads: int | None = None) -> ExecutionContext:
+        """A context to run the engine with. Its memory is taken at the first run with new input shapes.
+
+        Args:
+            num_threads: how many threads run it; as many as there are CPUs when absent.
+
+        Raises:
+            PluginError: a device that the engine names is not installed.
+            EngineFileError: a kernel that the engine names does not exist, or does not serve its layer.
+            ExecutionError: the number of threads is not at least 1.
+        """
+        return ExecutionContext(self, num_threads)
+
+    def create_engine_inspector(self) -> EngineInspector:
+        """What tells of the engine's layers, as text or JSON."""
+        from dryfit.engine.inspector import EngineInspector
+
+        return EngineInspector(self)
+
+    # The engine ---------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The network's name."""
+        return self.plan.network.name
+
+    @property
+    def num_layers(self) -> int:
+        """Number of engine layers: a fused group is one."""
+        return len(self.plan.operations)
+
+    @property
+    def device_memory_size(self) -> int:
+        """Bytes of all memory pools of the devices that the engine uses."""
+        return sum(self.plan.pool_sizes.values())
+
+    device_memory_size_v2 = device_memory_size
+
+    @property
+    def engine_capability(self) -> str:
+        """Name of the `EngineCapability` it was built with."""
+        return str(self.plan.settings.get("engine_capability", "STANDARD"))
+
+    @property
+    def profiling_verbosity(self) -> str:
+        """Name of the `ProfilingVerbosity` it was built with."""
+        return str(self.plan.settings.get("profiling_verbosity", "LAYER_NAMES_ONLY"))
+
+    @property
+    def refittable(self) -> bool:
+        """Whether weights can be exchanged; they cannot."""
+        return False
+
+    # Inputs and outputs -------------------------------------------------------------------------------------------
+
+    @property
+    def num_io_tensors(self) -> int:
+        """Number of inputs and outputs."""
+        return len(self._inputs) + len(self._outputs)
+
+    def get_tensor_name(self, index: int) -> str:
+        """Name of an input or output; inputs come first.
+
+        Raises:
+            ExecutionError: there are not so many.
+        """
+        names = [*self._inputs, *self._outputs]
+        if not -len(names) <= index < len(names):
+            raise ExecutionError(
+                "The engine has no such input or output",
+                where=f"engine {self.name!r}",
+                found=index,
+                allowed=f"0 to {len(names) - 1}",
+            )
+        return names[index]
+
+    __getitem__ = get_tensor_name
+
+    def get_tensor_mode(self, name: str) -> TensorIOMode:
+        """Whether a name is that of an input, of an output, or of neither."""
+        if name in self._inputs:
+            return TensorIOMode.INPUT
+        return TensorIOMode.OUTPUT if name in self._outputs else TensorIOMode.NONE
+
+    def get_tensor_shape(self, name: str) -> Shape:
+        """Shape of an input or output; -1 where it is dynamic."""
+        return self._tensor(name).shape
+
+    def get_tensor_dtype(self, name: str) -> DataType:
+        """Element type of an input or output."""
+        return self._tensor(name).dtype
+
+    def get_tensor_location(self, name: str) -> TensorLocation:
+        """Whether an input or output carries data (DEVICE) or dimensions (HOST)."""
+        return TensorLocation.HOST if self._tensor(name).is_shape_tensor else TensorLocation.DEVICE
+
+    def is_shape_inference_io(self, name: str) -> bool:
+        """Whether an input or output carries dimensions."""
+        return self._tensor(name).is_shape_tensor
+
+    # Formats ------------------------------------------------------------------------------------------------------
+
+    def get_tensor_format(self, name: str) -> str:
+        """Name of the format in which an input or output lies on its device."""
+        return tensor_format(self.plan, self._tensor(name).name).name
+
+    def get_tensor_format_desc(self, name: str) -> str:
+        """The format in TensorRT's words."""
+        return format_description(self.plan, name, self._tensor(name).dtype)
+
+    def get_tensor_vectorized_dim(self, name: str) -> int:
+        """The axis whose elements lie in vectors, that of the channels; -1 where none does."""
+        described = tensor_format(self.plan, self._tensor(name).name)
+        if described.channels_vector == 1:
+            return -1
+        return len(self._tensor(name).shape) - 1 - described.spatial_axes
+
+    def get_tensor_components_per_element(self, name: str) -> int:
+        """Elements in a vector; -1 where they do not lie in vectors."""
+        vector = tensor_format(self.plan, self._tensor(name).name).channels_vector
+        return vector if vector > 1 else -1
+
+    def get_tensor_bytes_per_component(self, name: str) -> int:
+        """Bytes of one element of a vector; -1 where they do not lie in vectors."""
+        vectorized = self.get_tensor_vectorized_dim(name) >= 0
+        return self._tensor(name).dtype.bytes_of(1) if vectorized else -1
+
+    # Profiles -----------------------------------------------------------------------------------------------------
+
+    @property
+    def num_optimization_profiles(self) -> int:
+        """Number of optimization profiles; 1 for an engine whose shapes are all static."""
+        return max(1, len(self.plan.profiles))
+
+    def get_tensor_profile_shape(self, name: str, profile_index: int) -> list[Shape]:
+        """Minimum, optimum and maximum shape of an input in a profile.
+
+        Raises:
+            UnknownNameError: the engine has no such input.
+            ExecutionError: the engine has no such profile.
+        """
+        if name not in self._inputs:
+            raise UnknownNameError("input", name, self._inputs, where=f"engine {self.name!r}")
+        if not 0 <= profile_index < self.num_optimization_profiles:
+            raise ExecutionError(
+                "The engine has no such optimization profile",
+                where=f"engine {self.name!r}",
+                found=profile_index,
+                allowed=f"0 to {self.num_optimization_profiles - 1}",
+            )
+        static = (self._inputs[name].shape,) * 3
+        profiles = self.plan.profiles
+        return list(profiles[profile_index].shapes.get(name, static) if profiles else static)
+
+    def get_tensor_profile_values(self, profile_index: int, name: str) -> list[Shape]:
+        """Minimum, optimum and maximum values of an input that carries dimensions; empty for another input.
+
+        Raises:
+            UnknownNameError: the engine has no such input.
+            ExecutionError: the engine has no such profile.
+        """
+        self.get_tensor_profile_shape(name, profile_index)
+        profiles = self.plan.profiles
+        return list(profiles[profile_index].values.get(name, ())) if profiles else []
+
+    def _tensor(self, name: str) -> Tensor:
+        tensor = self._inputs.get(name) or self._outputs.get(name)
+        if tensor is None:
+            known = [*self._inputs, *self._outputs]
+            raise UnknownNameError("input or output", name, known, where=f"engine {self.name!r}")
+        return tensor

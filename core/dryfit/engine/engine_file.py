@@ -1,0 +1,181 @@
+"""Engine files: a plan saved as one file, and loaded without running anything in it.
+
+What the file looks like: `container` (bytes), `manifest` (text), and docs/reference/engine-file.md.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+
+import attrs
+import numpy as np
+
+from dryfit.engine.atomic_file import write_atomically
+from dryfit.engine.container import Array, ArrayEntry, chunks, describe, is_array_name, json_text
+from dryfit.engine.container_reader import read_arrays, read_manifest
+from dryfit.engine.manifest import Manifest, OperationRecord
+from dryfit.engine.plan import Operation, Plan
+from dryfit.engine.plan_check import check_plan
+from dryfit.engine.records import RecordError, record_from_plain, record_to_plain
+from dryfit.errors import DryfitError, EngineFileError
+from dryfit.network.serialization import network_from_dict, network_to_dict
+
+EngineSource = str | os.PathLike[str] | bytes | bytearray | memoryview | Array
+"""A path, or the bytes of an engine file in anything with the buffer protocol."""
+
+_AS_IN_THE_OPERATION = [field.name for field in attrs.fields(Operation) if field.name != "weights"]
+_AS_IN_THE_PLAN = [field.name for field in attrs.fields(Plan) if field.name not in ("network", "operations")]
+
+
+def save(plan: Plan, path: str | os.PathLike[str]) -> None:
+    """Write a plan as an engine file. The same plan gives the same bytes.
+
+    The file is written under a temporary name and renamed: on failure nothing is left behind, and a file that stood
+    there stays as it was.
+
+    Raises:
+        EngineFileError: the file cannot be written, or the plan holds something that no file can.
+    """
+    try:
+        write_atomically(path, _chunks(plan))
+    except OSError as error:
+        raise EngineFileError(
+            "The engine file cannot be written",
+            where=f"file {os.fspath(path)!r}",
+            found=error.strerror,
+            remedy="Choose a folder that exists, is writable and has space",
+        ) from error
+
+
+def serialize(plan: Plan) -> bytes:
+    """The bytes of a plan's engine file.
+
+    Raises:
+        EngineFileError: the plan holds something that no file can.
+    """
+    return b"".join(_chunks(plan))
+
+
+def load(source: EngineSource) -> Plan:
+    """The plan in an engine file, by path, or in its bytes.
+
+    Every length, offset, type, shape and digest is checked before it is used, nothing is executed, and no kernel and
+    no plugin is loaded. A file is mapped into memory: its arrays stay there, and are read again from the file when
+    memory is short. It must not be changed in place while the plan lives; saving over it is safe. Bytes are copied
+    once, to aligned memory.
+
+    Raises:
+        EngineFileError: there is no such file; it is damaged, truncated, foreign, or of another version; or its
+            manifest does not describe a plan that fits its arrays.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _plan(_mapped(source), f"file {os.fspath(source)!r}")
+    return _plan(_aligned_copy(source), "engine bytes")
+
+
+def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
+    network, network_arrays = network_to_dict(plan.network)
+    entries: list[ArrayEntry] = []
+    contents: list[Array] = []
+
+    def add(name: str, array: Array) -> str:
+        entry, plain = describe(name, array)
+        entries.append(entry)
+        contents.append(plain)
+        return name
+
+    readable = all(is_array_name(f"network/{name}") for name in network_arrays)
+    names = {
+        name: add(f"network/{name if readable else index}", array)
+        for index, (name, array) in enumerate(network_arrays.items())
+    }
+    operations = [
+        OperationRecord(
+            weights={key: add(f"operations/{index}/{key}", array) for key, array in sorted(operation.weights.items())},
+            **{name: getattr(operation, name) for name in _AS_IN_THE_OPERATION},
+        )
+        for index, operation in enumerate(plan.operations)
+    ]
+    manifest = Manifest(
+        written_by=f"dryfit {version('dryfit')}",
+        arrays=entries,
+        network=network,
+        network_arrays=names,
+        operations=operations,
+        **{name: getattr(plan, name) for name in _AS_IN_THE_PLAN},
+    )
+    try:
+        text = json_text(record_to_plain(manifest))
+    except (TypeError, ValueError) as error:
+        raise EngineFileError("The plan holds something that is no plain data", found=str(error)) from error
+    return chunks(text, entries, contents)
+
+
+def _aligned_copy(source: bytes | bytearray | memoryview | Array) -> memoryview:
+    """A read-only copy at a multiple of 64 bytes, so that arrays lie as they do in a mapped file."""
+    try:
+        view = source.data if isinstance(source, np.ndarray) else memoryview(source)
+        data = np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)
+    except TypeError as error:
+        raise EngineFileError(
+            "An engine is loaded from a path or from contiguous bytes", found=type(source).__name__
+        ) from error
+    space = np.empty(data.size + 64, dtype=np.uint8)
+    start = -space.ctypes.data % 64
+    copy = space[start : start + data.size]
+    copy[:] = data
+    return copy.data.toreadonly()
+
+
+def _mapped(path: str | os.PathLike[str]) -> memoryview:
+    where = f"file {os.fspath(path)!r}"
+    try:
+        # A named pipe would otherwise make the open wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or not status.st_size:
+                found = "an empty file" if stat.S_ISREG(status.st_mode) else "a folder or device"
+                raise EngineFileError("This is no engine file", where=where, found=found)
+            return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise EngineFileError("The engine file cannot be read", where=where, found=error.strerror) from error
+
+
+def _plan(data: memoryview, where: str) -> Plan:
+    text, fields = read_manifest(data, where)
+    try:
+        manifest = record_from_plain(Manifest, fields, "manifest")
+        arrays = read_arrays(data, text, manifest.arrays, where)
+        network = network_from_dict(
+            dict(manifest.network), {name: arrays[array] for name, array in manifest.network_arrays.items()}
+        )
+        plan = Plan(
+            network=network,
+            operations=[_operation(record, arrays) for record in manifest.operations],
+            **{name: getattr(manifest, name) for name in _AS_IN_THE_PLAN},
+        )
+        check_plan(plan)
+    except EngineFileError:
+        raise
+    except (DryfitError, RecordError, KeyError) as error:
+        raise EngineFileError(
+            "The engine file's manifest does not describe an engine that this version of dryfit knows",
+            where=where,
+            found=f"no array {error}" if isinstance(error, KeyError) else str(error)[:1000],
+            remedy="Build the engine again with this version of dryfit",
+        ) from error
+    return plan
+
+
+def _operation(record: OperationRecord, arrays: Mapping[str, Array]) -> Operation:
+    return Operation(
+        weights={key: arrays[name] for key, name in record.weights.items()},
+        **{name: getattr(record, name) for name in _AS_IN_THE_OPERATION},
+    )

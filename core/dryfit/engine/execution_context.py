@@ -1,0 +1,316 @@
+"""Running an engine: TensorRT's `IExecutionContext`, with numpy arrays for device addresses."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dryfit.engine.binding import BoundEngine, Observe, specs_for
+from dryfit.engine.device_tensors import device_strides
+from dryfit.engine.input_arrays import (
+    as_input,
+    as_output,
+    check_dimension_names,
+    check_shape,
+    check_values,
+    name_inputs,
+)
+from dryfit.engine.profiler import Profiler
+from dryfit.engine.resolved_operation import resolve_operations
+from dryfit.errors import ExecutionError, UnknownNameError
+from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.target.kernels import Array
+
+if TYPE_CHECKING:
+    from dryfit.engine.engine import Engine
+
+KEPT_BINDINGS = 4
+"""Sets of input shapes whose memory is kept, the last used first. Our choice: a network meets few shapes at a time."""
+
+
+class ExecutionContext:
+    """The state of one caller of an engine: input shapes, memory, threads. Made by `Engine.create_execution_context`.
+
+    Contexts of one engine share its weights and may run at the same time, each in a thread of its own; they give the
+    same bits, with any number of threads. One context runs one thing at a time: a second caller waits.
+
+    Attributes:
+        engine: whose context it is.
+        name: for the user.
+        num_threads: how many threads run it.
+        profiler: is told the host's time of each engine layer after each run, or None.
+
+    Example:
+        >>> outputs = context.run({"x": np.zeros((1, 3, 8, 8), np.float32)})
+        >>> outputs["y"].shape
+        (1, 8, 8, 8)
+    """
+
+    def __init__(self, engine: Engine, num_threads: int | None = None) -> None:
+        threads = _available_threads() if num_threads is None else num_threads
+        if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+            raise ExecutionError("An engine runs with at least one thread", where="num_threads", found=num_threads)
+        self.engine = engine
+        self.name = ""
+        self.num_threads = threads
+        self.profiler: Profiler | None = None
+        self._plan = engine.plan
+        self._operations = resolve_operations(engine.plan)
+        self._operation_names = {one.group.name: one.operation.name for one in self._operations}
+        self._inputs = {tensor.name: tensor.spec for tensor in engine.plan.network.inputs}
+        self._outputs = {tensor.name: tensor.spec for tensor in engine.plan.network.outputs}
+        self._dimension_names = {tensor.name: tensor.dimension_names for tensor in engine.plan.network.inputs}
+        self._profile = 0
+        self._shapes: dict[str, Shape] = {}
+        self._tensors: dict[str, Array] = {}
+        self._bindings: OrderedDict[tuple[Shape, ...], BoundEngine] = OrderedDict()
+        self._inferred: tuple[object, Mapping[str, TensorSpec]] | None = None
+        self._lock = threading.RLock()
+
+    # Running ------------------------------------------------------------------------------------------------------
+
+    def run(self, *inputs: Any, out: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """Run the engine once.
+
+        Args:
+            inputs: one mapping from input name to array, or one array for each input, in the engine's order. An array
+                is a numpy array with any strides, or anything with `__array_interface__` or DLPack in the CPU's
+                memory. Types are taken exactly: nothing is converted.
+            out: arrays that outputs are written to, by name; others get new arrays.
+
+        Returns:
+            Output name to array.
+
+        Raises:
+            ExecutionError: a name is unknown or missing, an array has the wrong type or a shape that the engine was
+                not built for, dimensions of one name differ, the values of an input that carries dimensions are
+                outside the optimization profile, or an output does not fit its array.
+        """
+        named = name_inputs(inputs, self._inputs, self._where)
+        arrays = {name: as_input(name, named[name], spec.dtype) for name, spec in self._inputs.items()}
+        shapes = {name: array.shape for name, array in arrays.items()}
+        for name, shape in shapes.items():
+            self._check_shape(name, shape)
+        check_dimension_names(shapes, self._dimension_names)
+        for name, (minimum, _, maximum) in self._profile_values().items():
+            check_values(name, arrays[name], minimum, maximum)
+        targets = {name: as_output(name, array, self._output(name).dtype) for name, array in (out or {}).items()}
+        with self._lock:
+            times: dict[str, float] = {}
+            observe = None if self.profiler is None else _adding_to(times)
+            outputs = _deliver(self._binding(shapes).run(arrays, observe), targets)
+        if self.profiler is not None:
+            for name, seconds in times.items():
+                self.profiler.report_layer_time(self._operation_names.get(name, name), seconds * 1e3)
+        return outputs
+
+    def set_tensor(self, name: str, array: Any) -> None:
+        """Say where an input is read from, or an output written to, by `execute`: TensorRT's `set_tensor_address`.
+
+        The array is read when `execute` runs, not now. An input's shape is set with it.
+
+        Raises:
+            ExecutionError: the array does not fit.
+            UnknownNameError: the engine has no such input or output.
+        """
+        if name in self._inputs:
+            tensor = as_input(name, array, self._inputs[name].dtype)
+            self.set_input_shape(name, tensor.shape)
+        else:
+            tensor = as_output(name, array, self._output(name).dtype)
+        self._tensors[name] = tensor
+
+    def get_tensor(self, name: str) -> Array | None:
+        """The array that an input is read from, or that an output was or will be written to; None before there is."""
+        self._known(name)
+        return self._tensors.get(name)
+
+    def execute(self) -> dict[str, Array]:
+        """Run once on the arrays of `set_tensor`. Outputs that were given none get new arrays.
+
+        Raises:
+            ExecutionError: an input has no array, its shape was changed after it was set, or an output does not fit
+                its array.
+        """
+        inputs = {name: self._tensors[name] for name in self._inputs if name in self._tensors}
+        for name, array in inputs.items():
+            if self._shapes[name] != array.shape:
+                raise ExecutionError(
+                    "The array does not have the shape that was set for the input",
+                    where=f"input {name!r}",
+                    found=array.shape,
+                    allowed=self._shapes[name],
+                )
+        return self.run(inputs, out={name: self._tensors[name] for name in self._outputs if name in self._tensors})
+
+    # Shapes -------------------------------------------------------------------------------------------------------
+
+    def set_input_shape(self, name: str, shape: Sequence[int]) -> bool:
+        """State the shape of an input, so that `get_tensor_shape` tells those of the outputs. Returns True.
+
+        Raises:
+            ExecutionError: the engine was not built for it.
+            UnknownNameError: the engine has no such input.
+        """
+        if name not in self._inputs:
+            raise UnknownNameError("input", name, self._inputs, where=self._where)
+        asked = tuple(int(extent) for extent in shape)
+        self._check_shape(name, asked)
+        self._shapes[name] = asked
+        return True
+
+    def get_tensor_shape(self, name: str) -> Shape:
+        """The shape of an input or output as it is known now: -1 where it follows from shapes not set, or from data.
+
+        Raises:
+            UnknownNameError: the engine has no such input or output.
+        """
+        return self._spec(name).shape
+
+    def tensor_spec(self, name: str) -> TensorSpec:
+        """Shape and type of any tensor of the engine's network, as they are known for the shapes that were set.
+
+        Raises:
+            UnknownNameError: there is no such tensor.
+        """
+        declared = self._plan.network.tensor(name).spec
+        if name in self._inputs:
+            return TensorSpec(self._shapes.get(name, declared.shape), declared.dtype)
+        return declared if self.infer_shapes() else self._specs()[name]
+
+    def infer_shapes(self) -> list[str]:
+        """Names of inputs whose shape is not known yet; with an empty list all that can be inferred is."""
+        return [name for name, spec in self._inputs.items() if name not in self._shapes and not spec.is_static]
+
+    @property
+    def all_binding_shapes_specified(self) -> bool:
+        """Whether every input's shape is known."""
+        return not self.infer_shapes()
+
+    def get_strides(self, name: str) -> tuple[int, ...]:
+        """Strides of an input or output in its device's memory; TensorRT's `get_tensor_strides`.
+
+        In elements; for formats whose channels lie in vectors, in vectors. The arrays that `run` takes and gives have
+        strides of their own.
+
+        Raises:
+            ExecutionError: the shape is not known yet.
+            UnknownNameError: the engine has no such input or output.
+        """
+        spec = self._spec(name)
+        if not spec.is_static:
+            raise ExecutionError(
+                "The strides follow from the shape, which is not known yet",
+                where=f"tensor {name!r}",
+                found=spec.shape,
+                remedy=f"Call set_input_shape for {', '.join(map(repr, self.infer_shapes())) or 'every input'} first",
+            )
+        return tuple(device_strides(self._plan, name, spec.shape, spec.dtype))
+
+    get_tensor_strides = get_strides
+
+    # Profiles -----------------------------------------------------------------------------------------------------
+
+    @property
+    def active_optimization_profile(self) -> int:
+        """Index of the optimization profile whose shapes are taken."""
+        return self._profile
+
+    def set_optimization_profile(self, index: int) -> None:
+        """Choose an optimization profile. Shapes that were set are forgotten.
+
+        Raises:
+            ExecutionError: the engine has no such profile.
+        """
+        count = self.engine.num_optimization_profiles
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
+            raise ExecutionError(
+                "The engine has no such optimization profile",
+                where=self._where,
+                found=index,
+                allowed=f"0 to {count - 1}",
+            )
+        self._profile = index
+        self._shapes.clear()
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _where(self) -> str:
+        return f"engine {self.engine.name!r}"
+
+    def _known(self, name: str) -> None:
+        if name not in self._inputs and name not in self._outputs:
+            raise UnknownNameError("input or output", name, [*self._inputs, *self._outputs], where=self._where)
+
+    def _output(self, name: str) -> TensorSpec:
+        if name not in self._outputs:
+            raise UnknownNameError("output", name, self._outputs, where=self._where)
+        return self._outputs[name]
+
+    def _spec(self, name: str) -> TensorSpec:
+        self._known(name)
+        return self.tensor_spec(name)
+
+    def _specs(self) -> Mapping[str, TensorSpec]:
+        """Specs of all tensors for the shapes that were set, kept until these change."""
+        key = tuple(sorted(self._shapes.items()))
+        if self._inferred is None or self._inferred[0] != key:
+            check_dimension_names(self._shapes, self._dimension_names)
+            self._inferred = (key, specs_for(self._plan, self._shapes))
+        return self._inferred[1]
+
+    def _check_shape(self, name: str, shape: Shape) -> None:
+        profile = self._plan.profiles[self._profile].shapes if self._plan.profiles else {}
+        minimum, _, maximum = profile.get(name, (None, None, None))
+        check_shape(name, shape, self._inputs[name].shape, minimum, maximum)
+
+    def _profile_values(self) -> Mapping[str, tuple[Shape, Shape, Shape]]:
+        return self._plan.profiles[self._profile].values if self._plan.profiles else {}
+
+    def _binding(self, shapes: Mapping[str, Shape]) -> BoundEngine:
+        """The engine bound for these shapes: one that is kept, or a new one in place of the one least lately used."""
+        key = tuple(shapes.values())
+        if key not in self._bindings:
+            while len(self._bindings) >= KEPT_BINDINGS:
+                self._bindings.popitem(last=False)
+            self._bindings[key] = BoundEngine(self._plan, self._operations, shapes, self.num_threads)
+        self._bindings.move_to_end(key)
+        return self._bindings[key]
+
+
+def _deliver(found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[str, Array]:
+    """Copies of the outputs, in the arrays that were given for them or in new ones."""
+    for name, target in targets.items():
+        if target.shape != found[name].shape:
+            raise ExecutionError(
+                "The output does not fit the array that was given for it",
+                where=f"output {name!r}",
+                found=target.shape,
+                allowed=found[name].shape,
+            )
+    outputs = {
+        name: targets[name] if name in targets else np.empty(array.shape, array.dtype) for name, array in found.items()
+    }
+    for name, array in found.items():
+        np.copyto(outputs[name], array)
+    return outputs
+
+
+def _adding_to(times: dict[str, float]) -> Observe:
+    """An observer that sums up the seconds of each name; a kernel may report in several parts."""
+
+    def observe(name: str, seconds: float) -> None:
+        times[name] = times.get(name, 0.0) + seconds
+
+    return observe
+
+
+def _available_threads() -> int:
+    """How many CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

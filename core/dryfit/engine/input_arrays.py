@@ -1,0 +1,209 @@
+"""What a user hands to an engine, as numpy arrays: taken exactly, or refused with what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
+from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.target.kernels import Array
+
+
+def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where: str) -> Mapping[str, Any]:
+    """What `ExecutionContext.run` was called with, by the names of inputs.
+
+    Args:
+        inputs: one mapping by name, or one array for each input in order.
+        expected: the inputs of the engine.
+        where: the engine, for errors.
+
+    Raises:
+        ExecutionError: names are unknown or missing, or there are too many arrays. All of them are listed.
+    """
+    allowed = ", ".join(f"{name!r} {spec.dtype.name} {spec.shape}" for name, spec in expected.items()) or "no input"
+    if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+        named: Mapping[str, Any] = inputs[0]
+    elif len(inputs) > len(expected):
+        raise ExecutionError(
+            "There are more arrays than inputs", where=where, found=f"{len(inputs)} arrays", allowed=allowed
+        )
+    else:
+        named = dict(zip(expected, inputs, strict=False))
+    unknown = [f"unknown {name!r}" for name in named if name not in expected]
+    missing = [f"missing {name!r}" for name in expected if name not in named]
+    if unknown or missing:
+        raise ExecutionError(
+            "The arrays are not those of the engine's inputs",
+            where=where,
+            found=", ".join(unknown + missing),
+            allowed=allowed,
+        )
+    return named
+
+
+def as_input(name: str, value: Any, dtype: DataType) -> Array:
+    """An input as a numpy array, without a copy.
+
+    Args:
+        name: the input's, for errors.
+        value: a numpy array, or anything with `__array_interface__` or `__dlpack__` (in the CPU's memory).
+        dtype: the type that the engine takes.
+
+    Raises:
+        ExecutionError: it is no array, is not in the CPU's memory, or has another type.
+    """
+    array = _as_array(name, value)
+    if array.dtype != dtype.numpy:
+        raise ExecutionError(
+            "The array has another type than the input",
+            where=f"input {name!r}",
+            found=str(array.dtype),
+            allowed=f"{dtype.numpy} ({dtype.name})",
+            remedy=f"Convert it, if that is what you mean: {_conversion(dtype)}",
+        )
+    return array
+
+
+def as_output(name: str, value: Any, dtype: DataType) -> Array:
+    """An array that an output is to be written to.
+
+    Raises:
+        ExecutionError: it is no numpy array, cannot be written, or has another type.
+    """
+    if not isinstance(value, np.ndarray) or not value.flags.writeable or value.dtype != dtype.numpy:
+        kind = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
+        read_only = isinstance(value, np.ndarray) and not value.flags.writeable
+        raise ExecutionError(
+            "An output cannot be written there",
+            where=f"output {name!r}",
+            found=f"a {'read-only ' if read_only else ''}{kind}",
+            allowed=f"a numpy array of {dtype.numpy} ({dtype.name}) that can be written",
+        )
+    return value
+
+
+def check_shape(name: str, found: Shape, declared: Shape, minimum: Shape | None, maximum: Shape | None) -> None:
+    """Refuse a shape that the input's declaration or the optimization profile does not allow.
+
+    Args:
+        name: the input's.
+        found: the shape asked for.
+        declared: the network's shape, -1 where dynamic.
+        minimum: the profile's lower bounds; None where it has none for this input.
+        maximum: the profile's upper bounds; None where it has none for this input.
+
+    Raises:
+        ExecutionError: the shape is not allowed.
+    """
+    low = minimum or tuple(max(extent, 0) for extent in declared)
+    high = maximum or declared
+    fits = len(found) == len(declared) and all(
+        bottom <= extent and (top == -1 or extent <= top) for extent, bottom, top in zip(found, low, high, strict=True)
+    )
+    if fits:
+        return
+    bounds = ", ".join(_range(bottom, top) for bottom, top in zip(low, high, strict=True))
+    raise ExecutionError(
+        "The engine cannot take an input of this shape",
+        where=f"input {name!r}",
+        found=found,
+        allowed=f"({bounds})",
+        remedy="Build the engine with an optimization profile that includes it" if -1 in declared else None,
+    )
+
+
+def check_values(name: str, found: Array, minimum: Sequence[int], maximum: Sequence[int]) -> None:
+    """Refuse contents of an input that carries dimensions which the optimization profile does not allow.
+
+    Args:
+        name: the input's.
+        found: its contents, integers.
+        minimum: the least value of each element.
+        maximum: the largest value of each element.
+
+    Raises:
+        ExecutionError: there are more or fewer elements, or one is out of its range.
+    """
+    values = tuple(int(value) for value in found.reshape(-1))
+    fits = len(values) == len(minimum) and all(
+        low <= value <= high for value, low, high in zip(values, minimum, maximum, strict=True)
+    )
+    if not fits:
+        ranges = ", ".join(_range(low, high) for low, high in zip(minimum, maximum, strict=True))
+        raise ExecutionError(
+            "The engine was not built for these values of an input that carries dimensions",
+            where=f"input {name!r}",
+            found=values,
+            allowed=f"({ranges})",
+            remedy="Build the engine with a profile that includes them: OptimizationProfile.set_shape_input",
+        )
+
+
+def check_dimension_names(shapes: Mapping[str, Shape], names: Mapping[str, Mapping[int, str]]) -> None:
+    """Refuse shapes that give dimensions of one name different extents.
+
+    Args:
+        shapes: input name to shape, where it is known.
+        names: input name to axis to the dimension's name.
+
+    Raises:
+        ExecutionError: names both inputs.
+    """
+    first: dict[str, tuple[str, int, int]] = {}
+    for name, shape in shapes.items():
+        for axis, dimension in sorted(names.get(name, {}).items()):
+            other, other_axis, extent = first.setdefault(dimension, (name, axis, shape[axis]))
+            if shape[axis] != extent:
+                raise ExecutionError(
+                    f"The dimension {dimension!r} has one extent in a run",
+                    where=f"axis {axis} of input {name!r}",
+                    found=shape[axis],
+                    allowed=f"{extent}, as axis {other_axis} of input {other!r} has it",
+                )
+
+
+def _range(low: int, high: int) -> str:
+    if high == -1 and low >= 0:
+        return f"at least {low}"
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _as_array(name: str, value: Any) -> Array:
+    if np.ma.is_masked(value):
+        raise ExecutionError(
+            "An input has a value everywhere",
+            where=f"input {name!r}",
+            found=f"{int(np.ma.getmaskarray(value).sum())} masked elements",
+            remedy="Say what they are: array.filled(value)",
+        )
+    if isinstance(value, np.ndarray):
+        return np.asarray(value)
+    try:
+        if hasattr(value, "__array_interface__"):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ExecutionError(
+            "The array cannot be read here",
+            where=f"input {name!r}",
+            found=f"{type(value).__name__}: {error}",
+            allowed="an array in the CPU's memory, of a type that numpy knows",
+            remedy="Copy it to the CPU, or convert it to a numpy array",
+        ) from error
+    raise ExecutionError(
+        "An input is an array",
+        where=f"input {name!r}",
+        found=type(value).__name__,
+        allowed="a numpy array, or anything with __array_interface__ or __dlpack__",
+        remedy="Say its type: numpy.asarray(value, dtype=...)",
+    )
+
+
+def _conversion(dtype: DataType) -> str:
+    native = dtype.numpy.type.__module__ == "numpy"
+    return f"array.astype({'numpy' if native else 'ml_dtypes'}.{dtype.numpy_name})"

@@ -1,0 +1,186 @@
+"""What an engine is made of, for people and tools: TensorRT's `IEngineInspector`.
+
+The JSON has the keys of TensorRT 10 where it has one for the thing (`Name`, `LayerType`, `Inputs`,
+`Format/Datatype`, `Metadata`, ...), so that tools that read those files read ours, and keys of our own for what
+TensorRT does not tell: `Device`, `Segment`, `Precision`, `SourceLayers`. `TacticName` is the host's kernel. It is
+detailed whatever `profiling_verbosity` the engine was built with: our choice, because here it costs nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dryfit.engine.device_tensors import format_description
+from dryfit.engine.plan import Operation
+from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dryfit.engine.engine import Engine
+    from dryfit.engine.execution_context import ExecutionContext
+
+_NODE_SEPARATOR = "\x1e"
+"""Between the names of ONNX nodes in `Metadata`, as in TensorRT."""
+
+_PARAMETER_NAMES = {
+    "num_output_maps": "OutMaps",
+    "kernel_size_nd": "Kernel",
+    "stride_nd": "Stride",
+    "dilation_nd": "Dilation",
+    "num_groups": "Groups",
+    "window_size_nd": "WindowSize",
+    "reshape_dims": "Reshape",
+}
+"""TensorRT's keys where they are not the parameter's name in capitals."""
+
+
+class LayerInformationFormat(enum.IntEnum):
+    """How the inspector tells; TensorRT's `LayerInformationFormat`."""
+
+    ONELINE = 0
+    JSON = 1
+
+
+class EngineInspector:
+    """Tells of an engine and its layers. Made by `Engine.create_engine_inspector`.
+
+    Attributes:
+        execution_context: where it is set, dynamic shapes are those of the context.
+
+    Example:
+        >>> print(engine.create_engine_inspector().get_engine_information("json"))
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.execution_context: ExecutionContext | None = None
+        self._engine = engine
+
+    def get_layer_information(self, index: int, format: LayerInformationFormat | str = "json") -> str:
+        """One engine layer, as a line of text or a JSON object.
+
+        Raises:
+            ExecutionError: there is no such layer or format.
+        """
+        count = self._engine.num_layers
+        if not 0 <= index < count:
+            raise ExecutionError(
+                "The engine has no such layer",
+                where=f"engine {self._engine.name!r}",
+                found=index,
+                allowed=f"0 to {count - 1}",
+            )
+        layer = self._layer(self._engine.plan.operations[index])
+        return _line(layer) if _format(format) is LayerInformationFormat.ONELINE else _json(layer)
+
+    def get_engine_information(self, format: LayerInformationFormat | str = "json") -> str:
+        """All engine layers, as lines of text or one JSON object."""
+        plan = self._engine.plan
+        layers = [self._layer(operation) for operation in plan.operations]
+        if _format(format) is LayerInformationFormat.ONELINE:
+            return "\n".join(map(_line, layers))
+        io_names = [self._engine.get_tensor_name(index) for index in range(self._engine.num_io_tensors)]
+        return _json({"Layers": layers, "Bindings": io_names})
+
+    def _layer(self, operation: Operation) -> dict[str, Any]:
+        network = self._engine.plan.network
+        layers = [network.layer(name) for name in operation.layers]
+        produced = {tensor.name for layer in layers for tensor in layer.outputs}
+        inputs = {t.name: t for layer in layers for t in layer.inputs if t is not None and t.name not in produced}
+        facts: dict[str, Any] = {
+            "Name": operation.name,
+            "LayerType": layers[0].layer_type.title().replace("_", ""),
+            "Inputs": [self._tensor(tensor) for tensor in inputs.values()],
+            "Outputs": [self._tensor(tensor) for tensor in layers[-1].outputs],
+            "ParameterType": layers[0].type,
+            **_parameters(layers[0]),
+            "Fused": [layer.type for layer in layers[1:]],
+            "TacticName": operation.kernel,
+            "StreamId": 0,
+            "Metadata": _NODE_SEPARATOR.join(f"[ONNX Layer: {node}]" for node in operation.onnx_nodes),
+            "Device": operation.device,
+            "Segment": operation.segment,
+            "Precision": operation.precision.name,
+            "SourceLayers": list(operation.source_layers),
+            "Weights": {name: _weights(array) for name, array in operation.weights.items()},
+        }
+        return facts
+
+    def _tensor(self, tensor: Tensor) -> dict[str, Any]:
+        plan = self._engine.plan
+        placement = plan.placements.get(tensor.name)
+        return {
+            "Name": tensor.name,
+            "Location": "Host" if tensor.is_shape_tensor else "Device",
+            "Dimensions": list(self._shape(tensor)),
+            "Format/Datatype": format_description(plan, tensor.name, tensor.dtype),
+            **(
+                {}
+                if placement is None
+                else {"Pool": placement.pool, "Offset": placement.offset, "Bytes": placement.size}
+            ),
+        }
+
+    def _shape(self, tensor: Tensor) -> tuple[int, ...]:
+        if self.execution_context is None:
+            return tensor.shape
+        return self.execution_context.tensor_spec(tensor.name).shape
+
+
+def _parameters(layer: Layer) -> dict[str, Any]:
+    """The parameters of a layer's kind, arrays by type and count."""
+    facts: dict[str, Any] = {}
+    for field in layer.parameters():
+        value = getattr(layer, field.name)
+        key = _PARAMETER_NAMES.get(field.name, field.name.title().replace("_", ""))
+        if isinstance(value, np.ndarray):
+            facts[key if key != "Kernel" else "Weights"] = _weights(value)
+        elif value is not None:
+            facts[key] = _plain(value)
+    return facts
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _weights(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    return {"Type": DataType.from_numpy(array.dtype).name.title(), "Count": int(array.size)}
+
+
+def _line(layer: Mapping[str, Any]) -> str:
+    inputs = ", ".join(f"{one['Name']} {one['Dimensions']}" for one in layer["Inputs"])
+    outputs = ", ".join(f"{one['Name']} {one['Dimensions']}" for one in layer["Outputs"])
+    fused = f" with {', '.join(layer['Fused'])}" if layer["Fused"] else ""
+    return (
+        f"[{layer['Device']}] {layer['Name']}: {layer['ParameterType']}{fused} in {layer['Precision']} "
+        f"by {layer['TacticName']}: {inputs} -> {outputs}"
+    )
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, allow_nan=False)
+
+
+def _format(asked: LayerInformationFormat | str) -> LayerInformationFormat:
+    if isinstance(asked, LayerInformationFormat):
+        return asked
+    if str(asked).upper() not in LayerInformationFormat.__members__:
+        raise ExecutionError(
+            "The inspector has no such format", found=asked, allowed=", ".join(LayerInformationFormat.__members__)
+        )
+    return LayerInformationFormat[str(asked).upper()]

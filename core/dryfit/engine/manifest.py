@@ -1,0 +1,58 @@
+"""The text of an engine file: what a plan is without the contents of its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dryfit.engine.container import ArrayEntry
+from dryfit.engine.plan import LayerPlacement, Placement, ProfileShapes, Reformat, Segment
+from dryfit.network.data_types import DataType
+from dryfit.target.verdict import Verdict
+
+
+@attrs.frozen
+class OperationRecord:
+    """A `dryfit.engine.plan.Operation` whose weights are names of arrays in the file."""
+
+    name: str
+    layers: Sequence[str]
+    kernel: str
+    device: str
+    segment: int
+    precision: DataType
+    source_layers: Sequence[str]
+    onnx_nodes: Sequence[str]
+    weights: Mapping[str, str]
+
+
+@attrs.frozen
+class Manifest:
+    """The fields of `dryfit.engine.plan.Plan`, as records and names, and what belongs to the file.
+
+    Attributes:
+        written_by: distribution and version that wrote the file; for people.
+        arrays: every array, in the order of the file.
+        network: what `dryfit.network.serialization` makes of the network.
+        network_arrays: its names of arrays, to names of arrays in the file.
+        operations: engine layers.
+        the others: as in the plan.
+    """
+
+    written_by: str
+    arrays: Sequence[ArrayEntry]
+    network: Mapping[str, Any]
+    network_arrays: Mapping[str, str]
+    operations: Sequence[OperationRecord]
+    segments: Sequence[Segment]
+    reformats: Sequence[Reformat]
+    placements: Mapping[str, Placement]
+    verdicts: Mapping[str, Mapping[str, Verdict]]
+    profiles: Sequence[ProfileShapes]
+    pool_sizes: Mapping[str, int]
+    settings: Mapping[str, Any]
+    plugins: Sequence[str]
+    layers: Sequence[LayerPlacement]
+    warnings: Sequence[str]

@@ -1,0 +1,180 @@
+"""The plan: what the builder hands to the engine, and what an engine file holds.
+
+A plan is data: the engine's network (the user's network after the passes, with each tensor in the type in which it is
+computed, and a reformat where a tensor crosses a border), the operations that run it, and the decisions with their
+reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.network.tensor import Shape
+from dryfit.target.kernels import HostLayout
+from dryfit.target.verdict import Verdict
+
+Array = np.ndarray[Any, Any]
+
+
+@attrs.frozen(eq=False)
+class Operation:
+    """One engine layer: a layer group with the kernel that runs it.
+
+    Attributes:
+        name: the user's layer names, joined with " + ".
+        layers: names of the layers of the plan's network, main layer first.
+        kernel: name of the host kernel.
+        device: the device that runs it.
+        segment: index of the segment; -1 for what belongs to none: a shape computation, which the host does, and a
+            reformat at the border of the engine or between two segments.
+        precision: computation type.
+        source_layers: names of the user's layers.
+        onnx_nodes: names of the ONNX nodes they came from.
+        weights: what the kernel packed.
+    """
+
+    name: str
+    layers: Sequence[str]
+    kernel: str
+    device: str
+    segment: int
+    precision: DataType
+    source_layers: Sequence[str]
+    onnx_nodes: Sequence[str]
+    weights: Mapping[str, Array] = attrs.field(factory=dict, repr=False)
+
+
+@attrs.frozen
+class Placement:
+    """Where one tensor of the plan's network lives.
+
+    Attributes:
+        tensor: name in the plan's network.
+        device, format: the device, and the name of the tensor format there.
+        pool: name of the memory pool, or "" for the engine's inputs and outputs and for shape tensors.
+        offset, size: bytes in the pool, in the device's format, at the optimum shapes of the first profile.
+        host_layout: how the host keeps it.
+    """
+
+    tensor: str
+    device: str
+    format: str
+    pool: str
+    offset: int
+    size: int
+    host_layout: HostLayout
+
+
+@attrs.frozen
+class Segment:
+    """A maximal run of one device.
+
+    Attributes:
+        index: in execution order.
+        device: its device.
+        layers: names of the user's layers, in execution order.
+        inputs, outputs: names of the tensors of the user's network that cross its border.
+        pools: pool name to bytes that it needs.
+        cut_cause: why it does not continue the segment of the same device before it; "" for the first.
+    """
+
+    index: int
+    device: str
+    layers: Sequence[str]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    pools: Mapping[str, int]
+    cut_cause: str = ""
+
+
+@attrs.frozen
+class Reformat:
+    """A copy between two types, formats or devices.
+
+    Attributes:
+        tensor: the tensor in the user's network.
+        source, destination: `DEVICE TYPE FORMAT`.
+        size: bytes written.
+        cause: why it is there.
+    """
+
+    tensor: str
+    source: str
+    destination: str
+    size: int
+    cause: str
+
+
+@attrs.frozen
+class LayerPlacement:
+    """Where one of the user's layers runs.
+
+    Attributes:
+        layer: the user's layer.
+        kind: its layer kind.
+        device: its device.
+        precision: the type it is computed in.
+        segment: index of its segment; -1 for a shape computation.
+        cause: why it runs there.
+        onnx_nodes: names of the ONNX nodes it came from.
+    """
+
+    layer: str
+    kind: str
+    device: str
+    precision: DataType
+    segment: int
+    cause: str
+    onnx_nodes: Sequence[str] = ()
+
+
+@attrs.frozen
+class ProfileShapes:
+    """One optimization profile.
+
+    Attributes:
+        shapes: (minimum, optimum, maximum) shape of each dynamic input.
+        values: (minimum, optimum, maximum) contents of each input that carries dimensions, element by element.
+    """
+
+    shapes: Mapping[str, tuple[Shape, Shape, Shape]]
+    values: Mapping[str, tuple[Shape, Shape, Shape]] = attrs.field(factory=dict)
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """A built network.
+
+    Attributes:
+        network: layers and tensors of the engine, in execution order.
+        operations: in execution order; together they hold every layer of `network` once, except constants, whose
+            outputs are known without running anything.
+        segments, reformats, placements: decisions. Every tensor of `network` that is stored has a placement: none is
+            inside an operation, and none is a constant.
+        verdicts: user layer name to device to verdict, for the devices that were asked.
+        profiles: optimization profiles; empty when all shapes are static.
+        pool_sizes: `device/pool` to bytes used.
+        settings: the config that was built with, as plain data.
+        plugins: active plugins: `name version (distribution)`.
+        layers: the user's layers in execution order, with device and cause.
+        warnings: what the builder warned of, such as layers that fell back to another device.
+    """
+
+    network: Network
+    operations: Sequence[Operation]
+    segments: Sequence[Segment]
+    reformats: Sequence[Reformat]
+    placements: Mapping[str, Placement]
+    verdicts: Mapping[str, Mapping[str, Verdict]]
+    profiles: Sequence[ProfileShapes]
+    pool_sizes: Mapping[str, int]
+    settings: Mapping[str, Any]
+    plugins: Sequence[str]
+    layers: Sequence[LayerPlacement] = ()
+    warnings: Sequence[str] = ()

@@ -1,0 +1,113 @@
+"""Whether a plan is one that can run: its operations cover its network, in an order that works.
+
+The builder makes such plans; a file can hold any. Everything that execution relies on is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+from dryfit.engine.plan import Operation, Placement, Plan, ProfileShapes
+from dryfit.errors import EngineFileError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+
+_CONSTANT = "constant"
+"""The kind of layer that needs no operation: its outputs are known without running anything."""
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse a plan whose parts do not fit together.
+
+    Raises:
+        EngineFileError: says which part, and how it contradicts the others.
+    """
+    if not plan.network.outputs:
+        _refuse("An engine has at least one output", f"network {plan.network.name!r}", "none")
+    _check_operations(plan)
+    for name, placement in plan.placements.items():
+        _check_placement(name, placement, plan.network)
+    for index, profile in enumerate(plan.profiles):
+        _check_profile(index, profile, plan.network)
+        _check_values(index, profile, plan.network)
+    for pool, size in plan.pool_sizes.items():
+        if size < 0:
+            _refuse("A memory pool has a negative size", f"pool {pool!r}", size)
+
+
+def _check_operations(plan: Plan) -> None:
+    layers = {layer.name: layer for layer in plan.network.layers}
+    outputs = {tensor.name for tensor in plan.network.outputs}
+    constants = [layer for layer in plan.network.layers if layer.kind == "constant"]
+    available = {tensor.name for tensor in plan.network.inputs}
+    available.update(t.name for layer in plan.network.layers if layer.kind == _CONSTANT for t in layer.outputs)
+    available.update(tensor.name for layer in constants for tensor in layer.outputs)
+    done: set[str] = set()
+    for operation in plan.operations:
+        where = f"engine layer {operation.name!r}"
+        unknown = [name for name in operation.layers if name not in layers]
+        if unknown or not operation.layers:
+            _refuse("An operation names layers that do not exist", where, unknown)
+        if done & set(operation.layers) or len(set(operation.layers)) != len(operation.layers):
+            _refuse("A layer is run twice", where, list(operation.layers))
+        if not -1 <= operation.segment < len(plan.segments):
+            _refuse("An operation belongs to a segment that does not exist", where, operation.segment)
+        _check_chain(operation, layers, outputs, where)
+        for name in operation.layers:
+            missing = [t.name for t in layers[name].inputs if t is not None and t.name not in available]
+            if missing:
+                _refuse("An operation runs before what it needs", where, missing)
+            available.update(tensor.name for tensor in layers[name].outputs)
+        done.update(operation.layers)
+    forgotten = layers.keys() - done - {layer.name for layer in constants}
+    if forgotten:
+        _refuse("Some layers are run by no operation", "operations", sorted(forgotten)[:10])
+
+
+def _check_chain(operation: Operation, layers: Mapping[str, Layer], outputs: set[str], where: str) -> None:
+    """Each layer but the first takes the only output of the one before, and nobody else does."""
+    for before, after in zip(operation.layers[:-1], operation.layers[1:], strict=True):
+        inner = layers[before].outputs
+        fits = len(inner) == 1 and inner[0].name not in outputs
+        if not fits or {consumer.name for consumer, _ in inner[0].consumers} != {after}:
+            _refuse("The layers of an operation are no chain", where, f"{before!r} before {after!r}")
+
+
+def _check_placement(name: str, placement: Placement, network: Network) -> None:
+    where = f"placement of tensor {name!r}"
+    if placement.tensor != name or not network.find_tensor(name):
+        _refuse("A placement is that of another tensor", where, placement.tensor)
+    if placement.offset < 0 or placement.size < 0:
+        _refuse("A placement begins before its pool", where, (placement.offset, placement.size))
+
+
+def _check_profile(index: int, profile: ProfileShapes, network: Network) -> None:
+    inputs = {tensor.name: tensor.shape for tensor in network.inputs}
+    for name, (minimum, optimum, maximum) in profile.shapes.items():
+        where = f"optimization profile {index}, input {name!r}"
+        declared = inputs.get(name)
+        if declared is None or not len(minimum) == len(optimum) == len(maximum) == len(declared):
+            _refuse("A profile does not fit the network's inputs", where, (minimum, optimum, maximum))
+        for extent, low, middle, high in zip(declared, minimum, optimum, maximum, strict=True):
+            if not 0 <= low <= middle <= high or (extent != -1 and not low == high == extent):
+                _refuse("A profile does not fit the network's inputs", where, (minimum, optimum, maximum))
+
+
+def _check_values(index: int, profile: ProfileShapes, network: Network) -> None:
+    inputs = {tensor.name: tensor for tensor in network.inputs}
+    for name, (minimum, optimum, maximum) in profile.values.items():
+        where = f"optimization profile {index}, values of input {name!r}"
+        tensor = inputs.get(name)
+        ordered = len(minimum) == len(optimum) == len(maximum) and all(
+            low <= middle <= high for low, middle, high in zip(minimum, optimum, maximum, strict=True)
+        )
+        if tensor is None or tensor.dtype not in (DataType.INT32, DataType.INT64) or not ordered:
+            _refuse("A profile does not fit the network's inputs", where, (minimum, optimum, maximum))
+
+
+def _refuse(message: str, where: str, found: object) -> NoReturn:
+    raise EngineFileError(
+        message, where=where, found=found, remedy="Build the engine again; the builder makes no such plan"
+    )

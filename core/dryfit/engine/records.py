@@ -1,0 +1,94 @@
+"""Records as plain data, and back from data that nobody vouches for.
+
+cattrs would do it with conversions in between ("7" for 7, a string for the list of its letters); a file from
+anywhere is better read by something that compares types and converts nothing.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import enum
+import functools
+import types
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import attrs
+
+RecordT = TypeVar("RecordT")
+
+
+class RecordError(ValueError):
+    """Plain data does not describe the record; the text says where and why."""
+
+
+def record_to_plain(value: Any) -> Any:
+    """A record as dicts, lists, strings and numbers. Members of enums go by their names."""
+    if attrs.has(type(value)):
+        return {field.name: record_to_plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, Mapping):
+        return {key: record_to_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [record_to_plain(item) for item in value]
+    return value
+
+
+def record_from_plain(kind: type[RecordT], data: Any, path: str) -> RecordT:
+    """The record that plain data describes: every field there, none left over, each exactly of its type.
+
+    Args:
+        kind: an attrs class whose fields are records, enums, int, str, bool, Any, or sequences, tuples and mappings
+            from str of those.
+        data: the plain data.
+        path: what the data is, for errors.
+
+    Raises:
+        RecordError: the data describes no such record.
+    """
+    return _structure(kind, data, path)  # type: ignore[no-any-return]
+
+
+def _structure(kind: Any, data: Any, path: str) -> Any:
+    if kind is Any:
+        return data
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is collections.abc.Mapping:
+        fields = _exactly(dict, data, path)
+        return {key: _structure(arguments[1], item, f"{path}[{key!r}]") for key, item in fields.items()}
+    if origin in (collections.abc.Sequence, tuple):
+        items = _exactly(list, data, path)
+        kinds = [arguments[0]] * len(items) if origin is not tuple or arguments[1:] == (...,) else arguments
+        if len(kinds) != len(items):
+            raise RecordError(f"{path}: {len(kinds)} items expected, {len(items)} found")
+        return tuple(_structure(k, item, f"{path}[{i}]") for i, (k, item) in enumerate(zip(kinds, items, strict=True)))
+    if attrs.has(kind):
+        return _record(kind, _exactly(dict, data, path), path)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        name = _exactly(str, data, path)
+        if name not in kind.__members__:
+            raise RecordError(f"{path}: {name[:100]!r} is none of {', '.join(kind.__members__)}")
+        return kind[name]
+    return _exactly(kind, data, path)
+
+
+def _record(kind: Any, data: dict[str, Any], path: str) -> Any:
+    hints = _hints(kind)
+    missing, superfluous = sorted(hints.keys() - data.keys()), sorted(data.keys() - hints.keys())
+    if missing or superfluous:
+        found = f"without {', '.join(missing)}" if missing else f"with {', '.join(superfluous)[:200]}"
+        raise RecordError(f"{path}: {kind.__name__} {found}")
+    return kind(**{name: _structure(hint, data[name], f"{path}.{name}") for name, hint in hints.items()})
+
+
+@functools.cache
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
+    hints = get_type_hints(kind)
+    return types.MappingProxyType({field.name: hints[field.name] for field in attrs.fields(kind)})
+
+
+def _exactly(kind: type[Any], data: Any, path: str) -> Any:
+    if type(data) is not kind:  # a bool is no int here
+        raise RecordError(f"{path}: {kind.__name__} expected, {type(data).__name__} found")
+    return data

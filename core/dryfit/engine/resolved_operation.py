@@ -1,0 +1,149 @@
+"""Operations of a plan with what they name: the layers, and the kernel of an installed target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.engine.buffers import check_size
+from dryfit.engine.plan import Operation, Plan
+from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownNameError
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, Kernel, Specs, Step
+
+
+@attrs.frozen(eq=False)
+class ResolvedOperation:
+    """An operation that can be bound.
+
+    Attributes:
+        operation: what the plan says.
+        group: its layers.
+        kernel: what runs them.
+        weights: what the kernel packed; read-only, shared by all contexts.
+    """
+
+    operation: Operation
+    group: LayerGroup
+    kernel: Kernel
+    weights: Mapping[str, Array]
+
+    def workspace_bytes(self, specs: Specs, num_threads: int) -> int:
+        """Bytes of scratch memory that one run takes.
+
+        Raises:
+            EngineFileError: the kernel cannot run what the engine says of the operation.
+            ExecutionError: no memory is so large.
+        """
+        try:
+            size = int(self.kernel.workspace_bytes(self.group, specs, num_threads))
+        except DryfitError:
+            raise
+        except Exception as error:  # as in `bind`
+            raise self._stumbled(error) from error
+        return check_size(size, f"engine layer {self.operation.name!r}", f"the workspace of {self.kernel.name}")
+
+    def bind(self, arrays: Mapping[str, Array], specs: Specs, workspace: Array, num_threads: int) -> Step:
+        """The step that runs the operation on these arrays.
+
+        Raises:
+            EngineFileError: the kernel cannot run what the engine says of the operation.
+        """
+        try:
+            return self.kernel.bind(Binding(self.group, specs, arrays, self.weights, workspace, num_threads))
+        except DryfitError:
+            raise
+        except Exception as error:  # what a file says is checked by the kernel, which may stumble in any way
+            raise self._stumbled(error) from error
+
+    def _stumbled(self, error: Exception) -> EngineFileError:
+        return EngineFileError(
+            "The kernel cannot run what the engine says of this layer",
+            where=f"engine layer {self.operation.name!r}, kernel {self.kernel.name!r}",
+            found=f"{type(error).__name__}: {error}",
+            remedy="Build the engine again; if that does not help, the kernel has a fault",
+        )
+
+
+def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
+    """The operations of a plan with their layers and kernels.
+
+    Raises:
+        PluginError: a kernel's target is not installed.
+        EngineFileError: the device has no kernel of that name, or a kernel is named for a kind of layer, or for types,
+            that it does not serve.
+    """
+    layers = {layer.name: layer for layer in plan.network.layers}
+    kernels: dict[str, Mapping[str, Kernel]] = {}
+    resolved = []
+    for operation in plan.operations:
+        group = LayerGroup([layers[name] for name in operation.layers])
+        kernel = _kernel(operation, plan, kernels)
+        if group.main.kind not in kernel.kinds:
+            raise EngineFileError(
+                "The engine names a kernel that does not serve this kind of layer",
+                where=f"engine layer {operation.name!r}",
+                found=f"kernel {kernel.name!r} for {group.main.kind}",
+                allowed=", ".join(sorted(kernel.kinds)),
+                remedy="Build the engine again",
+            )
+        strange = sorted({tensor.dtype.name for tensor in _activations(group) if tensor.dtype not in kernel.data_types})
+        if strange:
+            raise EngineFileError(
+                "The engine names a kernel that does not serve these types",
+                where=f"engine layer {operation.name!r}",
+                found=f"kernel {kernel.name!r} for {', '.join(strange)}",
+                allowed=", ".join(sorted(dtype.name for dtype in kernel.data_types)),
+                remedy="Build the engine again",
+            )
+        weights = {name: _read_only(array) for name, array in operation.weights.items()}
+        resolved.append(ResolvedOperation(operation, group, kernel, weights))
+    return resolved
+
+
+def _activations(group: LayerGroup) -> list[Tensor]:
+    """What a group reads and writes at run time; whatever a build could know before a run is left out."""
+    return [
+        tensor
+        for tensor in (*group.inputs, *group.outputs)
+        if tensor.spec.value is None and (tensor.producer is None or tensor.producer.kind != "constant")
+    ]
+
+
+def _kernel(operation: Operation, plan: Plan, by_device: dict[str, Mapping[str, Kernel]]) -> Kernel:
+    """The kernel of an operation; `by_device` keeps the kernels of devices that were asked for."""
+    where = f"engine layer {operation.name!r}"
+    remedy = f"Install what it was built with ({', '.join(plan.plugins) or 'dryfit'}), or build the engine again"
+    try:
+        kernels = by_device[operation.device] = by_device.get(operation.device) or _kernels(operation.device)
+    except UnknownNameError as error:
+        raise PluginError(
+            "The engine was built for a device that no installed package brings",
+            where=where,
+            found=operation.device,
+            allowed=", ".join(error.known),
+            remedy=remedy,
+        ) from error
+    if operation.kernel not in kernels:
+        raise EngineFileError(
+            "The engine names a kernel that no installed package brings",
+            where=where,
+            found=f"kernel {operation.kernel!r}",
+            allowed=", ".join(sorted(kernels)),
+            remedy=remedy,
+        )
+    return kernels[operation.kernel]
+
+
+def _kernels(device: str) -> Mapping[str, Kernel]:
+    """Kernels that serve a device, by name: its own, and the host's."""
+    return {kernel.name: kernel for kernel in (*registry.host().kernels, *registry.target(device).kernels)}
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view

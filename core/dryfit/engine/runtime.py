@@ -1,0 +1,56 @@
+"""Where engines come from: TensorRT's `IRuntime`."""
+
+from __future__ import annotations
+
+import logging
+
+from dryfit.engine import engine_file
+from dryfit.engine.engine import Engine
+from dryfit.errors import ConfigError
+from dryfit.plugins import registry
+
+
+class Runtime:
+    """Loads engines, and says for which DLA core.
+
+    Args:
+        logger: is told of each engine; the logger `dryfit.engine` when absent.
+
+    Example:
+        >>> engine = Runtime().deserialize_engine("model.engine")
+    """
+
+    def __init__(self, logger: logging.Logger | None = None) -> None:
+        self.logger = logger or logging.getLogger("dryfit.engine")
+        self._dla_core = 0
+
+    def deserialize_engine(self, source: engine_file.EngineSource) -> Engine:
+        """The engine in a file, by its path, or in the bytes of one.
+
+        Raises:
+            EngineFileError: see `dryfit.engine.engine_file.load`.
+        """
+        engine = Engine.load(source)
+        self.logger.info("Loaded engine %r: %d engine layers", engine.name, engine.num_layers)
+        return engine
+
+    deserialize_cuda_engine = deserialize_engine
+
+    @property
+    def num_DLA_cores(self) -> int:
+        """DLA cores of the DLA target's default platform; 0 where no DLA target is installed."""
+        target = registry.targets().get("DLA")
+        return 0 if target is None else target.platform(None).cores
+
+    @property
+    def DLA_core(self) -> int:
+        """The DLA core that engines run on, 0 in a new runtime; -1 for none. All cores are alike here."""
+        return self._dla_core
+
+    @DLA_core.setter
+    def DLA_core(self, core: int) -> None:
+        if not -1 <= core < self.num_DLA_cores:
+            raise ConfigError(
+                "There is no such DLA core", where="runtime", found=core, allowed=f"-1 to {self.num_DLA_cores - 1}"
+            )
+        self._dla_core = core

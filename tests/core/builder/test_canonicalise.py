@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from tests.core.builder.networks import activation, chain, image_network, named
+
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.canonicalise import canonicalise, optimum_shapes, profile_shapes, require_profile
+from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.errors import ConfigError
+from dryfit.network.layers.elementwise import ElementWiseOperation
+
+
+def config_with(*profiles):
+    config = BuilderConfig()
+    for shapes in profiles:
+        profile = OptimizationProfile()
+        for name, triple in shapes.items():
+            profile.set_shape(name, *triple)
+        config.add_optimization_profile(profile)
+    return config
+
+
+def dynamic_network():
+    network, x = image_network((-1, 4, -1, 6))
+    shuffle = network.add_shuffle(activation(network, x, "relu"))
+    shuffle.set_input(1, named(network.add_shape(x), "shape"))
+    network.mark_output(named(shuffle, "out"))
+    return network
+
+
+def test_the_users_network_stays_as_it_is():
+    network, x = image_network((1, 4))
+    two = network.add_constant((1, 4), np.full((1, 4), 2, np.float32)).get_output(0)
+    four = named(network.add_elementwise(two, two, ElementWiseOperation.SUM), "four")
+    network.mark_output(named(network.add_elementwise(x, four, ElementWiseOperation.PROD), "out"))
+    before = len(network)
+    work = canonicalise(network, BuilderConfig())
+    assert len(network) == before
+    assert [layer.kind for layer in work.layers] == ["constant", "elementwise"]
+    assert work.outputs[0].name == "out"
+
+
+def test_weights_are_shared_with_the_users_network():
+    network = chain("c")
+    assert canonicalise(network, BuilderConfig()).layer("c0").kernel is network.layer("c0").kernel
+
+
+def test_a_profile_of_one_shape_makes_the_network_static():
+    shape = (2, 4, 5, 6)
+    work = canonicalise(dynamic_network(), config_with({"x": (shape, shape, shape)}))
+    assert work.inputs[0].shape == shape
+    assert work.outputs[0].shape == shape
+    assert all(layer.kind != "shape" for layer in work.layers)
+    assert profile_shapes(work, config_with({"x": (shape, shape, shape)})) == []
+
+
+def test_an_extent_that_all_profiles_agree_on_is_fixed():
+    config = config_with(
+        {"x": ((1, 4, 5, 6), (2, 4, 5, 6), (4, 4, 5, 6))}, {"x": ((8, 4, 5, 6), (8, 4, 5, 6), (8, 4, 5, 6))}
+    )
+    work = canonicalise(dynamic_network(), config)
+    assert work.inputs[0].shape == (-1, 4, 5, 6)
+    assert [profile.shapes["x"][2] for profile in profile_shapes(work, config)] == [(4, 4, 5, 6), (8, 4, 5, 6)]
+    assert optimum_shapes(work, config) == {"x": (2, 4, 5, 6)}
+
+
+def test_a_profile_that_does_not_fit_is_an_error_that_lists_what_is_wrong():
+    with pytest.raises(ConfigError, match="no input 'y'"):
+        canonicalise(dynamic_network(), config_with({"y": ((1,), (1,), (1,))}))
+
+
+def test_a_dynamic_network_without_a_profile_cannot_be_built_and_the_error_says_what_to_do():
+    with pytest.raises(ConfigError) as caught:
+        require_profile(dynamic_network(), BuilderConfig())
+    assert "'x' (-1, 4, -1, 6)" in str(caught.value)
+    assert "create_optimization_profile" in str(caught.value)
+    shapes = ((1, 4, 5, 6), (2, 4, 5, 6), (4, 4, 5, 6))
+    require_profile(dynamic_network(), config_with({"x": shapes}))
+    require_profile(chain("c"), BuilderConfig())
+
+
+def test_without_profiles_there_are_no_optimum_shapes():
+    assert optimum_shapes(chain("c"), BuilderConfig()) == {}

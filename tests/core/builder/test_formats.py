@@ -1,0 +1,197 @@
+import itertools
+
+import pytest
+from tests.core.builder.designs import designed
+from tests.core.builder.networks import (
+    activation,
+    add,
+    chain,
+    convolution,
+    dla_config,
+    elu,
+    fp16_config,
+    half_network,
+    image_network,
+)
+
+from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.format_sides import Sides, caller_device
+from dryfit.errors import UnknownNameError
+
+LINEAR_BYTES = 1 * 8 * 6 * 6 * 2
+CHW16_BYTES = 1 * 16 * 6 * 6 * 2
+DLA_LINEAR_BYTES = 1 * 8 * 6 * 32 * 2
+
+
+def formats(network, config):
+    return designed(network, config).formats
+
+
+def moves(chosen):
+    return [(one.tensor, one.source, one.destination, one.size) for one in chosen.reformats]
+
+
+def test_an_engine_of_one_device_and_type_has_no_reformat():
+    assert formats(chain("c", "e"), BuilderConfig()).reformats == []
+
+
+def test_crossing_to_the_dla_and_back_is_one_copy_each():
+    chosen = formats(chain("c", "e", "r"), dla_config())
+    assert moves(chosen) == [
+        ("x", "GPU FLOAT LINEAR", "DLA HALF CHW16", CHW16_BYTES),
+        ("c0", "DLA HALF CHW16", "GPU HALF LINEAR", LINEAR_BYTES),
+        ("e1", "GPU HALF LINEAR", "DLA HALF CHW16", CHW16_BYTES),
+        ("r2", "DLA HALF CHW16", "GPU FLOAT LINEAR", 2 * LINEAR_BYTES),
+    ]
+
+
+def test_a_reformat_says_who_gives_and_who_takes():
+    chosen = formats(chain("c", "e"), dla_config())
+    assert [one.cause for one in chosen.reformats] == [
+        "network input 'x' gives FLOAT LINEAR on GPU, 'c0' takes HALF CHW16 on DLA",
+        "'c0' gives HALF CHW16 on DLA, 'e1' takes HALF LINEAR on GPU",
+        "'e1' gives HALF LINEAR on GPU, network output 'e1' takes FLOAT LINEAR on GPU",
+    ]
+
+
+def test_one_copy_serves_all_segments_that_take_the_same_form():
+    network, x = image_network()
+    first = elu(network, x, "first")
+    network.mark_output(convolution(network, first, "left"))
+    network.mark_output(convolution(network, first, "right"))
+    assert [move[0] for move in moves(formats(network, dla_config()))].count("first") == 1
+
+
+def test_between_segments_of_one_device_nothing_is_copied():
+    network = half_network()
+    network.unmark_output(network.outputs[0])
+    shuffle = network.add_shuffle(network.tensor("r1"))
+    shuffle.reshape_dims = (2, 4, 6, 6)
+    network.mark_output(activation(network, shuffle.get_output(0), "after"))
+    config = dla_config()
+    design = designed(network, config)
+    if [run.device for run in design.partition.runs] != ["DLA", "GPU", "DLA"]:
+        pytest.skip("the reshape runs on the DLA, so that nothing stands between")
+    assert {one.tensor for one in design.formats.reformats} >= {"r1"}
+
+
+def test_a_change_of_type_within_a_device_is_a_copy_too():
+    network = chain("c", "r")
+    network.layer("r1").precision = network.inputs[0].dtype
+    assert moves(formats(network, fp16_config())) == [
+        ("x", "GPU FLOAT LINEAR", "GPU HALF LINEAR", LINEAR_BYTES),
+        ("c0", "GPU HALF LINEAR", "GPU FLOAT LINEAR", 2 * LINEAR_BYTES),
+    ]
+
+
+def test_a_native_format_that_the_user_allows_needs_no_copy():
+    network = half_network()
+    for tensor in (network.inputs[0], network.outputs[0]):
+        tensor.allowed_formats = frozenset({"LINEAR", "CHW16"})
+    chosen = formats(network, dla_config())
+    assert chosen.reformats == []
+    assert str(chosen.forms["x"].produced) == "GPU HALF CHW16"
+    assert chosen.forms["r1"].given is not None
+    assert chosen.forms["r1"].given.layout.name == "CHW16"
+
+
+def test_a_format_of_the_device_that_the_user_chose_is_read_as_it_is():
+    network = half_network()
+    network.inputs[0].allowed_formats = frozenset({"DLA_LINEAR"})
+    network.outputs[0].allowed_formats = frozenset({"DLA_LINEAR"})
+    chosen = formats(network, dla_config(fallback=False))
+    assert (chosen.reformats, chosen.problems) == ([], [])
+
+
+def test_without_fallback_a_copy_at_the_border_is_a_problem():
+    network = half_network()
+    network.outputs[0].allowed_formats = frozenset({"CHW16"})
+    chosen = formats(network, dla_config(fallback=False))
+    assert len(chosen.problems) == 1
+    assert "network input 'x' gives HALF LINEAR on DLA, 'c0' takes HALF CHW16 on DLA" in chosen.problems[0]
+    assert "CHW16, DLA_LINEAR" in chosen.problems[0]
+    network.inputs[0].allowed_formats = frozenset({"CHW16"})
+    assert formats(network, dla_config(fallback=False)).problems == []
+
+
+def test_direct_io_forbids_a_copy_where_formats_were_set():
+    network = half_network()
+    network.inputs[0].allowed_formats = frozenset({"LINEAR"})
+    config = dla_config()
+    assert formats(network, config).problems == []
+    config.set_flag(BuilderFlag.DIRECT_IO)
+    problems = formats(network, config).problems
+    assert len(problems) == 1
+    assert "DIRECT_IO" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [(convolution, {"CHW16", "DLA_LINEAR", "DLA_HWC4"}), (activation, {"CHW16", "DLA_LINEAR"})],
+)
+def test_the_image_format_is_for_a_first_convolution_only(make, expected):
+    network, x = image_network((1, 3, 32, 32))
+    x.dtype = half_network().inputs[0].dtype
+    network.mark_output(make(network, x, "first"))
+    config = dla_config()
+    design = designed(network, config)
+    sides = Sides(design.partition, design.precisions, design.variants, design.specs, config)
+    tensor = design.network.tensor("x")
+    (taker,) = sides.takers(tensor, sides.giver(tensor))
+    assert {layout.name for layout in taker.layouts} == expected
+
+
+def test_an_image_that_the_user_gives_in_the_image_format_is_not_copied():
+    network, x = image_network((1, 3, 32, 32))
+    x.dtype = half_network().inputs[0].dtype
+    x.allowed_formats = frozenset({"DLA_HWC4"})
+    network.mark_output(convolution(network, x, "first"))
+    assert "x" not in {one.tensor for one in formats(network, dla_config()).reformats}
+
+
+def test_a_format_that_no_device_has_is_an_error_with_those_that_exist():
+    network = half_network()
+    network.inputs[0].allowed_formats = frozenset({"CHW17"})
+    with pytest.raises(UnknownNameError) as caught:
+        formats(network, dla_config())
+    assert "Did you mean 'CHW16'?" in str(caught.value)
+    assert "tensor 'x'" in str(caught.value)
+
+
+def test_vectors_are_row_major_on_every_device():
+    network, x = image_network((1, 8))
+    network.mark_output(elu(network, x, "elu"))
+    chosen = formats(network, fp16_config())
+    assert {form.produced.layout.name for form in chosen.forms.values()} == {"LINEAR"}
+
+
+def test_the_caller_is_on_the_default_device_unless_that_reads_its_own_formats_only():
+    assert caller_device(BuilderConfig(), ["CPU"]) == "GPU"
+    assert caller_device(dla_config(), ["DLA"]) == "GPU"
+    assert caller_device(dla_config(fallback=False), ["DLA", "CPU"]) == "CPU"
+    assert caller_device(dla_config(fallback=False), ["DLA"]) == "DLA"
+
+
+def test_no_other_choice_of_formats_moves_fewer_bytes():
+    network, x = image_network((1, 5, 7, 9))
+    first = convolution(network, x, "first", maps=20)
+    middle = elu(network, first, "middle")
+    network.mark_output(add(network, activation(network, middle, "last"), first, "sum"))
+    config = dla_config()
+    design = designed(network, config)
+    sides = Sides(design.partition, design.precisions, design.variants, design.specs, config)
+
+    def size(form, tensor):
+        return design.variants[form.device].size_bytes(form.layout, design.specs[tensor.name].shape, form.dtype)
+
+    for tensor in design.network.tensors:
+        giver = sides.giver(tensor)
+        takers = sides.takers(tensor, giver)
+        totals = []
+        for (given, inside), *taken in itertools.product(giver.forms(), *(taker.forms() for taker in takers)):
+            copies = {form for form, _ in taken if (form.dtype, form.layout.name) != (given.dtype, given.layout.name)}
+            totals.append(inside + sum(cost for _, cost in taken) + sum(size(form, tensor) for form in copies))
+        forms = design.formats.forms[tensor.name]
+        chosen_inside = dict(giver.forms())[forms.produced]
+        moved = sum(one.size for one in design.formats.reformats if one.tensor == tensor.name)
+        assert chosen_inside + moved <= min(totals), tensor.name

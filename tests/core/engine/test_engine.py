@@ -1,0 +1,120 @@
+"""What an engine tells of itself, by TensorRT's names."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from tests.core.engine.hand_built import plan_of
+from tests.core.engine.small_networks import convolution_network, relu_network
+
+from dryfit.engine.engine import Engine, TensorIOMode
+from dryfit.errors import EngineFileError, ExecutionError, UnknownNameError
+from dryfit.network.data_types import DataType
+from dryfit.network.tensor import TensorLocation
+from dryfit.plugins import registry
+
+PROFILE = {"x": ((1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 8, 8))}
+
+
+@pytest.fixture
+def engine():
+    return Engine(plan_of(convolution_network(), groups=[("conv", "relu")], profiles=[PROFILE]))
+
+
+def on_dla(platform: str, name: str, format: str, dtype: DataType = DataType.HALF) -> Engine:
+    """A RELU network of which one tensor lies in a DLA's format."""
+    plan = plan_of(relu_network((1, 3, 5, 7), dtype), settings={"platforms": {"DLA": platform}})
+    placement = attrs.evolve(plan.placements[name], device="DLA", format=format)
+    return Engine(attrs.evolve(plan, placements={**plan.placements, name: placement}))
+
+
+def test_inputs_and_outputs_are_known_by_name_and_number(engine):
+    assert engine.num_io_tensors == 2
+    assert [engine.get_tensor_name(index) for index in range(2)] == ["x", "y"]
+    assert (engine[0], engine[-1]) == ("x", "y")
+    assert engine.get_tensor_mode("x") is TensorIOMode.INPUT
+    assert engine.get_tensor_mode("y") is TensorIOMode.OUTPUT
+    assert engine.get_tensor_mode("conv_out") is TensorIOMode.NONE
+    assert engine.get_tensor_shape("x") == (-1, 3, 8, 8)
+    assert engine.get_tensor_dtype("y") is DataType.FLOAT
+    assert engine.get_tensor_location("y") is TensorLocation.DEVICE
+    assert not engine.is_shape_inference_io("x")
+    with pytest.raises(ExecutionError, match="found 2; allowed: 0 to 1"):
+        engine.get_tensor_name(2)
+    with pytest.raises(UnknownNameError, match="no input or output named 'conv_out'"):
+        engine.get_tensor_shape("conv_out")
+
+
+def test_an_engine_tells_its_layers_memory_and_settings(engine):
+    assert engine.name == "tiny"
+    assert engine.num_layers == 1
+    assert engine.device_memory_size == engine.device_memory_size_v2 == 1024
+    assert engine.engine_capability == "STANDARD"
+    assert engine.profiling_verbosity == "LAYER_NAMES_ONLY"
+    assert not engine.refittable
+
+
+def test_profiles_are_told(engine):
+    assert engine.num_optimization_profiles == 1
+    assert engine.get_tensor_profile_shape("x", 0) == [(1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 8, 8)]
+    with pytest.raises(ExecutionError, match="found 1; allowed: 0 to 0"):
+        engine.get_tensor_profile_shape("x", 1)
+    with pytest.raises(UnknownNameError, match="no input named 'y'"):
+        engine.get_tensor_profile_shape("y", 0)
+    static = Engine(plan_of(relu_network((2, 3))))
+    assert static.num_optimization_profiles == 1
+    assert static.get_tensor_profile_shape("x", 0) == [(2, 3)] * 3
+
+
+def test_an_engine_that_was_saved_computes_what_the_built_one_does(engine, tmp_path):
+    x = np.random.default_rng(0).standard_normal((3, 3, 8, 8)).astype(np.float32)
+    expected = engine.create_execution_context(1).run(x)["y"]
+    engine.save(tmp_path / "tiny.engine")
+    for source in (tmp_path / "tiny.engine", str(tmp_path / "tiny.engine"), engine.serialize()):
+        loaded = Engine.load(source)
+        np.testing.assert_array_equal(loaded.create_execution_context(2).run(x)["y"], expected)
+        assert loaded.serialize() == engine.serialize()
+
+
+def test_plain_formats_are_told(engine):
+    assert engine.get_tensor_format("x") == "LINEAR"
+    assert engine.get_tensor_format_desc("x") == "Row major linear FP32 format"
+    assert engine.get_tensor_vectorized_dim("x") == -1
+    assert engine.get_tensor_components_per_element("x") == -1
+    assert engine.get_tensor_bytes_per_component("x") == -1
+
+
+def test_vector_formats_are_told():
+    engine = on_dla("agx-orin-64", "y", "CHW16")
+    assert engine.get_tensor_format("y") == "CHW16"
+    assert engine.get_tensor_format_desc("y") == "Sixteen wide channel vectorized row major FP16 format"
+    assert engine.get_tensor_vectorized_dim("y") == 1
+    assert engine.get_tensor_components_per_element("y") == 16
+    assert engine.get_tensor_bytes_per_component("y") == 2
+    assert engine.create_execution_context(1).get_strides("y") == (35, 35, 7, 1)
+
+
+@pytest.mark.parametrize(("platform", "line"), [("agx-orin-64", 64), ("agx-xavier", 32)])
+def test_the_line_of_an_image_format_follows_the_platform(platform, line):
+    engine = on_dla(platform, "x", "DLA_HWC4")
+    words = f"Channel major FP16 format where channel == 4 and column stride % {line} == 0"
+    assert engine.get_tensor_format_desc("x") == words
+    padded = -(-7 * 8 // line) * line // 2
+    assert engine.create_execution_context(1).get_strides("x")[2] == padded
+
+
+def test_a_format_that_the_device_does_not_have_is_refused():
+    with pytest.raises(EngineFileError, match=r"tensor 'x'.*found CHW7 on DLA"):
+        on_dla("agx-orin-64", "x", "CHW7").get_tensor_format("x")
+
+
+def test_every_format_of_every_target_has_a_description():
+    for target in registry.targets().values():
+        for table in (target.input_formats, target.output_formats):
+            for formats in table.values():
+                for described in formats:
+                    plan = plan_of(relu_network((1, 4, 5, 7)))
+                    placement = attrs.evolve(plan.placements["x"], device=target.device, format=described.name)
+                    engine = Engine(attrs.evolve(plan, placements={"x": placement}))
+                    assert engine.get_tensor_format_desc("x").count("format") == 1
