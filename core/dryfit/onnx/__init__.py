@@ -1,0 +1,1 @@
+"""ONNX models in: one file per family of operators."""

@@ -1,0 +1,193 @@
+"""Which edits of a model would pay on a device: each is applied to a copy, and the copy is assessed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import attrs
+from onnx import ModelProto
+
+from dryfit.errors import DryfitError
+from dryfit.onnx.editing.apply import EditChoice, apply_edits
+from dryfit.onnx.editing.edit import Edit, all_edits
+from dryfit.onnx.external_data import ExternalData
+
+MOST_SINGLE_PLACES = 8
+"""An edit that does not pay everywhere is tried at each of its places alone where it has at most so many. Our choice:
+each is an import and an assessment."""
+
+
+@attrs.frozen(order=False)
+class Cost:
+    """What a placement costs; the less the better, in the order of the attributes.
+
+    Attributes:
+        refused_layers: layers that the device does not take.
+        loadables: segments on the device.
+        border_bytes: bytes that are copied at borders between devices, types and formats; None where it is not known.
+        macs_off_device: multiply-accumulates of layers that the device does not take.
+    """
+
+    refused_layers: int
+    loadables: int
+    border_bytes: int | None
+    macs_off_device: int = 0
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """What decides: a layer that leaves costs two copies and a loadable, and is worth more than bytes."""
+        return self.refused_layers, self.loadables, self.border_bytes or 0
+
+
+Measure = Callable[[ModelProto], Cost]
+"""Places a model on a device.
+
+Raises:
+    DryfitError: it cannot be placed, for example because a placement file names layers that it has no more.
+"""
+
+
+@attrs.frozen
+class Proposal:
+    """One or several edits, measured together.
+
+    Attributes:
+        choices: what to apply, in order.
+        places: the nodes that are rewritten.
+        cost: of the edited model.
+        saved: how much less than the model costs as it is; negative where it costs more.
+    """
+
+    choices: Sequence[EditChoice]
+    places: Sequence[str]
+    cost: Cost
+    saved: Cost
+
+    @property
+    def text(self) -> str:
+        """As `--apply` takes it."""
+        return ",".join(choice.text for choice in self.choices)
+
+
+@attrs.frozen
+class EditReport:
+    """What was found.
+
+    Attributes:
+        cost: of the model as it is.
+        proposals: edits that pay, each measured alone, the largest saving first.
+        together: those, and the ones that pay once those are made, measured together; None where that is no more than
+            one of them.
+        unmeasured: edit id to the reason why the edited model could not be placed.
+    """
+
+    cost: Cost
+    proposals: Sequence[Proposal]
+    together: Proposal | None
+    unmeasured: Mapping[str, str]
+
+
+def propose_edits(
+    model: ModelProto,
+    external: ExternalData,
+    measure: Measure,
+    rules: Collection[str],
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    only_nodes: Collection[str] | None = None,
+) -> EditReport:
+    """Try every edit that may cure one of the rules that are failed.
+
+    Args:
+        model: stays as it is.
+        external: where its external data may lie.
+        measure: places a model.
+        rules: ids of the failed rules.
+        shapes: as `apply_edits` takes them.
+        only_nodes: keep only edits that rewrite one of these nodes; None keeps all.
+
+    Raises:
+        DryfitError: the model as it is cannot be measured.
+    """
+    return _Search(model, external, measure, dict(shapes or {}), only_nodes).run(
+        [edit for edit in all_edits().values() if edit.may_cure(rules)]
+    )
+
+
+class _Search:
+    def __init__(
+        self,
+        model: ModelProto,
+        external: ExternalData,
+        measure: Measure,
+        shapes: Mapping[str, Sequence[int]],
+        only_nodes: Collection[str] | None,
+    ) -> None:
+        self._model, self._external, self._measure, self._shapes = model, external, measure, shapes
+        self._only_nodes = only_nodes
+        self._before = measure(model)
+        self._unmeasured: dict[str, str] = {}
+
+    def run(self, edits: Sequence[Edit]) -> EditReport:
+        """Each edit alone, then together."""
+        paying: list[Proposal] = []
+        others: list[Proposal] = []
+        for edit in edits:
+            proposal = self._everywhere(edit)
+            if proposal is None:
+                continue
+            if not _pays(proposal):
+                proposal = self._where_it_pays(edit, proposal) or proposal
+            (paying if _pays(proposal) else others).append(proposal)
+        paying.sort(key=lambda proposal: (proposal.cost.key, proposal.text))
+        return EditReport(self._before, paying, self._together(paying, others), self._unmeasured)
+
+    def _try(self, choices: Sequence[EditChoice]) -> Proposal | None:
+        """The edits measured; None where they find no place, or the result cannot be placed."""
+        try:
+            edited = apply_edits(self._model, self._external, choices, self._shapes)
+            if not all(edited.places):
+                return None
+            places = [name for names in edited.places for name in names]
+            if self._only_nodes is not None and not set(places).intersection(self._only_nodes):
+                return None
+            cost = self._measure(edited.model)
+        except DryfitError as error:
+            self._unmeasured[",".join(choice.text for choice in choices)] = str(error)
+            return None
+        return Proposal(choices, places, cost, _saved(self._before, cost))
+
+    def _everywhere(self, edit: Edit) -> Proposal | None:
+        return self._try([EditChoice(edit)])
+
+    def _where_it_pays(self, edit: Edit, everywhere: Proposal) -> Proposal | None:
+        """The edit at those places where it pays alone; None where there is none."""
+        if not 1 < len(everywhere.places) <= MOST_SINGLE_PLACES:
+            return None
+        tried = [self._try([EditChoice(edit, place)]) for place in everywhere.places]
+        good = [proposal for proposal in tried if proposal is not None and _pays(proposal)]
+        return self._try([choice for proposal in good for choice in proposal.choices]) if good else None
+
+    def _together(self, paying: Sequence[Proposal], others: Sequence[Proposal]) -> Proposal | None:
+        """The best first; each further edit that lowers the cost of what is there already."""
+        best: Proposal | None = None
+        for proposal in (*paying, *others):
+            candidate = self._try([*(best.choices if best else ()), *proposal.choices])
+            if candidate is not None and candidate.cost.key < (best.cost if best else self._before).key:
+                best = candidate
+        return best if best is not None and len(best.choices) > 1 else None
+
+
+def _pays(proposal: Proposal) -> bool:
+    """Whether it saves layers, or loadables without costing layers, or bytes without costing either."""
+    saved = proposal.saved.key
+    return saved > (0, 0, 0)
+
+
+def _saved(before: Cost, after: Cost) -> Cost:
+    known = before.border_bytes is not None and after.border_bytes is not None
+    return Cost(
+        before.refused_layers - after.refused_layers,
+        before.loadables - after.loadables,
+        (before.border_bytes or 0) - (after.border_bytes or 0) if known else None,
+        before.macs_off_device - after.macs_off_device,
+    )

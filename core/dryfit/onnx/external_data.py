@@ -1,0 +1,86 @@
+"""Weights that lie in files beside the model, memory-mapped, and only inside the model's folder.
+
+A model file comes from anywhere. What it names as the file of its weights is therefore not followed out of its own
+folder: not by an absolute path, not by `..`, and not by a symbolic link.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from dryfit.errors import OnnxImportError
+
+Array = np.ndarray[Any, Any]
+
+
+class ExternalData:
+    """The folder of one model, and the files in it that were mapped so far.
+
+    Args:
+        folder: the folder of the model file; None where the model did not come from a file.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder.resolve() if folder is not None else None
+        self._mapped: dict[Path, Array] = {}
+
+    def bytes_of(self, tensor: TensorProto, expected_bytes: int) -> Array:
+        """`uint8[expected_bytes]`: a view of the mapped file, nothing is read yet.
+
+        Raises:
+            OnnxImportError: the location leaves the model's folder, the file is missing, or offset and length do
+                not lie inside it.
+        """
+        where = f"tensor {tensor.name!r}"
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        data = self._file(entries.get("location", ""), where)
+        try:
+            offset = int(entries.get("offset") or 0)
+            length = int(entries.get("length") or expected_bytes)
+        except ValueError as error:
+            raise OnnxImportError("Offset or length of external data is not a number", where=where) from error
+        if offset < 0 or length < 0 or offset + length > data.size:
+            raise OnnxImportError(
+                "The external data do not lie inside their file",
+                where=where,
+                found=f"offset {offset}, length {length}",
+                allowed=f"the file {entries.get('location')!r} has {data.size} bytes",
+            )
+        return data[offset : offset + length]
+
+    def _file(self, location: str, where: str) -> Array:
+        if self._folder is None:
+            raise OnnxImportError(
+                "The model keeps weights in another file, and it is not known in which folder",
+                where=where,
+                found=location,
+                remedy="Give the path of the model file",
+            )
+        try:
+            return self._mapped_file(self._folder, location, where)
+        except (OSError, RuntimeError, ValueError) as error:  # a NUL character, links in a ring, no permission
+            raise OnnxImportError(
+                "The file of external data cannot be read", where=where, found=f"{location!r}: {error}"
+            ) from error
+
+    def _mapped_file(self, folder: Path, location: str, where: str) -> Array:
+        candidate = Path(location)
+        outside = not location or candidate.is_absolute() or ".." in candidate.parts
+        path = folder if outside else (folder / candidate).resolve()
+        if outside or not path.is_relative_to(folder):
+            raise OnnxImportError(
+                "External data must lie in the model's folder",
+                where=where,
+                found=repr(location),
+                allowed=f"a relative path inside {folder}, without '..' and without links that leave it",
+            )
+        if path not in self._mapped:
+            if not path.is_file():
+                raise OnnxImportError("The file of external data is missing", where=where, found=str(path))
+            empty = path.stat().st_size == 0
+            self._mapped[path] = np.empty(0, np.uint8) if empty else np.memmap(path, np.uint8, mode="r")
+        return self._mapped[path]

@@ -1,0 +1,43 @@
+"""What is done to a network when all nodes of a model are imported: unused layers, names of dimensions, metadata."""
+
+from __future__ import annotations
+
+import onnx
+
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+
+
+def remove_unused_layers(network: Network, first: int) -> None:
+    """Remove the layers from a position on that no output of the network depends on."""
+    needed: set[int] = set()
+    waiting: list[Layer] = [tensor.producer for tensor in network.outputs if tensor.producer is not None]
+    while waiting:
+        layer = waiting.pop()
+        if id(layer) not in needed:
+            needed.add(id(layer))
+            waiting.extend(t.producer for t in layer.inputs if t is not None and t.producer is not None)
+    network.remove_layers([layer for layer in network.layers[first:] if id(layer) not in needed])
+
+
+def name_dimensions(network: Network, graph: onnx.GraphProto) -> None:
+    """Give dynamic dimensions the names that the model has for them."""
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        tensor = network.find_tensor(info.name)
+        if tensor is None or not info.type.HasField("tensor_type"):
+            continue
+        for axis, dim in enumerate(info.type.tensor_type.shape.dim):
+            if dim.dim_param and axis < len(tensor.shape) and tensor.shape[axis] < 0:
+                tensor.set_dimension_name(axis, dim.dim_param)
+
+
+def keep_metadata(network: Network, model: onnx.ModelProto) -> None:
+    """Write into the network's metadata who made the model, its operator sets, and its own metadata."""
+    facts = {
+        "onnx_producer": f"{model.producer_name} {model.producer_version}".strip(),
+        "onnx_domain": model.domain,
+        "onnx_model_version": str(model.model_version or ""),
+        "onnx_opsets": ", ".join(f"{entry.domain or 'ai.onnx'} {entry.version}" for entry in model.opset_import),
+    }
+    network.metadata.update({key: value for key, value in facts.items() if value})
+    network.metadata.update({entry.key: entry.value for entry in model.metadata_props})

@@ -1,0 +1,259 @@
+"""One ONNX node as an operator function sees it: typed attributes, inputs, and a way to add layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto
+
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.onnx.folding import folded, followed_extents
+from dryfit.onnx.operand import Array, Operand, specs_of
+from dryfit.onnx.problems import ErrorCode, NodeRefusedError
+
+_HELPERS = ("shuffle", "cast", "constant")
+
+
+class LayerHost(Protocol):
+    """What takes the layers of a node."""
+
+    network: Network
+
+    def array_of(self, tensor: TensorProto) -> Array:
+        """The contents of a tensor of the model."""
+        ...
+
+    def tensor_of(self, operand: Operand) -> Tensor:
+        """The network's tensor of an operand."""
+        ...
+
+
+class Node:
+    """An ONNX node during its import.
+
+    Attributes:
+        proto: the node as the model has it.
+        name: its name; `node_of_<first output>` where the model gives none, as TensorRT names such nodes.
+        op_type: the operator.
+        domain: the operator set it belongs to; empty for ONNX's own.
+        opset: the version of that operator set which the model uses.
+        inputs: operands, None where an optional input is absent.
+    """
+
+    def __init__(
+        self, proto: NodeProto, name: str, opset: int, inputs: Sequence[Operand | None], graph: LayerHost
+    ) -> None:
+        self.proto = proto
+        self.name = name
+        self.op_type = proto.op_type
+        self.domain = proto.domain
+        self.opset = opset
+        self.inputs = list(inputs)
+        self._graph = graph
+        self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+        self._layers: list[Layer] = []
+
+    # Inputs -------------------------------------------------------------------------------------------------------
+
+    def input(self, index: int) -> Operand | None:
+        """An optional input."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def __getitem__(self, index: int) -> Operand:
+        operand = self.input(index)
+        if operand is None:
+            raise self.refusal(f"Input {index} is required and absent", code=ErrorCode.INVALID_NODE)
+        return operand
+
+    def constant(self, index: int, what: str) -> Array | None:
+        """The contents of an optional input that must be known now; None where it is absent.
+
+        Raises:
+            NodeRefusedError: the input is computed at run time.
+        """
+        operand = self.input(index)
+        return None if operand is None else self.known(operand, what)
+
+    def known(self, operand: Operand, what: str) -> Array:
+        """The contents of an operand that must be known now.
+
+        Raises:
+            NodeRefusedError: it is computed at run time.
+        """
+        if operand.value is None:
+            raise self.refusal(
+                f"{what} must be known when the model is imported",
+                code=ErrorCode.UNSUPPORTED_NODE_INPUT,
+                found=f"{operand.name!r} is computed at run time",
+                remedy="Make it an initializer, or fix the graph input it comes from",
+                needs_constants=[operand.name],
+            )
+        return operand.value
+
+    def static_shape(self, operand: Operand, what: str) -> tuple[int, ...]:
+        """The shape of an operand that must have no dynamic dimension.
+
+        Raises:
+            NodeRefusedError: it has one.
+        """
+        if not operand.spec.is_static:
+            raise self.refusal(
+                f"{what} must have no dynamic dimension",
+                code=ErrorCode.UNSUPPORTED_NODE_DYNAMIC,
+                found=f"{operand.name!r} {operand.shape}",
+            )
+        return operand.shape
+
+    # Attributes ---------------------------------------------------------------------------------------------------
+
+    def has(self, name: str) -> bool:
+        """Whether the model gives the attribute."""
+        return name in self._attributes
+
+    def get_int(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        return int(self._attribute(name, AttributeProto.INT, "i", default))
+
+    def get_float(self, name: str, default: float) -> float:
+        """A floating-point attribute."""
+        return float(self._attribute(name, AttributeProto.FLOAT, "f", default))
+
+    def get_string(self, name: str, default: str) -> str:
+        """A text attribute."""
+        value = self._attribute(name, AttributeProto.STRING, "s", default)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+    def get_ints(self, name: str) -> tuple[int, ...] | None:
+        """A list of integers, or None where absent."""
+        value = self._attribute(name, AttributeProto.INTS, "ints", None)
+        return None if value is None else tuple(int(element) for element in value)
+
+    def get_floats(self, name: str) -> tuple[float, ...] | None:
+        """A list of numbers, or None where absent."""
+        value = self._attribute(name, AttributeProto.FLOATS, "floats", None)
+        return None if value is None else tuple(float(element) for element in value)
+
+    def get_array(self, name: str) -> Array | None:
+        """A tensor attribute, or None where absent."""
+        value = self._attribute(name, AttributeProto.TENSOR, "t", None)
+        return None if value is None else self._graph.array_of(value)
+
+    def fields(self) -> dict[str, Any]:
+        """Every attribute as a plain value, for a layer plugin."""
+        getters = {
+            AttributeProto.INT: lambda name: self.get_int(name, 0),
+            AttributeProto.FLOAT: lambda name: self.get_float(name, 0.0),
+            AttributeProto.STRING: lambda name: self.get_string(name, ""),
+            AttributeProto.INTS: self.get_ints,
+            AttributeProto.FLOATS: self.get_floats,
+            AttributeProto.TENSOR: self.get_array,
+        }
+        values = {}
+        for name, attribute in self._attributes.items():
+            if attribute.type not in getters:
+                raise self.refusal(
+                    f"Attribute {name!r} has a type that a layer plugin cannot take",
+                    code=ErrorCode.UNSUPPORTED_NODE_ATTR,
+                    found=AttributeProto.AttributeType.Name(attribute.type),
+                )
+            values[name] = getters[attribute.type](name)
+        return values
+
+    def choice(self, name: str, default: str, allowed: Sequence[str]) -> str:
+        """A text attribute that has one of a few values.
+
+        Raises:
+            NodeRefusedError: it has another one.
+        """
+        value = self.get_string(name, default)
+        if value not in allowed:
+            raise self.refusal(
+                f"Attribute {name!r} has a value that is not supported",
+                code=ErrorCode.UNSUPPORTED_NODE_ATTR,
+                found=value,
+                allowed=", ".join(allowed),
+            )
+        return value
+
+    def _attribute(self, name: str, kind: int, field: str, default: Any) -> Any:
+        attribute = self._attributes.get(name)
+        if attribute is None:
+            return default
+        if attribute.type not in (kind, AttributeProto.UNDEFINED):
+            raise self.refusal(
+                f"Attribute {name!r} has the wrong type",
+                code=ErrorCode.INVALID_NODE,
+                found=AttributeProto.AttributeType.Name(attribute.type),
+                allowed=AttributeProto.AttributeType.Name(kind),
+            )
+        return getattr(attribute, field)
+
+    # Results ------------------------------------------------------------------------------------------------------
+
+    def array(self, value: Any, dtype: Any = None) -> Operand:
+        """An operand with known contents."""
+        return Operand.known(f"{self.name}/constant", np.asarray(value, dtype))
+
+    def add(self, layer: Layer, *inputs: Operand | None, fold: bool = True) -> Operand:
+        """Add a layer and return its first output; evaluate it instead where all inputs are known."""
+        return self.add_all(layer, *inputs, fold=fold)[0]
+
+    def add_all(self, layer: Layer, *inputs: Operand | None, fold: bool = True) -> list[Operand]:
+        """Add a layer and return its outputs; evaluate it instead where all inputs are known.
+
+        Args:
+            layer: a new layer with its parameters.
+            inputs: its inputs, None where an optional one is absent.
+            fold: False keeps the layer though its inputs are known (a quantized weight must stay quantized).
+
+        Raises:
+            NetworkError: parameters and inputs do not fit together.
+        """
+        layer.name = f"{self.name}/{layer.kind}"
+        layer.onnx_nodes = (self.name,)
+        layer.metadata = self._metadata()
+        values = folded(layer, inputs) if fold else None
+        if values is not None:
+            return [Operand.known(self.name, value) for value in values]
+        extents = followed_extents(layer, inputs)
+        if extents is not None and all(isinstance(extent, int) for extent in extents):
+            spec = layer.infer_outputs(specs_of(inputs))[0]
+            return [Operand.known(self.name, np.asarray(extents, spec.dtype.numpy).reshape(spec.shape))]
+        self._graph.network.add_layer(layer, [None if operand is None else self.tensor(operand) for operand in inputs])
+        self._layers.append(layer)
+        outputs = [Operand(tensor.name, tensor.spec, tensor) for tensor in layer.outputs]
+        outputs[0].extents = extents
+        return outputs
+
+    def tensor(self, operand: Operand) -> Tensor:
+        """The network's tensor of an operand; a constant layer is added for known contents, once."""
+        return self._graph.tensor_of(operand)
+
+    def finish(self) -> None:
+        """Give the node's plain name to the layer that does its work, after the operator function returned."""
+        work = [layer for layer in self._layers if layer.kind not in _HELPERS] or self._layers
+        if work:
+            self._graph.network.rename_layer(work[-1], self.name)
+
+    def refusal(
+        self,
+        message: str,
+        *,
+        code: ErrorCode = ErrorCode.UNSUPPORTED_NODE,
+        found: object = None,
+        allowed: object = None,
+        remedy: str | None = None,
+        needs_constants: Sequence[str] = (),
+    ) -> NodeRefusedError:
+        """The error to raise when this node cannot be imported."""
+        return NodeRefusedError(
+            message, code=code, found=found, allowed=allowed, remedy=remedy, needs_constants=needs_constants
+        )
+
+    def _metadata(self) -> str:
+        properties = "".join(f" [{entry.key}: {entry.value}]" for entry in getattr(self.proto, "metadata_props", ()))
+        return f"[ONNX Layer: {self.name}]{properties}"

@@ -1,0 +1,109 @@
+"""Convolutions. Weights that are known become the layer's parameters; quantized or computed ones stay inputs."""
+
+from __future__ import annotations
+
+from dryfit.network.layers.convolution import Convolution
+from dryfit.network.layers.deconvolution import Deconvolution
+from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.onnx.composition import add_plugin
+from dryfit.onnx.node import Node
+from dryfit.onnx.operand import Array, Operand
+from dryfit.onnx.operators.window import window_of
+from dryfit.onnx.problems import ErrorCode
+from dryfit.onnx.registry import operator
+
+
+def _weights(node: Node, least_rank: int = 3) -> tuple[Operand, Array | None, Array | None, list[Operand | None]]:
+    """(weight operand, kernel parameter, bias parameter, inputs of the layer): each weight is in one of two places."""
+    weights, bias = node[1], node.input(2)
+    node.static_shape(weights, "The kernel")
+    if weights.rank < least_rank:
+        raise node.refusal("The kernel has too few axes", code=ErrorCode.INVALID_NODE, found=weights.shape)
+    inputs: list[Operand | None] = [node[0]]
+    inputs.append(None if weights.is_known else weights)
+    inputs.append(None if bias is None or bias.is_known else bias)
+    return weights, weights.value, None if bias is None else bias.value, inputs
+
+
+@operator("Conv")
+def convolution(node: Node) -> Operand:
+    """Convolution."""
+    weights, kernel, bias, inputs = _weights(node)
+    window = window_of(node, node.get_ints("kernel_shape") or weights.shape[2:])
+    layer = Convolution(
+        num_output_maps=weights.shape[0],
+        kernel_size_nd=window.kernel,
+        stride_nd=window.strides,
+        dilation_nd=window.dilations,
+        pre_padding=window.before,
+        post_padding=window.after,
+        padding_mode=window.padding_mode,
+        num_groups=node.get_int("group", 1),
+        kernel=kernel,
+        bias=bias,
+    )
+    return node.add(layer, *inputs)
+
+
+@operator("ConvTranspose")
+def deconvolution(node: Node) -> Operand:
+    """Deconvolution; `output_padding` and `output_shape` become its paddings."""
+    weights, kernel, bias, inputs = _weights(node)
+    window = window_of(node, node.get_ints("kernel_shape") or weights.shape[2:])
+    axes = len(window.kernel)
+    groups = node.get_int("group", 1)
+    extra = node.get_ints("output_padding") or (0,) * axes
+    before, after, mode = window.before, window.after, window.padding_mode
+    wanted = node.get_ints("output_shape")
+    if wanted or mode in (PaddingMode.SAME_UPPER, PaddingMode.SAME_LOWER):
+        before, after = _paddings_for(node, window.kernel, window.strides, window.dilations, extra, wanted)
+        mode = PaddingMode.EXPLICIT_ROUND_DOWN
+    layer = Deconvolution(
+        num_output_maps=weights.shape[1] * groups,
+        kernel_size_nd=window.kernel,
+        stride_nd=window.strides,
+        dilation_nd=window.dilations,
+        pre_padding=before,
+        post_padding=tuple(a - e for a, e in zip(after, extra, strict=True)),
+        padding_mode=mode,
+        num_groups=groups,
+        kernel=kernel,
+        bias=bias,
+    )
+    return node.add(layer, *inputs)
+
+
+def _paddings_for(
+    node: Node,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    extra: tuple[int, ...],
+    wanted: tuple[int, ...] | None,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(before, after) such that the output has the wanted extents, or the input's times the strides.
+
+    Source: ONNX ConvTranspose, the formulas for `output_shape` and `auto_pad`.
+    """
+    spatial = node[0].shape[2:]
+    if wanted is not None and any(extent < 0 for extent in spatial):
+        node.static_shape(node[0], "The input of a ConvTranspose with `output_shape`")
+    wanted = wanted[-len(kernel) :] if wanted else tuple(e * s for e, s in zip(spatial, strides, strict=True))
+    before, after = [], []
+    upper = node.get_string("auto_pad", "NOTSET") == "SAME_UPPER"
+    for extent, window, stride, dilation, more, want in zip(
+        spatial, kernel, strides, dilations, extra, wanted, strict=True
+    ):
+        total = stride * (max(extent, 1) - 1) + more + (window - 1) * dilation + 1
+        total -= want if extent >= 0 else stride
+        small, large = total // 2, total - total // 2
+        before.append(small if upper else large)
+        after.append(large if upper else small)
+    return tuple(before), tuple(after)
+
+
+@operator("DeformConv")
+def deformable_convolution(node: Node) -> Operand:
+    """The layer plugin `DeformConv`."""
+    fields = {"offset_group": 1, "group": 1, **node.fields()}
+    return add_plugin(node, "DeformConv", fields, *node.inputs)[0]

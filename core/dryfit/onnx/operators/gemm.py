@@ -1,0 +1,140 @@
+"""Gemm. With constant weights it becomes a fully connected layer, which is what accelerators have for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dryfit.network.layer import Layer
+from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.shuffle import Shuffle
+from dryfit.network.tensor import Tensor
+from dryfit.onnx.composition import add, multiply, scalar
+from dryfit.onnx.node import Node
+from dryfit.onnx.operand import Array, Operand
+from dryfit.onnx.problems import ErrorCode
+from dryfit.onnx.registry import operator
+from dryfit.onnx.shapes import squeeze
+
+
+@operator("Gemm")
+def gemm(node: Node) -> Operand:
+    """Fully connected where B is constant or a quantized constant, and C a bias; else matrix multiply, scale, add."""
+    a, b, c = node[0], node[1], node.input(2)
+    if a.rank != 2 or b.rank != 2:
+        raise node.refusal("Gemm takes matrices", code=ErrorCode.INVALID_NODE, found=f"{a.shape} and {b.shape}")
+    alpha, beta = node.get_float("alpha", 1.0), node.get_float("beta", 1.0)
+    trans_a, trans_b = bool(node.get_int("transA", 0)), bool(node.get_int("transB", 0))
+    outputs = b.shape[0 if trans_b else 1]
+    bias = _bias(c, outputs, beta)
+    if not trans_a and not a.is_known and a.dtype.is_floating_point and bias is not None:
+        if b.value is not None:
+            kernel = _scaled(b.value if trans_b else b.value.T, alpha)
+            return _fully_connected(node, a, FullyConnected(num_output_channels=outputs, kernel=kernel), bias, None)
+        weights = _quantized_weights(node, b, trans_b) if alpha == 1.0 else None
+        if weights is not None:
+            return _fully_connected(node, a, FullyConnected(num_output_channels=outputs), bias, weights)
+    operations = [MatrixOperation.TRANSPOSE if flag else MatrixOperation.NONE for flag in (trans_a, trans_b)]
+    y = node.add(MatrixMultiply(op0=operations[0], op1=operations[1]), a, b)
+    if alpha != 1.0:
+        y = multiply(node, y, scalar(node, alpha, y))
+    if c is None or beta == 0.0:
+        return y
+    return add(node, y, c if beta == 1.0 else multiply(node, c, scalar(node, beta, c)))
+
+
+def _fully_connected(node: Node, a: Operand, layer: FullyConnected, bias: Array, weights: Operand | None) -> Operand:
+    layer.bias = bias if bias.size else None
+    y = node.add(layer, _with_spatial_axes(node, a), *([] if weights is None else [weights]))
+    return squeeze(node, y, (2, 3))
+
+
+def _scaled(weights: Array, factor: float) -> Array:
+    return weights if factor == 1.0 else (weights.astype(np.float32) * np.float32(factor)).astype(weights.dtype)
+
+
+def _bias(c: Operand | None, outputs: int, beta: float) -> Array | None:
+    """`beta * c` as one value an output (empty where there is no C), or None where it is not known or no bias."""
+    if c is None or beta == 0.0:
+        return np.zeros(0, np.float32)
+    if c.value is None or (c.rank == 2 and c.shape[0] != 1) or c.value.size not in (1, outputs):
+        return None
+    return _scaled(np.broadcast_to(c.value.reshape(-1), (outputs,)), beta)
+
+
+def _quantized_weights(node: Node, b: Operand, trans_b: bool) -> Operand | None:
+    """Weights `[outputs, inputs]` of a constant that is quantized, or None where B is something else.
+
+    A constant the other way round is turned before it is dequantized, so that the layer's weights stay a dequantized
+    constant.
+    """
+    dequantize = b.tensor.producer if b.tensor is not None else None
+    if not isinstance(dequantize, Dequantize) or dequantize.inputs[0] is None:
+        return None
+    source = dequantize.inputs[0].producer
+    if isinstance(source, Quantize) and source.inputs[0] is not None and trans_b:
+        return b if isinstance(source.inputs[0].producer, Constant) else None
+    if not isinstance(source, Constant):
+        return None
+    if trans_b:
+        return b
+    turned = Dequantize(
+        axis=1 - dequantize.axis if dequantize.axis >= 0 else -1,
+        to_type=dequantize.to_type,
+        block_shape=tuple(reversed(dequantize.block_shape)),
+    )
+    codes = node.array(source.weights.reshape(source.shape).T)
+    factors = [_turned(node, tensor) for tensor in dequantize.inputs[1:]]
+    return _instead_of(dequantize, node.add(turned, codes, *factors, fold=False))
+
+
+def _turned(node: Node, tensor: Tensor | None) -> Operand | None:
+    """A scale or zero point for turned weights: one a block is a matrix, and turned too."""
+    if tensor is None:
+        return None
+    operand = Operand(tensor.name, tensor.spec, tensor)
+    return node.array(operand.value.T) if operand.rank == 2 and operand.value is not None else operand
+
+
+def _with_spatial_axes(node: Node, a: Operand) -> Operand:
+    """`a[N, C]` as `[N, C, 1, 1]`, or what it was flattened from; before a quantize and dequantize between them."""
+    unflattened = _unflattened(a)
+    if unflattened is not None:
+        return unflattened
+    layer = a.tensor.producer if a.tensor is not None else None
+    if isinstance(layer, Quantize | Dequantize) and layer.axis == -1 and not layer.block_shape:
+        source = layer.inputs[0]
+        if source is not None:
+            x = _with_spatial_axes(node, Operand(source.name, source.spec, source))
+            factors = [None if t is None else Operand(t.name, t.spec, t) for t in layer.inputs[1:]]
+            return _instead_of(layer, node.add(_copy(layer), x, *factors, fold=False))
+    dims = a.shape if a.spec.is_static else (0, 0)
+    return node.add(Shuffle(reshape_dims=(*dims, 1, 1)), a)
+
+
+def _unflattened(a: Operand) -> Operand | None:
+    """What a flattened `[N, C, H, W]` was before, so that the fully connected layer takes it directly."""
+    producer = a.tensor.producer if a.tensor is not None else None
+    if not isinstance(producer, Shuffle) or producer.first_transpose or producer.second_transpose:
+        return None
+    source = producer.inputs[0]
+    if source is None or len(producer.inputs) != 1 or len(source.shape) != 4 or source.shape[0] != a.shape[0]:
+        return None
+    if any(extent < 0 for extent in source.shape[1:]) or a.shape[1] != int(np.prod(source.shape[1:])):
+        return None
+    return Operand(source.name, source.spec, source)
+
+
+def _copy(layer: Layer) -> Layer:
+    """A layer with the same parameters and no connections."""
+    return type(layer)(**{field.name: getattr(layer, field.name) for field in type(layer).parameters()})
+
+
+def _instead_of(layer: Layer, operand: Operand) -> Operand:
+    """The output of a layer that was added in the place of another, and came from that one's node too."""
+    if operand.tensor is not None and operand.tensor.producer is not None:
+        operand.tensor.producer.onnx_nodes = layer.onnx_nodes
+    return operand

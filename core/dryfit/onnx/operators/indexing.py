@@ -1,0 +1,93 @@
+"""Operators that pick or place elements by index, and those that find them."""
+
+from __future__ import annotations
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.gather import Gather, GatherMode
+from dryfit.network.layers.non_zero import NonZero
+from dryfit.network.layers.one_hot import OneHot
+from dryfit.network.layers.scatter import Scatter, ScatterMode, ScatterReduction
+from dryfit.onnx.composition import add_plugin, cast, positive_axis
+from dryfit.onnx.node import Node
+from dryfit.onnx.operand import Operand
+from dryfit.onnx.registry import operator
+from dryfit.onnx.shapes import reshape_to, squeeze
+
+_INDEX_TYPES = (DataType.INT32, DataType.INT64)
+
+
+@operator("Gather")
+def gather(node: Node) -> Operand:
+    """Gather."""
+    layer = Gather(axis=positive_axis(node, node.get_int("axis", 0), node[0].rank))
+    return node.add(layer, node[0], node[1])
+
+
+@operator("GatherElements")
+def gather_elements(node: Node) -> Operand:
+    """Gather."""
+    layer = Gather(mode=GatherMode.ELEMENT, axis=positive_axis(node, node.get_int("axis", 0), node[0].rank))
+    return node.add(layer, node[0], node[1])
+
+
+@operator("GatherND")
+def gather_nd(node: Node) -> Operand:
+    """Gather."""
+    layer = Gather(mode=GatherMode.ND, num_elementwise_dims=node.get_int("batch_dims", 0))
+    return node.add(layer, node[0], node[1])
+
+
+def _reduction(node: Node) -> ScatterReduction:
+    return ScatterReduction(node.choice("reduction", "none", [member.value for member in ScatterReduction]))
+
+
+@operator("Scatter", "ScatterElements")
+def scatter_elements(node: Node) -> Operand:
+    """Scatter."""
+    layer = Scatter(
+        mode=ScatterMode.ELEMENT,
+        axis=positive_axis(node, node.get_int("axis", 0), node[0].rank),
+        reduction=_reduction(node),
+    )
+    return node.add(layer, node[0], node[1], node[2])
+
+
+@operator("ScatterND")
+def scatter_nd(node: Node) -> Operand:
+    """Scatter."""
+    return node.add(Scatter(mode=ScatterMode.ND, reduction=_reduction(node)), node[0], node[1], node[2])
+
+
+@operator("OneHot")
+def one_hot(node: Node) -> Operand:
+    """One-hot."""
+    indices, depth, values = node[0], node[1], node[2]
+    if indices.dtype not in _INDEX_TYPES:
+        indices = cast(node, indices, DataType.INT64)
+    if depth.dtype not in _INDEX_TYPES:
+        depth = cast(node, depth, DataType.INT64)
+    axis = positive_axis(node, node.get_int("axis", -1), indices.rank + 1)
+    return node.add(OneHot(axis=axis), indices, values, depth)
+
+
+@operator("NonZero")
+def non_zero(node: Node) -> Operand:
+    """Non-zero."""
+    return node.add(NonZero(indices_type=DataType.INT64), node[0])
+
+
+@operator("Compress")
+def compress(node: Node) -> Operand:
+    """A gather at the indices where the condition is not zero."""
+    x = node[0]
+    axis = node.get_int("axis", 0)
+    if not node.has("axis"):
+        x = reshape_to(node, x, node.array([-1], "int64"), allow_zero=False)
+    indices = node.add(NonZero(indices_type=DataType.INT64), node[1])
+    return node.add(Gather(axis=positive_axis(node, axis, x.rank)), x, squeeze(node, indices, (0,)))
+
+
+@operator("Unique")
+def unique(node: Node) -> list[Operand]:
+    """The layer plugin `Unique`."""
+    return add_plugin(node, "Unique", {"sorted": 1, **node.fields()}, node[0])

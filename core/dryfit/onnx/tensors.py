@@ -1,0 +1,155 @@
+"""ONNX tensors as numpy arrays, without a second copy where the file holds the bytes as numpy wants them.
+
+Every size is checked against the bytes that are there before an array is made, so that a file that lies about its
+extents costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from dryfit.errors import OnnxImportError
+from dryfit.network.data_types import DataType
+from dryfit.onnx.external_data import ExternalData
+
+Array = np.ndarray[Any, Any]
+
+DATA_TYPES: dict[int, DataType] = {
+    TensorProto.FLOAT: DataType.FLOAT,
+    TensorProto.FLOAT16: DataType.HALF,
+    TensorProto.BFLOAT16: DataType.BF16,
+    TensorProto.DOUBLE: DataType.DOUBLE,
+    TensorProto.INT8: DataType.INT8,
+    TensorProto.UINT8: DataType.UINT8,
+    TensorProto.INT16: DataType.INT16,
+    TensorProto.UINT16: DataType.UINT16,
+    TensorProto.INT32: DataType.INT32,
+    TensorProto.UINT32: DataType.UINT32,
+    TensorProto.INT64: DataType.INT64,
+    TensorProto.UINT64: DataType.UINT64,
+    TensorProto.BOOL: DataType.BOOL,
+    TensorProto.FLOAT8E4M3FN: DataType.FP8,
+    TensorProto.FLOAT8E4M3FNUZ: DataType.FP8_E4M3FNUZ,
+    TensorProto.FLOAT8E5M2: DataType.FP8_E5M2,
+    TensorProto.FLOAT8E5M2FNUZ: DataType.FP8_E5M2FNUZ,
+}
+"""ONNX's number of an element type to the network's data type; types that are newer than the installed onnx follow."""
+
+for _name, _dtype in {
+    "FLOAT8E8M0": DataType.E8M0,
+    "FLOAT4E2M1": DataType.FP4,
+    "INT4": DataType.INT4,
+    "UINT4": DataType.UINT4,
+    "INT2": DataType.INT2,
+    "UINT2": DataType.UINT2,
+}.items():
+    if hasattr(TensorProto, _name):
+        DATA_TYPES[getattr(TensorProto, _name)] = _dtype
+
+_BIT_PATTERNS_IN_INT32 = {"float16": np.uint16, "bfloat16": np.uint16}
+
+
+def data_type(number: int, where: str) -> DataType:
+    """The data type of ONNX's element type number.
+
+    Raises:
+        OnnxImportError: networks have no such type (strings, complex numbers).
+    """
+    if number not in DATA_TYPES:
+        names = {value: name for name, value in TensorProto.DataType.items()}
+        raise OnnxImportError(
+            "Networks have no tensors of this element type",
+            where=where,
+            found=names.get(number, number),
+            allowed=", ".join(dtype.name for dtype in DATA_TYPES.values()),
+        )
+    return DATA_TYPES[number]
+
+
+def array_of(tensor: TensorProto, external: ExternalData) -> Array:
+    """The contents of an ONNX tensor; a view of the file or of the message where no element needs conversion.
+
+    Raises:
+        OnnxImportError: the element type has no counterpart, extents and bytes disagree, or the external data are
+            not where the model may point.
+    """
+    where = f"tensor {tensor.name!r}"
+    dtype = data_type(tensor.data_type, where)
+    shape = tuple(tensor.dims)
+    if any(extent < 0 for extent in shape):
+        raise OnnxImportError("A tensor has a negative extent", where=where, found=shape)
+    try:
+        return _contents(tensor, dtype, shape, external, where)
+    except ValueError as error:  # NumPy's limits, of the number of axes and of extents beside one of 0
+        raise OnnxImportError("No tensor has this shape", where=where, found=shape, allowed=str(error)) from error
+
+
+def _contents(
+    tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], external: ExternalData, where: str
+) -> Array:
+    elements = math.prod(shape)
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return _decode(external.bytes_of(tensor, dtype.bytes_of(elements)), dtype, shape, where)
+    if tensor.HasField("raw_data"):
+        return _decode(np.frombuffer(tensor.raw_data, np.uint8), dtype, shape, where)
+    return _from_fields(tensor, dtype, shape, where)
+
+
+def _decode(data: Array, dtype: DataType, shape: tuple[int, ...], where: str) -> Array:
+    elements = math.prod(shape)
+    if data.size != dtype.bytes_of(elements):
+        raise OnnxImportError(
+            "The tensor's extents and its bytes disagree",
+            where=where,
+            found=f"{data.size} bytes",
+            allowed=f"{dtype.bytes_of(elements)} bytes for {dtype.name} {shape}",
+            remedy="The file is damaged, or was cut off",
+        )
+    if dtype.bits < 8:
+        return _unpacked(data, dtype, elements).reshape(shape)
+    return data.view(dtype.numpy).reshape(shape)
+
+
+def _unpacked(data: Array, dtype: DataType, elements: int) -> Array:
+    """One element a byte from packed 2-bit or 4-bit elements, the lowest bits first."""
+    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+    codes = (data[:, None] >> shifts).reshape(-1)[:elements] & np.uint8((1 << dtype.bits) - 1)
+    if not dtype.is_integer:
+        return codes.view(dtype.numpy)
+    if dtype.numpy_name.startswith("int"):
+        sign = np.uint8(1 << (dtype.bits - 1))
+        return ((codes ^ sign).astype(np.int8) - np.int8(sign)).astype(dtype.numpy)
+    return codes.astype(dtype.numpy)
+
+
+def _from_fields(tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], where: str) -> Array:
+    """The contents of a tensor that is stored number by number, as small ones are."""
+    if dtype is DataType.FLOAT:
+        values = np.asarray(tensor.float_data, np.float32)
+    elif dtype is DataType.DOUBLE:
+        values = np.asarray(tensor.double_data, np.float64)
+    elif dtype is DataType.INT64:
+        values = np.asarray(tensor.int64_data, np.int64)
+    elif dtype in (DataType.UINT32, DataType.UINT64):
+        values = np.asarray(tensor.uint64_data, np.uint64).astype(dtype.numpy)
+    elif dtype.bits < 8:
+        values = _unpacked(np.asarray(tensor.int32_data, np.int32).astype(np.uint8), dtype, math.prod(shape))
+    elif dtype.numpy_name in _BIT_PATTERNS_IN_INT32:
+        values = np.asarray(tensor.int32_data, np.int32).astype(np.uint16).view(dtype.numpy)
+    elif dtype.is_floating_point:
+        values = np.asarray(tensor.int32_data, np.int32).astype(np.uint8).view(dtype.numpy)
+    else:
+        values = np.asarray(tensor.int32_data, np.int32).astype(dtype.numpy)
+    if values.size != math.prod(shape):
+        raise OnnxImportError(
+            "The tensor's extents and its number of values disagree",
+            where=where,
+            found=f"{values.size} values",
+            allowed=f"{math.prod(shape)} for shape {shape}",
+            remedy="The file is damaged, or was cut off",
+        )
+    return values.reshape(shape)

@@ -1,0 +1,1 @@
+"""Plugins that come with dryfit, through the same entry points as a stranger's."""

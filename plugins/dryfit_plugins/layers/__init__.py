@@ -1,0 +1,1 @@
+"""Layer plugins for ONNX operators that no layer kind covers."""

@@ -1,0 +1,68 @@
+"""ONNX's own backend suite: the operators in scope, one case a test, and the bar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx.backend.test.runner import Runner
+from tests.conformance.onnx_backend.cases import (
+    base_cases,
+    compare,
+    expanded_cases,
+    light_models,
+    node_cases,
+    run_case,
+)
+from tests.conformance.onnx_backend.scope import BASE_CASES_OF_ONNX_1_23
+from tests.conformance.onnx_backend.unsupported import UNSUPPORTED, reason_for_skipping
+
+from dryfit.errors import OnnxImportError
+from dryfit.onnx.backend import DryfitBackend
+
+
+@pytest.mark.parametrize("name", [*base_cases(), *expanded_cases()])
+def test_a_case_of_the_suite_passes(name: str) -> None:
+    reason = reason_for_skipping(name)
+    if reason is not None:
+        pytest.skip(reason)
+    run_case(node_cases()[name])
+
+
+def test_nine_of_ten_cases_in_scope_pass() -> None:
+    cases = base_cases()
+    if onnx.__version__.startswith("1.23."):
+        assert len(cases) == BASE_CASES_OF_ONNX_1_23
+    supported = [name for name in cases if reason_for_skipping(name) is None]
+    assert len(supported) >= 0.9 * len(cases)
+
+
+@pytest.mark.parametrize("name", [name for name in base_cases() if reason_for_skipping(name)])
+def test_a_case_that_is_not_supported_is_refused_and_not_answered_wrongly(name: str) -> None:
+    with pytest.raises(OnnxImportError):
+        DryfitBackend.prepare(node_cases()[name].model)
+
+
+def test_every_line_of_the_table_of_unsupported_cases_is_used() -> None:
+    if not onnx.__version__.startswith("1.23."):
+        pytest.skip(f"the table is for the cases of onnx 1.23, this is {onnx.__version__}")
+    reasons = {reason_for_skipping(name) for name in node_cases()}
+    assert reasons - {None} == set(UNSUPPORTED.values())
+
+
+@pytest.mark.parametrize("path", light_models(), ids=lambda path: path.stem)
+def test_a_light_network_gives_its_stored_outputs(path: Path) -> None:
+    model = onnx.load(path)
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    inputs: list[np.ndarray] = [
+        Runner.generate_dummy_data(info, name=path.stem) for info in model.graph.input if info.name not in initializers
+    ]
+    stored = [path.with_name(f"{path.stem}_output_{index}.pb") for index in range(len(model.graph.output))]
+    expected = [onnx.numpy_helper.to_array(onnx.load_tensor(file)) for file in stored]
+    compare(expected, list(DryfitBackend.prepare(model).run(inputs)), rtol=1e-3, atol=1e-7)
+
+
+def test_there_are_nine_light_networks() -> None:
+    assert len(light_models()) == 9

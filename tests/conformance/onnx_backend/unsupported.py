@@ -1,0 +1,19 @@
+"""Cases of the suite that are not supported, each with the reason. Whoever mends one deletes its line."""
+
+from __future__ import annotations
+
+import re
+
+UNSUPPORTED = {
+    r"^test_equal_string(_broadcast)?$": "networks have no tensors of strings",
+    r"^test_identity_sequence$": "networks have no sequences of tensors",
+    r"^test_identity_opt$": "networks have no optional values",
+    r"^test_attention_4d_causal_fp16_expanded$": (
+        "the expected values were rounded to FP16 after other steps: two of 192 differ by one unit in the last place"
+    ),
+}
+
+
+def reason_for_skipping(case: str) -> str | None:
+    """Why a case is not supported, or None."""
+    return next((reason for pattern, reason in UNSUPPORTED.items() if re.search(pattern, case)), None)

@@ -1,0 +1,188 @@
+"""Files that are no models, or not whole ones, are refused before anything is built."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from tests.core.onnx.models import model
+
+from dryfit.errors import DryfitError, OnnxImportError
+from dryfit.onnx.importer import network_from_onnx
+
+
+def small_model() -> onnx.ModelProto:
+    return model(
+        "y = Add(x, w)", inputs="float[2,3] x", outputs="float[2,3] y", weights={"w": np.ones((2, 3), np.float32)}
+    )
+
+
+def mixed_model() -> onnx.ModelProto:
+    """Weights, attributes of several types, metadata and two nodes, in few bytes."""
+    parsed = model(
+        'a = Add(left, right) y = AveragePool<kernel_shape=[1, 2], auto_pad="VALID", ceil_mode=0>(a)',
+        inputs="float[1,2,3,4] left",
+        outputs="float[1,2,3,3] y",
+        weights={"right": np.ones((2, 1, 4), np.float32)},
+    )
+    parsed.producer_name = "tester"
+    parsed.graph.node[0].name = "the node"
+    parsed.metadata_props.append(onnx.StringStringEntryProto(key="licence", value="CC0"))
+    return parsed
+
+
+def test_a_path_bytes_and_a_message_give_the_same_network(tmp_path: Path) -> None:
+    parsed = small_model()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(parsed.SerializeToString())
+    for source in (path, str(path), path.read_bytes(), parsed):
+        assert [layer.kind for layer in network_from_onnx(source)] == ["constant", "elementwise"]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OnnxImportError, match=r"nothing\.onnx.*cannot be read.*No such file"):
+        network_from_onnx(tmp_path / "nothing.onnx")
+
+
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n" + bytes(100), b"just some text", bytes(1000)])
+def test_a_file_that_is_no_model_is_refused(data: bytes) -> None:
+    with pytest.raises(OnnxImportError, match="not an ONNX model"):
+        network_from_onnx(data)
+
+
+def test_a_model_that_is_cut_off_anywhere_is_refused() -> None:
+    data = small_model().SerializeToString()
+    for length in range(len(data)):
+        with pytest.raises(OnnxImportError):
+            network_from_onnx(data[:length])
+
+
+@pytest.mark.parametrize("mask", [0x80, 0xFF, 0x01, 0x40])
+def test_a_model_with_a_flipped_byte_is_imported_or_refused_but_never_crashes(mask: int) -> None:
+    data = mixed_model().SerializeToString()
+    refused = 0
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= mask
+        try:
+            network_from_onnx(bytes(damaged))
+        except DryfitError:  # anything else ends the test
+            refused += 1
+    assert refused > len(data) // 10
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b"the node", "graph.node[0].name"),
+        (b"left", "graph.input[0].name"),
+        (b"right", "graph.initializer[0].name"),
+        (b"kernel_shape", "graph.node[1].attribute[0].name"),
+        (b"AveragePool", "graph.node[1].op_type"),
+        (b"tester", "producer_name"),
+    ],
+)
+def test_a_text_that_is_not_utf_8_is_refused_with_its_place(text: bytes, place: str) -> None:
+    data = mixed_model().SerializeToString()
+    assert text in data
+    broken = b"\xff" + text[1:]
+    at = data.rindex(text)  # a name stands last where its value is declared
+    with pytest.raises(OnnxImportError, match="not UTF-8") as caught:
+        network_from_onnx(data[:at] + broken + data[at + len(text) :])
+    assert caught.value.found.endswith(f" is {broken!r}")
+    assert caught.value.found.startswith(place)
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.onnx"
+    with path.open("wb") as file:
+        os.truncate(file.fileno(), 2**31)
+    with pytest.raises(OnnxImportError, match="too large") as caught:
+        network_from_onnx(path)
+    assert "2147483648 bytes" in str(caught.value)
+    assert "external data" in str(caught.value)
+
+
+def test_extents_without_the_bytes_are_refused_before_memory_is_taken() -> None:
+    parsed = small_model()
+    parsed.graph.initializer[0].dims[0] = 2**50
+    with pytest.raises(OnnxImportError, match="extents and its bytes disagree"):
+        network_from_onnx(parsed)
+
+
+@pytest.mark.parametrize("dims", [[0, 2**62, 2**62], [1] * 100], ids=["too large", "too many"])
+def test_an_initializer_of_an_impossible_shape_is_refused(dims: list[int]) -> None:
+    parsed = small_model()
+    tensor = parsed.graph.initializer[0]
+    tensor.dims[:] = dims
+    tensor.raw_data = bytes(0 if 0 in dims else 4)
+    with pytest.raises(OnnxImportError, match="tensor 'w': No tensor has this shape"):
+        network_from_onnx(parsed)
+
+
+@pytest.mark.parametrize("shape", [[2**40, 2**40], [2**62], [-5]])
+def test_a_constant_of_an_impossible_shape_is_refused(shape: list[int]) -> None:
+    parsed = model("y = ConstantOfShape(s)", inputs="", outputs="float[?] y", weights={"s": np.array(shape, np.int64)})
+    with pytest.raises(OnnxImportError, match="No tensor has this shape"):
+        network_from_onnx(parsed)
+
+
+def test_a_product_of_huge_constants_is_not_computed_when_it_is_imported() -> None:
+    parsed = model(
+        "a = ConstantOfShape(s) b = ConstantOfShape(t) y = MatMul(a, b)",
+        inputs="",
+        outputs="float[?,?] y",
+        weights={"s": np.array([1, 2**31], np.int64), "t": np.array([2**31, 1], np.int64)},
+    )
+    assert [layer.kind for layer in network_from_onnx(parsed)] == ["constant", "constant", "matrix_multiply"]
+
+
+def test_a_range_without_end_is_refused() -> None:
+    parsed = model(
+        "y = Range(a, b, c)",
+        inputs="",
+        outputs="float[?] y",
+        weights={name: np.array(value, np.float32) for name, value in (("a", 0), ("b", 1e30), ("c", 1))},
+    )
+    with pytest.raises(OnnxImportError, match="too long"):
+        network_from_onnx(parsed)
+
+
+def test_functions_that_double_at_every_level_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dryfit.onnx.importer.LARGEST_NODE_COUNT", 1000)
+    opset = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("own", 1)]
+    bomb = []
+    for level in range(20):
+        inner = [
+            onnx.helper.make_node(f"F{level - 1}" if level else "Neg", ["a"], ["b"], domain="own" if level else ""),
+            onnx.helper.make_node(f"F{level - 1}" if level else "Neg", ["b"], ["c"], domain="own" if level else ""),
+        ]
+        bomb.append(onnx.helper.make_function("own", f"F{level}", ["a"], ["c"], inner, opset))
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("F19", ["x"], ["y"], domain="own")],
+        "bomb",
+        [value("x", onnx.TensorProto.FLOAT, [1])],
+        [value("y", onnx.TensorProto.FLOAT, [1])],
+    )
+    with pytest.raises(OnnxImportError, match="too many nodes"):
+        network_from_onnx(onnx.helper.make_model(graph, opset_imports=opset, functions=bomb))
+
+
+def test_a_newer_opset_is_refused_with_what_is_allowed() -> None:
+    parsed = small_model()
+    parsed.opset_import[0].version = 99
+    with pytest.raises(OnnxImportError, match=r"opset 99, which is newer.*7 to 28"):
+        network_from_onnx(parsed)
+
+
+def test_an_older_opset_is_imported_where_its_operators_are_the_same() -> None:
+    parsed = model("y = Tanh(x)", inputs="float[2] x", outputs="float[2] y", opset=6)
+    assert [layer.kind for layer in network_from_onnx(parsed)] == ["activation"]
+    parsed = small_model()
+    parsed.opset_import[0].version = 6
+    with pytest.raises(OnnxImportError, match=r"\(Add\).*before opset 7"):
+        network_from_onnx(parsed)
