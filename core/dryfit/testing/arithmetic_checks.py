@@ -1,0 +1,42 @@
+"""Whether a target says how it computes, for each precision, and how sure that is."""
+
+from __future__ import annotations
+
+from dryfit.network.data_types import DataType
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.rule import FIDELITIES
+from dryfit.target.target import Target
+
+PLACES = ("group", "layer")
+"""Where results may be rounded."""
+
+
+def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
+    """What the arithmetic of a precision lacks."""
+    arithmetic = target.arithmetic.get(precision)
+    if arithmetic is None:
+        return [f"{precision.name}: the target computes in it, and does not say how"]
+    found = []
+    if arithmetic.precision is not precision:
+        found.append(f"what is listed for it is that of {arithmetic.precision.name}")
+    if arithmetic.accumulator.bits < precision.bits:
+        found.append(f"its accumulator {arithmetic.accumulator.name} is narrower")
+    if arithmetic.rounds not in PLACES:
+        found.append(f"`rounds` is {arithmetic.rounds!r}, none of {', '.join(PLACES)}")
+    modes = [arithmetic.rounding, *arithmetic.rounding_since.values()]
+    found += [f"the rounding {mode!r} is no RoundingMode" for mode in modes if not isinstance(mode, RoundingMode)]
+    if arithmetic.fidelity not in FIDELITIES:
+        found.append(f"the fidelity {arithmetic.fidelity!r} is none of {', '.join(FIDELITIES)}")
+    if not arithmetic.source.strip():
+        found.append("`source` is empty")
+    newest = target.software_versions[-1] if target.software_versions else ()
+    if arithmetic.rounding_since and arithmetic.rounding_for(newest) is not arithmetic.rounding:
+        found.append(f"`rounding` is {arithmetic.rounding}, and the newest version's {arithmetic.rounding_for(newest)}")
+    return [f"{precision.name}: {problem}" for problem in found]
+
+
+def superfluous_arithmetic(target: Target) -> list[str]:
+    """Arithmetic of types that the target does not compute in."""
+    return [
+        f"{one.name}: the target does not compute in it" for one in target.arithmetic if one not in target.precisions
+    ]

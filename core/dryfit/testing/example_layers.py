@@ -1,0 +1,259 @@
+"""A small layer of every kind, for asking a device about it: with benign parameters, weights of a random generator.
+
+Their values are such that numbers neither vanish nor explode, so that networks of them can be compared with the
+references.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dryfit.errors import DryfitError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.cumulative import CumulativeOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.fill import FillOperation
+from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.resize import InterpolationMode, ResizeCoordinateTransformation
+from dryfit.network.layers.reverse_sequence import ReverseSequence
+from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.scatter import ScatterMode
+from dryfit.network.layers.top_k import TopKOperation
+from dryfit.network.layers.unary import UnaryOperation
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+_CHANNELS_IF_DYNAMIC = 4
+
+
+class Examples:
+    """Adds a layer of any kind behind a tensor.
+
+    Args:
+        network: the tensor's.
+        x: the layer's first input; the kinds that need another kind of input make one.
+        rng: where weights and choices come from.
+    """
+
+    def __init__(self, network: Network, x: Tensor, rng: np.random.Generator) -> None:
+        self.network, self.x, self.rng = network, x, rng
+        self.rank = len(x.shape)
+        extent = x.shape[1] if self.rank > 1 else 1
+        self.channels = extent if extent > 0 else _CHANNELS_IF_DYNAMIC
+
+    def constant(self, values: Any, dtype: type = np.float32) -> Tensor:
+        """A constant of these values."""
+        array: Array = np.asarray(values, dtype)
+        return self.network.add_constant(array.shape, array).get_output(0)
+
+    def weights(self, *shape: int) -> Array:
+        """Random weights, float32, whose sums over all but the first axis have variance 1."""
+        fan_in = max(1, int(np.prod(shape[1:])))
+        return np.asarray(self.rng.standard_normal(shape) / np.sqrt(fan_in), np.float32)
+
+    def one_of(self, *choices: Any) -> Any:
+        """One of the choices."""
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def convolution(self) -> Layer:
+        """A convolution of 1x1 or, padded, 3x3, with a bias."""
+        maps, extent = self.one_of(4, 8), self.one_of(1, 3)
+        kernel = self.weights(maps, self.channels, extent, extent)
+        layer = self.network.add_convolution_nd(self.x, maps, (extent, extent), kernel, self.weights(maps))
+        layer.padding_nd = (extent // 2, extent // 2)
+        return layer
+
+    def deconvolution(self) -> Layer:
+        """A deconvolution that doubles the extents."""
+        kernel = self.weights(self.channels, 4, 2, 2)
+        layer = self.network.add_deconvolution_nd(self.x, 4, (2, 2), kernel, self.weights(4))
+        layer.stride_nd = (2, 2)
+        return layer
+
+    def fully_connected(self) -> Layer:
+        """A fully connected layer with 8 outputs."""
+        volume = max(1, int(np.prod(self.x.shape[-3:])))
+        return self.network.add_fully_connected(self.x, 8, self.weights(8, volume), self.weights(8))
+
+    def matrix_multiply(self) -> Layer:
+        """A product with a constant matrix."""
+        columns = max(1, self.x.shape[-1])
+        matrix = self.constant(self.weights(8, columns).T.reshape((1,) * (self.rank - 2) + (columns, 8)))
+        return self.network.add_matrix_multiply(self.x, MatrixOperation.NONE, matrix, MatrixOperation.NONE)
+
+    def pooling(self) -> Layer:
+        """A pooling of 2x2 windows."""
+        layer = self.network.add_pooling_nd(self.x, self.one_of(PoolingType.MAX, PoolingType.AVERAGE), (2, 2))
+        layer.stride_nd = self.one_of((1, 1), (2, 2))
+        return layer
+
+    def scale(self) -> Layer:
+        """A factor and a shift for each channel."""
+        return self.network.add_scale(self.x, ScaleMode.CHANNEL, self.weights(self.channels), self._factors())
+
+    def normalization(self) -> Layer:
+        """A normalization over everything behind the channels."""
+        shape = (1, self.channels) + (1,) * (self.rank - 2)
+        factors, shifts = (self.constant(v.reshape(shape)) for v in (self._factors(), self.weights(self.channels)))
+        return self.network.add_normalization(self.x, factors, shifts, ((1 << self.rank) - 1) & ~0b11)
+
+    def parametric_relu(self) -> Layer:
+        """A slope for each channel."""
+        shape = (1, self.channels) + (1,) * (self.rank - 2)
+        return self.network.add_parametric_relu(self.x, self.constant(self._factors().reshape(shape[: self.rank])))
+
+    def resize(self) -> Layer:
+        """The last two extents doubled."""
+        layer = self.network.add_resize(self.x)
+        layer.scales = (1.0,) * (self.rank - 2) + (2.0, 2.0)
+        if self.one_of(True, False):
+            layer.resize_mode = InterpolationMode.LINEAR
+            layer.coordinate_transformation = ResizeCoordinateTransformation.HALF_PIXEL
+        return layer
+
+    def shuffle(self) -> Layer:
+        """The last two axes in the other order."""
+        layer = self.network.add_shuffle(self.x)
+        layer.first_transpose = (*range(self.rank - 2), self.rank - 1, self.rank - 2)
+        return layer
+
+    def slice(self) -> Layer:
+        """All but the last element of the last axis."""
+        extents = tuple(max(1, extent) for extent in self.x.shape)
+        shape = (*extents[:-1], max(1, extents[-1] - 1))
+        return self.network.add_slice(self.x, (0,) * self.rank, shape, (1,) * self.rank)
+
+    def softmax(self) -> Layer:
+        """Along the channels."""
+        layer = self.network.add_softmax(self.x)
+        layer.axes = 0b10
+        return layer
+
+    def concatenation(self) -> Layer:
+        """The tensor beside itself, along the channels."""
+        layer = self.network.add_concatenation([self.x, self.x])
+        layer.axis = min(1, self.rank - 1)
+        return layer
+
+    def reduce(self) -> Layer:
+        """The mean or the maximum of the last two axes."""
+        operation = self.one_of(ReduceOperation.AVG, ReduceOperation.MAX)
+        return self.network.add_reduce(self.x, operation, 0b11 << (self.rank - 2), keep_dims=True)
+
+    def einsum(self) -> Layer:
+        """The tensor times itself, element by element."""
+        axes = string.ascii_lowercase[: self.rank]
+        return self.network.add_einsum([self.x, self.x], f"{axes},{axes}->{axes}")
+
+    def reverse_sequence(self) -> Layer:
+        """The second axis reversed."""
+        lengths = self.constant([self.channels] * max(1, self.x.shape[0]), np.int64)
+        return self.network.add_layer(ReverseSequence(batch_axis=0, sequence_axis=1), [self.x, lengths])
+
+    def scatter(self) -> Layer:
+        """One element replaced."""
+        indices, updates = self.constant([[0] * self.rank], np.int64), self.constant([1.0])
+        return self.network.add_scatter(self.x, indices, updates, ScatterMode.ND)
+
+    def nms(self) -> Layer:
+        """Boxes and scores of their own."""
+        boxes = self.constant(np.sort(self.rng.random((1, 6, 2, 2)), axis=2).reshape(1, 6, 4))
+        return self.network.add_nms(boxes, self.constant(self.rng.random((1, 6, 2))), self.constant(3, np.int32))
+
+    def dequantize(self) -> Layer:
+        """Behind a quantize layer."""
+        quantized = self.network.add_quantize(self.x, self.constant(0.05)).get_output(0)
+        return self.network.add_dequantize(quantized, self.constant(0.05))
+
+    def dynamic_quantize(self) -> Layer:
+        """To FP4, along the last axis."""
+        layer = self.network.add_dynamic_quantize(self.x, self.rank - 1, 16)
+        layer.set_input(1, self.constant(0.01))
+        return layer
+
+    def squeeze(self) -> Layer:
+        """Of an axis that was added before."""
+        first = self.constant([0], np.int64)
+        return self.network.add_squeeze(self.network.add_unsqueeze(self.x, first).get_output(0), first)
+
+    def one_hot(self) -> Layer:
+        """Of indices of its own."""
+        indices = self.constant([0, 2, 1], np.int32)
+        return self.network.add_one_hot(indices, self.constant([0.0, 1.0]), self.constant(3, np.int32), -1)
+
+    def grid_sample(self) -> Layer:
+        """At random places."""
+        grid = self.rng.uniform(-1, 1, (max(1, self.x.shape[0]), 3, 3, 2))
+        return self.network.add_grid_sample(self.x, self.constant(grid))
+
+    def _factors(self) -> Array:
+        return self.rng.uniform(0.5, 1.5, self.channels).astype(np.float32)
+
+
+_RELU, _SIGMOID, _TANH = ActivationType.RELU, ActivationType.SIGMOID, ActivationType.TANH
+_SUM, _PROD, _MAX = ElementWiseOperation.SUM, ElementWiseOperation.PROD, ElementWiseOperation.MAX
+
+EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
+    "activation": lambda e: e.network.add_activation(e.x, e.one_of(_RELU, _SIGMOID, _TANH)),
+    "cast": lambda e: e.network.add_cast(e.x, e.one_of(DataType.HALF, DataType.INT32, DataType.BOOL)),
+    "concatenation": Examples.concatenation,
+    "constant": lambda e: e.network.add_constant((3,), np.arange(3, dtype=np.float32)),
+    "convolution": Examples.convolution,
+    "cumulative": lambda e: e.network.add_cumulative(
+        e.x, e.constant(e.rank - 1, np.int64), CumulativeOperation.SUM, exclusive=False, reverse=False
+    ),
+    "deconvolution": Examples.deconvolution,
+    "dequantize": Examples.dequantize,
+    "dynamic_quantize": Examples.dynamic_quantize,
+    "einsum": Examples.einsum,
+    "elementwise": lambda e: e.network.add_elementwise(e.x, e.x, e.one_of(_SUM, _PROD, _MAX)),
+    "fill": lambda e: e.network.add_fill((2, 3), FillOperation.RANDOM_UNIFORM),
+    "fully_connected": Examples.fully_connected,
+    "gather": lambda e: e.network.add_gather(e.x, e.constant([0], np.int64), e.rank - 1),
+    "grid_sample": Examples.grid_sample,
+    "identity": lambda e: e.network.add_identity(e.x),
+    "lrn": lambda e: e.network.add_lrn(e.x, e.one_of(3, 5), 1e-4, 0.75, 1.0),
+    "matrix_multiply": Examples.matrix_multiply,
+    "nms": Examples.nms,
+    "non_zero": lambda e: e.network.add_non_zero(e.x),
+    "normalization": Examples.normalization,
+    "one_hot": Examples.one_hot,
+    "padding": lambda e: e.network.add_padding_nd(e.x, (1, 1), (1, 0)),
+    "parametric_relu": Examples.parametric_relu,
+    "pooling": Examples.pooling,
+    "quantize": lambda e: e.network.add_quantize(e.x, e.constant(0.05)),
+    "reduce": Examples.reduce,
+    "resize": Examples.resize,
+    "reverse_sequence": Examples.reverse_sequence,
+    "scale": Examples.scale,
+    "scatter": Examples.scatter,
+    "select": lambda e: e.network.add_select(e.constant(np.full((1,) * e.rank, True), np.bool_), e.x, e.x),
+    "shape": lambda e: e.network.add_shape(e.x),
+    "shuffle": Examples.shuffle,
+    "slice": Examples.slice,
+    "softmax": Examples.softmax,
+    "squeeze": Examples.squeeze,
+    "top_k": lambda e: e.network.add_topk(e.x, TopKOperation.MAX, 1, 1 << (e.rank - 1)),
+    "unary": lambda e: e.network.add_unary(e.x, e.one_of(UnaryOperation.ABS, UnaryOperation.NEG)),
+    "unsqueeze": lambda e: e.network.add_unsqueeze(e.x, e.constant([0], np.int64)),
+}
+"""Layer kind to what adds a layer of it. `plugin` is not here: what it is a plugin says."""
+
+
+def add_example(kind: str, network: Network, x: Tensor, rng: np.random.Generator) -> Layer | None:
+    """A layer of a kind behind a tensor; None where the kind takes no such tensor."""
+    try:
+        layer = EXAMPLES[kind](Examples(network, x, rng))
+        network.refresh_shapes()
+    except DryfitError:
+        return None
+    return layer

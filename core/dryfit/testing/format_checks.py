@@ -1,0 +1,137 @@
+"""Whether tensor formats are sound: extents, strides, size, pack and unpack agree with each other and with the tensor.
+
+The oracle is counting: every element is looked up in the packed memory where the strides say that it lies.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.target.formats import TensorFormat
+from dryfit.target.target import Target
+
+Array = np.ndarray[Any, Any]
+
+
+@attrs.frozen
+class FormatUse:
+    """One entry of a target's tables of formats.
+
+    Attributes:
+        direction: `input` or `output`.
+        dtype: the data type that it is listed for.
+        format: the format.
+    """
+
+    direction: str
+    dtype: DataType
+    format: TensorFormat
+
+    def __str__(self) -> str:
+        return f"{self.direction}-{self.dtype.name}-{self.format.name}"
+
+
+def format_uses(target: Target) -> Iterator[FormatUse]:
+    """Every format that a target lists, for each type and direction."""
+    for direction, table in (("input", target.input_formats), ("output", target.output_formats)):
+        for dtype, formats in table.items():
+            for one in formats:
+                yield FormatUse(direction, dtype, one)
+
+
+def declaration_problems(use: FormatUse, target: Target) -> list[str]:
+    """What an entry lacks: its type among those of the format, a source, a name that is nobody else's."""
+    found = []
+    one = use.format
+    if one.data_types and use.dtype not in one.data_types:
+        allowed = ", ".join(sorted(dtype.name for dtype in one.data_types))
+        found.append(f"it is listed for {use.dtype.name}, and defined for {allowed}")
+    if not one.source.strip():
+        found.append("`source` is empty")
+    if one.name != one.name.upper():
+        found.append("its name is not in upper case, so that it cannot be found")
+    if any(other.format.name == one.name and other.format != one for other in format_uses(target)):
+        found.append("another format of the target has its name")
+    return [f"{use}: {problem}" for problem in found]
+
+
+def memory_problems(use: FormatUse, family: str, shapes: Sequence[tuple[int, ...]] = ()) -> list[str]:
+    """Pack tensors of many shapes on a platform family, and see where every element went.
+
+    Args:
+        use: the format and the type.
+        family: of a platform.
+        shapes: of the tensors; those that `allowed_shapes` gives where left out.
+    """
+    found: list[str] = []
+    for shape in shapes or allowed_shapes(use.format):
+        where = f"{use}, shape {shape}" + (f", {family}" if family else "")
+        try:
+            found += [f"{where}: {problem}" for problem in _shape_problems(use, shape, family)]
+        except Exception as error:  # noqa: BLE001  a format may be the target's own class
+            found.append(f"{where}: {type(error).__name__}: {error}")
+    return found
+
+
+def allowed_shapes(one: TensorFormat) -> list[tuple[int, ...]]:
+    """Shapes with every allowed number of channels, or some on each side of a vector; batches of 0 to 2 axes."""
+    vector = one.channels_vector
+    channels = one.channel_counts or sorted({1, 3, max(1, vector - 1), vector, vector + 1})
+    spatial = [(3, 5), (2, 33)] if one.spatial_axes == 2 else [(2, 3, 5)]
+    shapes = [(*batch, c, *s) for batch in ((), (2,), (2, 1)) for c in channels for s in spatial]
+    return [*shapes, (), (7,)] if one.is_plain else shapes
+
+
+def _shape_problems(use: FormatUse, shape: tuple[int, ...], family: str) -> Iterator[str]:
+    one, dtype = use.format, use.dtype
+    if not one.allows(shape, dtype):
+        yield "the format says that it is not defined for this tensor"
+        return
+    extents, size = one.array_shape(shape, dtype, family), one.size_bytes(shape, dtype, family)
+    if size != dtype.bytes_of(math.prod(extents)):
+        yield f"size_bytes is {size}, but the array {extents} takes {dtype.bytes_of(math.prod(extents))}"
+    array = _numbered(shape, dtype)
+    memory = one.pack(array, family)
+    if memory.shape != extents or memory.dtype != array.dtype:
+        yield f"pack gives {memory.dtype} {memory.shape}, not {array.dtype} {extents}"
+        return
+    if not np.array_equal(one.unpack(memory, shape, family), array):
+        yield "unpack does not give back what was packed"
+    if np.count_nonzero(memory) != np.count_nonzero(array):
+        yield "the memory has other elements than the tensor, or padding that is not zero"
+    yield from _stride_problems(use, array, memory, family)
+
+
+def _stride_problems(use: FormatUse, array: Array, memory: Array, family: str) -> Iterator[str]:
+    one, shape = use.format, array.shape
+    strides = one.strides(shape, use.dtype, family)
+    if len(strides) != len(shape):
+        yield f"there are {len(strides)} strides for {len(shape)} axes"
+        return
+    flat = np.ascontiguousarray(memory).reshape(-1)
+    vector = one.channels_vector if not one.channels_last else 1
+    axis = len(shape) - 1 - one.spatial_axes
+    for place in itertools.product(*map(range, shape)):
+        outer, inner = list(place), 0
+        if vector > 1:
+            outer[axis], inner = divmod(place[axis], vector)
+        offset = sum(i * s for i, s in zip(outer, strides, strict=True)) * vector + inner
+        if not 0 <= offset < flat.size or flat[offset] != array[place]:
+            yield f"element {place} does not lie at {offset}, where the strides {strides} say"
+            return
+
+
+def _numbered(shape: tuple[int, ...], dtype: DataType) -> Array:
+    """Elements that differ from their neighbours and from zero, of any type."""
+    largest = 1 if dtype is DataType.BOOL or dtype.bits == 2 else 5 if dtype.bits == 4 else 100
+    values = np.arange(math.prod(shape)) % largest + 1
+    if dtype is DataType.E8M0:
+        values = 2 ** (values % 8)
+    return np.asarray(values.astype(np.float32).astype(dtype.numpy)).reshape(shape)

@@ -1,0 +1,118 @@
+"""Whether a limit table is sound: each rule can be understood and can hold, and every layer gets an answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.errors import ConfigError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import LAYER_KINDS, Layer
+from dryfit.target.checks import FunctionCheck
+from dryfit.target.limits import LimitTable, Rule
+from dryfit.target.rule import FIDELITIES, SEVERITIES
+from dryfit.target.target import Platform, Target
+from dryfit.target.verdict import Verdict
+from dryfit.testing.random_layers import random_layer
+
+Variant = tuple[Platform, tuple[int, ...]]
+"""A platform with a software version."""
+
+_FLAGS = {DataType.HALF: BuilderFlag.FP16, DataType.BF16: BuilderFlag.BF16, DataType.INT8: BuilderFlag.INT8}
+
+
+def variants(target: Target) -> Iterator[Variant]:
+    """Every platform with every software version that it has, the newest first."""
+    for platform in target.platforms:
+        for version in reversed([*target.software_versions]):
+            try:
+                yield platform, target.software(".".join(map(str, version)), platform)
+            except ConfigError:
+                # The platform does not have this version.
+                continue
+        if not target.software_versions:
+            yield platform, ()
+
+
+def rule_problems(rule: Rule, target: Target, table: LimitTable) -> list[str]:
+    """What a rule lacks, and whether it can ever speak."""
+    found = [f"`{name}` is empty" for name in ("id", "text", "parameter", "source") if not getattr(rule, name).strip()]
+    if not re.fullmatch(rf"{target.device.lower()}(\.[a-z0-9_]+)+", rule.id):
+        found.append(f"the id is not {target.device.lower()}.word.word in lower case")
+    if rule.severity not in SEVERITIES:
+        found.append(f"the severity {rule.severity!r} is none of {', '.join(SEVERITIES)}")
+    if rule.fidelity not in FIDELITIES:
+        found.append(f"the fidelity {rule.fidelity!r} is none of {', '.join(FIDELITIES)}")
+    if not rule.remedy.strip() and rule.severity != "note":
+        found.append("`remedy` is empty: say what a user can do (a note needs none)")
+    if isinstance(rule.check, FunctionCheck) and not rule.check.text.strip():
+        found.append("its check says nothing in words")
+    known = set(LAYER_KINDS) if table.supported_kinds is None else set(table.supported_kinds)
+    found += [f"it speaks of {kind!r}, a layer kind that the device does not have" for kind in rule.kinds - known]
+    if not any(rule.holds_for(platform.family, software) for platform, software in variants(target)):
+        found.append("it holds on no platform and software version that the target has")
+    foreign = sorted(one.name for one in rule.precisions if one not in target.precisions)
+    if foreign and len(foreign) == len(rule.precisions):
+        found.append(f"it holds for {', '.join(foreign)} only, which the target does not compute in")
+    return [f"{rule.id}: {problem}" for problem in found]
+
+
+def kind_problems(kind: str, table: LimitTable) -> list[str]:
+    """Whether a layer kind is supported, or a reason stands in the table or its document."""
+    if table.supported_kinds is None or kind in table.supported_kinds:
+        return []
+    reasons = {**table.unsupported, **table.unmodelled}
+    if kind in reasons and not reasons[kind].strip():
+        return [f"{kind} is refused without a reason"]
+    if kind not in reasons and not table.source.strip():
+        return [f"{kind} is refused, and the table names no document (`source`) that lists the layers"]
+    return []
+
+
+def unknown_kind_problems(table: LimitTable) -> list[str]:
+    """Supported kinds that no layer has."""
+    unknown = sorted(set(table.supported_kinds or ()) - set(LAYER_KINDS))
+    return [f"{kind!r} is supported, but is no layer kind" for kind in unknown]
+
+
+def verdict_problems(target: Target, kind: str, *, layers: int, seed: int = 0) -> list[str]:
+    """Ask about random layers of a kind, on random platforms, versions and precisions: each gets a whole answer."""
+    rng = np.random.default_rng(seed)
+    known = list(variants(target))
+    found: list[str] = []
+    for _ in range(layers):
+        layer = random_layer(kind, rng)
+        for _ in range(4):
+            variant = known[int(rng.integers(len(known)))]
+            precision = target.precisions[int(rng.integers(len(target.precisions)))]
+            found += _answer_problems(target, layer, variant, precision)
+    return list(dict.fromkeys(found))
+
+
+def _answer_problems(target: Target, layer: Layer, variant: Variant, precision: DataType) -> list[str]:
+    platform, software = variant
+    config = BuilderConfig()
+    config.set_platform(target.device, platform.name)
+    if software:
+        config.set_software(target.device, ".".join(map(str, software)))
+    if precision in _FLAGS:
+        config.set_flag(_FLAGS[precision])
+    where = f"on {platform.name} {'.'.join(map(str, software))}, {precision.name}, about {layer!r}"
+    try:
+        verdict = config.can_run_on(layer, target.device)
+    except Exception as error:  # noqa: BLE001  whatever a rule raises is what is looked for
+        return [f"can_run_on raises {type(error).__name__}: {error}; {where}"]
+    return [f"{problem}; {where}" for problem in _text_problems(verdict, target, layer)]
+
+
+def _text_problems(verdict: Verdict, target: Target, layer: Layer) -> Iterator[str]:
+    if (verdict.device, verdict.layer) != (target.device, layer.name):
+        yield f"the verdict is about {verdict.layer!r} on {verdict.device}"
+    for violation in (*verdict.violations, *verdict.warnings, *verdict.notes):
+        for name in ("message", "actual", "allowed", "source"):
+            if not getattr(violation, name):
+                yield f"a violation of {violation.rule} has no {name}"

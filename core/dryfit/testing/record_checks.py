@@ -1,0 +1,155 @@
+"""Whether a target's record is sound: names, platforms, software ranges, precisions, declarations, its import.
+
+Each check returns what is wrong, one sentence a problem.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from dryfit.errors import ConfigError
+from dryfit.network.data_types import DataType
+from dryfit.plugins import registry
+from dryfit.target.target import Platform, Target
+
+DECLARATIONS = (
+    "limits",
+    "input_formats",
+    "output_formats",
+    "memory_pools",
+    "arithmetic",
+    "kernels",
+    "create_schedule",
+)
+"""Attributes of `Target` that are imported at first use."""
+
+HEAVY_MODULES = ("numpy", "numba", "llvmlite", "onnx", "ml_dtypes")
+"""What `dryfit targets list` does not load, and so no record may."""
+
+
+def name_problems(target: Target) -> list[str]:
+    """Device, title, what is simulated; names of platforms."""
+    found = []
+    if not re.fullmatch(r"[A-Z][A-Z0-9_]*", target.device):
+        found.append(f"the device name {target.device!r} is not upper-case letters, digits and _")
+    found += [f"`{name}` is empty" for name in ("title", "simulated") if not getattr(target, name).strip()]
+    if not target.platforms:
+        found.append("there is no platform")
+    for platform in target.platforms:
+        found += [
+            f"platform {platform.name!r}: `{a}` is empty" for a in ("family", "title") if not getattr(platform, a)
+        ]
+        if platform.cores < 0:
+            found.append(f"platform {platform.name!r} has {platform.cores} cores")
+    names = [name.lower() for platform in target.platforms for name in (platform.name, *platform.aliases)]
+    return found + [f"two platforms are called {name!r}" for name in _repeated(names)]
+
+
+def software_problems(target: Target) -> list[str]:
+    """Versions and the platforms' ranges of them; limits of segments by version."""
+    found = []
+    versions = list(target.software_versions)
+    if versions != sorted(set(versions)):
+        found.append(f"`software_versions` do not rise: {', '.join(map(_text, versions))}")
+    for platform in target.platforms:
+        found += _range_problems(target, platform)
+    for since, most in target.segment_rules.max_segments.items():
+        if most < 1:
+            found.append(f"`max_segments` from {_text(since)} is {most}, which is below 1")
+    return found
+
+
+def _range_problems(target: Target, platform: Platform) -> Iterable[str]:
+    first, last = platform.software
+    if first is not None and last is not None and first > last:
+        yield f"platform {platform.name!r}: the first software version {_text(first)} is after the last {_text(last)}"
+        return
+    inside = [
+        version
+        for version in target.software_versions
+        if (first is None or version >= first) and (last is None or version <= last)
+    ]
+    if target.software_versions and not inside:
+        yield f"platform {platform.name!r} has none of the software versions"
+    for version in inside:
+        try:
+            if target.software(_text(version), platform) != version:
+                yield f"platform {platform.name!r}: version {_text(version)} is found as another"
+        except ConfigError as error:
+            yield f"platform {platform.name!r} refuses its own version {_text(version)}: {error}"
+
+
+def precision_problems(target: Target) -> list[str]:
+    """Computation types and the default."""
+    strange = [one for one in target.precisions if not isinstance(one, DataType)]
+    found = [f"{one!r} is no data type" for one in strange]
+    if not target.precisions:
+        found.append("there is no precision")
+    found += [f"precision {one} is listed twice" for one in _repeated(map(str, target.precisions))]
+    if target.default_precision is not None and target.default_precision not in target.precisions:
+        found.append(f"the default precision {target.default_precision.name} is not one of the precisions")
+    return found
+
+
+def declaration(target: Target, name: str) -> tuple[Any, str]:
+    """(what a declaration holds, why it cannot be loaded); the reason is "" where it can."""
+    try:
+        return getattr(target, name), ""
+    except Exception as error:  # noqa: BLE001  the module is the target's: it may raise anything
+        return None, f"{type(error).__name__}: {error}"
+
+
+def declaration_problems(target: Target) -> list[str]:
+    """Whether everything that the record names can be imported, and speaks of this device."""
+    found = []
+    for name in DECLARATIONS:
+        loaded, reason = declaration(target, name)
+        if reason:
+            found.append(f"`{name}` cannot be loaded: {reason}")
+        elif name == "limits" and loaded is not None and loaded.device != target.device:
+            found.append(f"the limit table is of the device {loaded.device!r}")
+    return found
+
+
+def installation_problems(target: Target) -> list[str]:
+    """Whether the target is found by its entry point, and its record imports nothing heavy."""
+    entry = next(
+        (one for one in registry.installed().entries(registry.TARGETS) if registry.installed().load(one) is target),
+        None,
+    )
+    if entry is None:
+        reasons = [f"{one.name}: {one.message}" for one in registry.failures()]
+        return [
+            f"no entry point of the group {registry.TARGETS} names this record",
+            *(f"an entry point could not be used: {reason}" for reason in reasons),
+        ]
+    if registry.targets().get(target.device) is not target:
+        return [f"the device {target.device} is another record's, or claimed by two packages"]
+    heavy = _modules_after_import(entry.module)
+    return [f"importing {entry.module} loads {', '.join(heavy)}"] if heavy else []
+
+
+def _modules_after_import(module: str) -> list[str]:
+    """The heavy modules that a fresh interpreter has loaded after importing one."""
+    program = f"import sys, {module}; print('MODULES', *(name for name in {HEAVY_MODULES} if name in sys.modules))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(  # noqa: S603  this interpreter, and a module that this process has loaded
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment
+    )
+    if done.returncode:
+        return [f"nothing, it fails in a fresh interpreter: {done.stderr.strip().splitlines()[-1]}"]
+    return done.stdout.rpartition("MODULES")[2].split()
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
