@@ -1,0 +1,97 @@
+"""Shapes and element types of all values of a graph, by ONNX's own inference; and values that follow from constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TypeProto, helper, numpy_helper, shape_inference
+
+from dryfit.errors import OnnxImportError
+
+Array = np.ndarray[Any, Any]
+
+LARGEST_SHAPE_ELEMENTS = 1024
+"""Initializers up to this size are shown to the inference, which looks for shapes among them; of weights it needs the
+shape alone. Our choice: no shape is as long."""
+
+
+class ShapeTable:
+    """What ONNX's shape inference says of a graph.
+
+    Args:
+        model: everything but the nodes. Weights are not copied.
+        nodes: the nodes.
+
+    Raises:
+        OnnxImportError: the shapes do not fit together.
+    """
+
+    def __init__(self, model: ModelProto, nodes: Sequence[NodeProto]) -> None:
+        skeleton = ModelProto(ir_version=max(model.ir_version, 4), opset_import=model.opset_import)
+        skeleton.functions.extend(model.functions)
+        skeleton.graph.name = model.graph.name
+        skeleton.graph.node.extend(nodes)
+        skeleton.graph.output.extend(model.graph.output)
+        initializers = {tensor.name for tensor in model.graph.initializer}
+        skeleton.graph.input.extend(info for info in model.graph.input if info.name not in initializers)
+        for tensor in model.graph.initializer:
+            if math.prod(tensor.dims) <= LARGEST_SHAPE_ELEMENTS and tensor.data_location != onnx.TensorProto.EXTERNAL:
+                skeleton.graph.initializer.append(tensor)
+            else:
+                info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+                skeleton.graph.input.append(info)
+        try:
+            inferred = shape_inference.infer_shapes(skeleton, data_prop=True).graph
+        except (shape_inference.InferenceError, ValueError) as error:
+            raise OnnxImportError(
+                "Shapes do not fit together", where=f"graph {model.graph.name!r}", found=error
+            ) from error
+        self._types: dict[str, TypeProto] = {}
+        for info in (*inferred.value_info, *inferred.output, *inferred.input):
+            self._types[info.name] = info.type
+        for tensor in inferred.initializer:
+            self._types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a value; None for a dynamic extent, and for a value of unknown rank."""
+        kind = self._types.get(name)
+        if kind is None or not kind.tensor_type.HasField("shape"):
+            return None
+        return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in kind.tensor_type.shape.dim)
+
+    def data_type(self, name: str) -> int:
+        """ONNX's number of the element type; 0 where it is not known."""
+        kind = self._types.get(name)
+        return 0 if kind is None else kind.tensor_type.elem_type
+
+
+def known_values(node: NodeProto, constant: Callable[[str], Array | None]) -> Array | None:
+    """The output of a constant, or of an identity or reshape of constants; None for other nodes."""
+    if node.op_type == "Constant" and not node.input:
+        for one in node.attribute:
+            if one.name == "value":
+                return numpy_helper.to_array(one.t)
+            if one.name in ("value_float", "value_floats"):
+                return np.asarray(helper.get_attribute_value(one), np.float32)
+            if one.name in ("value_int", "value_ints"):
+                return np.asarray(helper.get_attribute_value(one), np.int64)
+    if node.op_type not in ("Identity", "Reshape"):
+        return None
+    inputs = [constant(name) for name in node.input]
+    if any(value is None for value in inputs) or inputs[0] is None:
+        return None
+    if node.op_type == "Identity":
+        return inputs[0]
+    target = [int(extent) for extent in inputs[1]] if len(inputs) > 1 and inputs[1] is not None else []
+    if any(one.name == "allowzero" and one.i for one in node.attribute) or not target:
+        return None
+    try:
+        return inputs[0].reshape(
+            [inputs[0].shape[axis] if extent == 0 else extent for axis, extent in enumerate(target)]
+        )
+    except (ValueError, IndexError):
+        return None
