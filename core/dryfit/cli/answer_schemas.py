@@ -1,0 +1,198 @@
+"""The JSON Schemas of what `build`, `inspect`, `run` and `targets` print with `--json`; published in docs.
+
+Those of `check` and `explain` are `check_schema` and `explain_schema`. New keys may appear in later versions; those
+that are required here stay.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+_EXTENT: dict[str, Any] = {"type": "integer", "minimum": -1, "description": "-1 where it is dynamic."}
+_BYTES_BY_NAME: dict[str, Any] = {"type": "object", "additionalProperties": _COUNT}
+
+_PLACEMENT = {key: value for key, value in CHECK_SCHEMA["properties"].items() if key != "conditions"}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _list(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
+    schema = {"type": "array", "items": _object(properties)}
+    return {"description": description, **schema} if description else schema
+
+
+def _published(command: str, body: dict[str, Any]) -> dict[str, Any]:
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"dryfit {command} --json", **body}
+
+
+BUILD = _published(
+    "build",
+    _object(
+        {
+            **_PLACEMENT,
+            "engine": {**_TEXT, "description": "The file that was written."},
+            "engine_bytes": _COUNT,
+            "engine_layers": {**_COUNT, "description": "A fused group is one."},
+        }
+    ),
+)
+
+_TENSOR = {
+    "Name": _TEXT,
+    "Location": {"enum": ["Host", "Device"]},
+    "Dimensions": {"type": "array", "items": _EXTENT},
+    "Format/Datatype": _TEXT,
+}
+
+INSPECT = _published(
+    "inspect",
+    _object(
+        {
+            "engine": {**_TEXT, "description": "The file."},
+            **_PLACEMENT,
+            "model": {**_TEXT, "description": "The engine's name."},
+            "pools": {**_BYTES_BY_NAME, "description": "DEVICE/POOL to bytes used."},
+            "Layers": _list(
+                {
+                    "Name": _TEXT,
+                    "LayerType": _TEXT,
+                    "Inputs": _list(_TENSOR),
+                    "Outputs": _list(_TENSOR),
+                    "ParameterType": _TEXT,
+                    "Fused": _TEXTS,
+                    "TacticName": {**_TEXT, "description": "The host kernel that runs it here."},
+                    "Metadata": _TEXT,
+                    "Device": _TEXT,
+                    "Segment": {"type": "integer", "minimum": -1, "description": "-1 where it belongs to none."},
+                    "Precision": _TEXT,
+                    "SourceLayers": {**_TEXTS, "description": "Layers of the user's network."},
+                    "Weights": {"type": "object", "additionalProperties": _object({"Type": _TEXT, "Count": _COUNT})},
+                },
+                "Engine layers in TensorRT's words; the parameters of each kind stand beside these keys.",
+            ),
+            "Bindings": {**_TEXTS, "description": "Names of inputs, then of outputs."},
+        }
+    ),
+)
+
+RUN = _published(
+    "run",
+    _object(
+        {
+            "engine": {**_TEXT, "description": "The file."},
+            "name": {**_TEXT, "description": "The engine's name."},
+            "outputs": _list(
+                {
+                    "name": _TEXT,
+                    "shape": {"type": "array", "items": _COUNT},
+                    "type": {**_TEXT, "description": "numpy's name."},
+                    "file": {"type": ["string", "null"], "description": "Null without --output-dir."},
+                },
+                "In the engine's order.",
+            ),
+            "runs": {"type": "integer", "minimum": 1},
+            "host_milliseconds_a_run": {
+                "type": "number",
+                "minimum": 0,
+                "description": "This machine's time, which says nothing of the device's.",
+            },
+            "host_milliseconds_by_layer": {
+                "type": ["object", "null"],
+                "additionalProperties": {"type": "number", "minimum": 0},
+                "description": "Engine layer to median; null without --profile.",
+            },
+        }
+    ),
+)
+
+_SUMMARY = {
+    "device": _TEXT,
+    "title": _TEXT,
+    "precisions": _TEXTS,
+    "platforms": _TEXTS,
+    "software_versions": _TEXTS,
+    "simulated": {**_TEXT, "description": "What of the device is simulated here; empty for this machine."},
+}
+
+_FACTS = {
+    "platform": {**_TEXT, "description": "The variant that was chosen."},
+    "software": {**_TEXT, "description": "The version whose rules hold; empty where there is one rule set."},
+    "platforms_with_software": _TEXTS,
+    "cores": _COUNT,
+    "segment_limit": {"type": ["integer", "null"], "description": "Segments a core; null without a limit."},
+    "formats": _list(
+        {
+            "direction": {"enum": ["input", "output"]},
+            "type": _TEXT,
+            "format": _TEXT,
+            "line_alignment_bytes": {"type": "integer", "minimum": 1},
+            "source": _TEXT,
+        }
+    ),
+    "memory_pools": _list(
+        {
+            "name": _TEXT,
+            "holds": _TEXT,
+            "default_bytes": {"type": ["integer", "null"], "minimum": 0, "description": "Null without a limit."},
+            "default": _TEXT,
+            "source": _TEXT,
+        }
+    ),
+    "arithmetic": _list(dict.fromkeys(("precision", "accumulator", "rounding", "fidelity", "source"), _TEXT)),
+    "limits": _list(
+        {
+            **dict.fromkeys(("rule", "text", "fidelity", "source"), _TEXT),
+            "kinds": _TEXTS,
+            "refuses_every_layer": {"type": "boolean"},
+        }
+    ),
+}
+
+TARGETS = _published(
+    "targets",
+    {
+        "anyOf": [
+            {"title": "dryfit targets list --json", **_object({"targets": _list(_SUMMARY)})},
+            {"title": "dryfit targets show --json", **_object({**_SUMMARY, **_FACTS})},
+            {
+                "title": "dryfit targets diff --json",
+                **_object(
+                    {
+                        "device": _TEXT,
+                        "first": {**_TEXT, "description": "Platform and version of one side."},
+                        "second": {**_TEXT, "description": "Platform and version of the other."},
+                        "differences": _list(dict.fromkeys(("about", "what", "first", "second"), _TEXT)),
+                    }
+                ),
+            },
+        ]
+    },
+)
+
+
+def build_text() -> str:
+    """The schema of `build` as the text of a file."""
+    return json.dumps(BUILD, indent=2)
+
+
+def inspect_text() -> str:
+    """The schema of `inspect` as the text of a file."""
+    return json.dumps(INSPECT, indent=2)
+
+
+def run_text() -> str:
+    """The schema of `run` as the text of a file."""
+    return json.dumps(RUN, indent=2)
+
+
+def targets_text() -> str:
+    """The schema of `targets list`, `targets show` and `targets diff` as the text of a file."""
+    return json.dumps(TARGETS, indent=2)

@@ -1,0 +1,65 @@
+"""`dryfit build`: from a model to an engine file."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_note
+from dryfit.cli.log import log_to_stderr
+from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+from dryfit.cli.placement_tables import heading, print_placement, summary_line
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the engine is written.",
+)
+@network_options
+@click.option(
+    "--dump-stages",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write what each stage of the build made of the network to a text file there.",
+)
+@click.option("--verbose", is_flag=True, help="Show the placement, and on stderr each stage of the build.")
+@json_option
+def build(
+    model: Path, output: Path, options: NetworkOptions, dump_stages: Path | None, verbose: bool, as_json: bool
+) -> None:
+    """Build an engine file from an ONNX MODEL."""
+    from dryfit.builder.builder import Builder
+    from dryfit.cli.placement_report import placement_report
+    from dryfit.engine.progress import TerminalProgress
+
+    network = load_model(model, options.shapes)
+    require_shapes(network, options.shapes)
+    config = create_config(network, options)
+    builder = Builder()
+    builder.dump_stages_directory = dump_stages
+    # The builder's log has a line for each stage, and a warning for each layer that falls back.
+    with log_to_stderr(logging.INFO if verbose else logging.WARNING), TerminalProgress() as progress:
+        config.progress_monitor = progress
+        engine = builder.build_engine(network, config)
+    engine.save(output)
+    report = placement_report(str(model), engine.plan, engine.plan.settings)
+    size = output.stat().st_size
+    if as_json:
+        print_json({**report, "engine": str(output), "engine_bytes": size, "engine_layers": engine.num_layers})
+        return
+    if verbose:
+        print_placement(report, verbose=True)
+    else:
+        print_line(heading(report))
+        print_line(summary_line(report))
+    print_line(f"{output}: {engine.num_layers} engine layers, {bytes_text(size)}")
+    if report["simulated"]:
+        print_note(f"Simulated: {report['simulated']}.")

@@ -1,0 +1,84 @@
+"""`dryfit check`: where the layers of a model can run, and why not elsewhere. Builds nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import click
+
+from dryfit.cli.console import json_option, print_json, print_line, print_note
+from dryfit.cli.fail_conditions import SUBJECTS, FailCondition, FailConditions, outcomes
+from dryfit.cli.log import log_to_stderr
+from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+from dryfit.cli.placement_tables import print_placement, summary_line
+
+FORMATS = ("text", "json", "junit", "sarif")
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@network_options
+@click.option(
+    "--fail-on",
+    type=FailConditions(),
+    multiple=True,
+    metavar="CONDITIONS",
+    help="End with 1 where one of these holds, such as 'fallback>3%,loadables>8,dla.convolution.cbuf': "
+    f"{', '.join(SUBJECTS)}, or the id of a rule or its first words; without a limit: more than 0.",
+)
+@click.option(
+    "--format",
+    "chosen",
+    type=click.Choice(FORMATS),
+    help="Form of the output: for people, for programs, or as JUnit XML or SARIF 2.1.0 for continuous integration.",
+)
+@click.option("--verbose", is_flag=True, help="Also show every layer, causes of segments, and reformats.")
+@click.option("--quiet", is_flag=True, help="Print the summary only.")
+@json_option
+@click.pass_context
+def check(
+    context: click.Context,
+    model: Path,
+    options: NetworkOptions,
+    fail_on: tuple[tuple[FailCondition, ...], ...],
+    chosen: str | None,
+    verbose: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Say where each layer of an ONNX MODEL can run, and every rule that stands against it. Builds nothing."""
+    from dryfit.builder.assessment import assess
+    from dryfit.cli.junit_report import junit_text
+    from dryfit.cli.placement_report import placement_report
+    from dryfit.cli.sarif_report import sarif_text
+
+    form = chosen or ("json" if as_json else "text")
+    if as_json and form != "json":
+        raise click.UsageError(f"--json and --format {form} exclude each other", context)
+
+    network = load_model(model, options.shapes)
+    if options.shape_values or any(len(asked) == 3 for asked in options.shapes.values()):
+        require_shapes(
+            network, options.shapes
+        )  # an optimization profile speaks of all dynamic inputs, or there is none
+    config = create_config(network, options)
+    with log_to_stderr(None):
+        assessment = assess(network, config)
+    report = placement_report(str(model), assessment, config.settings(network))
+    found = outcomes([condition for conditions in fail_on for condition in conditions], report)
+    match form:
+        case "json":
+            print_json({**report, "conditions": [attrs.asdict(outcome) for outcome in found]})
+        case "junit":
+            print_line(junit_text(report, found, config.explicit_device_types(network)))
+        case "sarif":
+            print_line(sarif_text(report, found))
+        case _ if quiet:
+            print_line(summary_line(report))
+        case _:
+            print_placement(report, verbose)
+    failed = [outcome for outcome in found if outcome.failed]
+    for outcome in failed:
+        print_note(f"--fail-on {outcome}")
+    context.exit(1 if failed else 0)

@@ -1,0 +1,125 @@
+"""The JSON Schema of what `dryfit check --json` prints: the promise that programs may rely on.
+
+Published in docs as `check.schema.json`. New keys may appear in later versions; those that are required here stay.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+
+
+def _object(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
+    """An object in which every one of these properties is required."""
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"description": description, **schema} if description else schema
+
+
+def _list(items: dict[str, Any], description: str) -> dict[str, Any]:
+    return {"description": description, "type": "array", "items": items}
+
+
+_VIOLATION = _object(
+    {
+        "rule": {**_TEXT, "description": "Stable id; `dryfit explain-rule` tells more."},
+        "parameter": {**_TEXT, "description": "What was looked at."},
+        "actual": {**_TEXT, "description": "What was found."},
+        "allowed": {**_TEXT, "description": "What would pass."},
+        "message": {**_TEXT, "description": "Both in one sentence."},
+        "remedy": {**_TEXT, "description": "What can be done; may be empty."},
+        "source": {**_TEXT, "description": "Document and section."},
+        "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
+    }
+)
+
+_VERDICT = _object(
+    {
+        "supported": {"type": "boolean"},
+        "violations": _list(_VIOLATION, "Every rule that fails; none where the layer is supported."),
+        "warnings": _list(_VIOLATION, "Rules that do not decide, and did not hold."),
+    }
+)
+
+_LAYER = _object(
+    {
+        "name": _TEXT,
+        "kind": _TEXT,
+        "onnx_nodes": {**_TEXTS, "description": "Names of the nodes that the layer came from."},
+        "device": {"type": ["string", "null"], "description": "Null for a layer that can run nowhere it may go."},
+        "segment": {"type": ["integer", "null"], "description": "Null where it has none: nowhere, or on the host."},
+        "precision": {**_TEXT, "description": "The type that it is computed in."},
+        "cause": {**_TEXT, "description": "Why it is there."},
+        "verdicts": {
+            "description": "Device to verdict, for the devices that were asked.",
+            "type": "object",
+            "additionalProperties": _VERDICT,
+        },
+    }
+)
+
+_SEGMENT = _object(
+    {
+        "id": _COUNT,
+        "device": _TEXT,
+        "layers": _TEXTS,
+        "inputs": _TEXTS,
+        "outputs": _TEXTS,
+        "pools": {"description": "Pool to bytes.", "type": "object", "additionalProperties": _COUNT},
+        "cut_cause": {**_TEXT, "description": "Why it does not continue an earlier segment of its device."},
+    }
+)
+
+_REFORMAT = _object({"tensor": _TEXT, "from": _TEXT, "to": _TEXT, "bytes": _COUNT, "cause": _TEXT})
+
+_SUMMARY = _object(
+    {
+        "layers": _COUNT,
+        "layers_by_device": {"type": "object", "additionalProperties": _COUNT},
+        "fallback_layers": {**_COUNT, "description": "Layers that are not on the device that they were given."},
+        "unplaced_layers": {**_COUNT, "description": "Layers that can run nowhere they may go."},
+        "segments": _COUNT,
+        "segments_by_device": {"type": "object", "additionalProperties": _COUNT},
+        "reformats": _COUNT,
+        "reformat_bytes": _COUNT,
+        "warnings": {**_COUNT, "description": "Warnings about layers on the device where they run."},
+    }
+)
+
+_CONDITION = _object(
+    {
+        "condition": {**_TEXT, "description": "As --fail-on states it."},
+        "actual": {**_TEXT, "description": "What was found."},
+        "failed": {"type": "boolean", "description": "Whether it holds, so that the exit code is 1."},
+    }
+)
+
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "dryfit check --json",
+    **_object(
+        {
+            "model": {**_TEXT, "description": "The file that was asked about."},
+            "device": {**_TEXT, "description": "Default device of the layers."},
+            "platform": {**_TEXT, "description": "Its variant."},
+            "software": {**_TEXT, "description": "The version whose rules hold; empty where there is one rule set."},
+            "precisions": {**_TEXTS, "description": "Allowed computation types beside FP32."},
+            "fallback": {"type": ["string", "null"], "description": "Device of layers that the first refuses."},
+            "simulated": {**_TEXT, "description": "What of the device is simulated."},
+            "layers": _list(_LAYER, "In the order of the network."),
+            "segments": _list(_SEGMENT, "In the order in which they run."),
+            "reformats": _list(_REFORMAT, "Copies between types, formats or devices."),
+            "warnings": {**_TEXTS, "description": "One sentence a layer or segment that fell back."},
+            "summary": _SUMMARY,
+            "conditions": _list(_CONDITION, "The conditions of --fail-on, in their order."),
+        }
+    ),
+}
+
+
+def schema_text() -> str:
+    """The schema as the text of a file."""
+    return json.dumps(SCHEMA, indent=2)

@@ -1,0 +1,104 @@
+"""Output: tables and colours by rich on a terminal, plain lines with tabs elsewhere, JSON where it was asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def print_json(data: object) -> None:
+    """One JSON document, the same bytes for the same data."""
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table; elsewhere than on a terminal its title and one line a row, columns padded to the widest cell."""
+    cells = [[_text(value) for value in row] for row in rows]
+    if sys.stdout.isatty():
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*columns, title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for row in cells:
+            table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+        Console().print(table)
+        return
+    if title:
+        click.echo(title)
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for row in [list(columns), *cells]:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo(f"  {line.rstrip()}")
+
+
+def print_list(title: str, entries: Sequence[tuple[str, str, str]]) -> None:
+    """Entries of (name, text, what to do), one line each and a second one for what to do; nothing where there are none.
+
+    On a terminal long lines are wrapped with an indent.
+    """
+    lines = [
+        line for name, text, remedy in entries for line in (f"  {name}: {text}", f"    {remedy}" if remedy else "")
+    ]
+    if not entries:
+        return
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.padding import Padding
+        from rich.text import Text
+
+        console = Console()
+        console.print(Text(title, style="italic"))
+        for line in filter(None, lines):
+            text = line.lstrip()
+            console.print(Padding(Text(text), (0, 0, 0, len(line) - len(text))))
+        console.print()
+        return
+    click.echo("\n".join([title, *filter(None, lines)]))
+
+
+def print_line(text: str = "") -> None:
+    """One line of prose."""
+    click.echo(text)
+
+
+def print_note(text: str) -> None:
+    """One line about the run itself, on stderr, so that stdout has only the answer."""
+    click.echo(text, err=True)
+
+
+def bytes_text(size: int) -> str:
+    """A size for people: `0 B`, `1.5 KiB`, `12.0 MiB`."""
+    if size < 1024:
+        return f"{size} B"
+    value = float(size)
+    for unit in ("KiB", "MiB"):
+        value /= 1024
+        if value < 1024:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1024:.1f} GiB"
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case tuple() | list():
+            return (
+                "x".join(map(str, value))
+                if all(isinstance(part, int) for part in value)
+                else ", ".join(map(str, value))
+            )
+        case _:
+            return str(value)
+
+
+def _style(cell: str) -> str:
+    return {"yes": "green", "no": "red", "none": "red"}.get(cell, "")

@@ -1,0 +1,102 @@
+"""`dryfit explain`: why layers leave a device, what that costs, and which edits of the model would keep them there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from dryfit.cli.console import json_option, print_json
+from dryfit.cli.log import log_to_stderr
+from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.errors import ConfigError
+
+ASSUMED_PRECISION, ASSUMED_FALLBACK = "fp16", "GPU"
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("layer", required=False)
+@network_options
+@click.option(
+    "--apply",
+    "edits",
+    metavar="ID[,ID...]",
+    help="Apply these edits instead, everywhere, or at one node: ID@NODE. Needs --output.",
+)
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The edited model."
+)
+@click.option("--force", is_flag=True, help="Overwrite the output, also where it is MODEL itself.")
+@click.option("--no-edits", is_flag=True, help="Look for no edits.")
+@json_option
+def explain(
+    model: Path,
+    layer: str | None,
+    options: NetworkOptions,
+    edits: str | None,
+    output: Path | None,
+    force: bool,
+    no_edits: bool,
+    as_json: bool,
+) -> None:
+    """Explain why layers of an ONNX MODEL, or one LAYER, cannot run on a device, and which edits would help.
+
+    Each edit is measured by applying it to the model in memory. Without --precision it is asked about FP16, and without
+    --fallback layers that leave go to the GPU.
+    """
+    asked, assumed = assumptions(options)
+    if (edits is None) != (output is None):
+        raise click.UsageError("--apply and --output belong together")
+    if edits is not None and layer is not None:
+        raise click.UsageError("--apply takes no LAYER: name a node by ID@NODE")
+    with log_to_stderr(None):
+        if edits is not None and output is not None:
+            _apply(model, asked, edits, output, force, as_json)
+        else:
+            _explain(model, layer, asked, assumed, no_edits, as_json)
+
+
+def assumptions(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
+    """The options with what is taken where nothing was said, and that in words.
+
+    A DLA computes no FP32, so that without a precision every layer would leave for that alone.
+    """
+    assumed = []
+    if not options.precisions:
+        options = attrs.evolve(options, precisions=(ASSUMED_PRECISION,))
+        assumed.append(f"precision {ASSUMED_PRECISION}")
+    if options.fallback is None and options.device.upper() != ASSUMED_FALLBACK:
+        options = attrs.evolve(options, fallback=ASSUMED_FALLBACK)
+        assumed.append(f"fallback {ASSUMED_FALLBACK}")
+    return options, assumed
+
+
+def _explain(
+    model: Path, layer: str | None, options: NetworkOptions, assumed: list[str], no_edits: bool, as_json: bool
+) -> None:
+    from dryfit.cli.explain_report import explain_report
+    from dryfit.cli.explain_tables import print_explanation
+
+    report = explain_report(model, layer, options, assumed, with_edits=not no_edits)
+    if as_json:
+        print_json(report)
+    else:
+        print_explanation(report)
+
+
+def _apply(model: Path, options: NetworkOptions, edits: str, output: Path, force: bool, as_json: bool) -> None:
+    from dryfit.cli.explain_apply import apply_report
+    from dryfit.cli.explain_tables import print_applied
+
+    if output.exists() and not force:
+        raise ConfigError(
+            "The file exists already", where=f"--output {output}", remedy="Choose another name, or give --force"
+        )
+    report: dict[str, Any] = apply_report(model, options, edits, output)
+    if as_json:
+        print_json(report)
+    else:
+        print_applied(report)

@@ -1,0 +1,113 @@
+"""`dryfit explain-rule`: everything that is known of one limit rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dryfit.cli.console import json_option, print_json, print_line, print_table
+from dryfit.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from dryfit.target.limits import Rule
+    from dryfit.target.target import Target
+
+
+@click.command()
+@click.argument("rule_id", metavar="RULE")
+@json_option
+def explain_rule(rule_id: str, as_json: bool) -> None:
+    """Explain one limit RULE, such as dla.convolution.kernel: what it says, where it holds, who says so.
+
+    The first words of ids, such as dla.convolution, list the rules that begin so.
+    """
+    listed = rules_below(rule_id)
+    if listed:
+        print_rules(listed, as_json)
+        return
+    target, rule = find_rule(rule_id)
+    facts = rule_facts(target, rule)
+    if as_json:
+        print_json(facts)
+        return
+    print_line(f"{rule.id}: {rule.text}")
+    shown = {
+        "device": target.device,
+        "layer kinds": ", ".join(facts["kinds"]) or "every kind",
+        "looks at": facts["parameter"],
+        "holds for": rule.scope or "every platform, version and precision",
+        "just inside": ", ".join(facts["boundaries"]["inside"]),
+        "just outside": ", ".join(facts["boundaries"]["outside"]),
+        "when it fails": "the layer is refused" if facts["severity"] == "violation" else f"a {facts['severity']}",
+        "what to do": facts["remedy"],
+        "fidelity": facts["fidelity"],
+        "source": facts["source"],
+    }
+    for label, value in shown.items():
+        if value:
+            print_line(f"  {label:<13} {value}")
+
+
+def rules_below(words: str) -> list[tuple[Target, Rule]]:
+    """The rules whose ids begin with these words, and their targets; none where the words are an id themselves."""
+    every = _every_rule()
+    return (
+        [] if words.lower() in every else [one for name, one in every.items() if name.startswith(f"{words.lower()}.")]
+    )
+
+
+def print_rules(listed: list[tuple[Target, Rule]], as_json: bool) -> None:
+    """Several rules: all facts as JSON, or one line each."""
+    if as_json:
+        print_json({"rules": [rule_facts(target, rule) for target, rule in listed]})
+        return
+    rows = [(rule.id, rule.text, rule.scope or "everywhere", rule.severity) for _, rule in listed]
+    print_table("", ["rule", "what it says", "holds for", "when it fails"], rows)
+
+
+def find_rule(rule_id: str) -> tuple[Target, Rule]:
+    """The rule of an id, and the target that has it.
+
+    Raises:
+        UnknownNameError: no installed target has such a rule.
+    """
+    rules = _every_rule()
+    if rule_id.lower() not in rules:
+        raise UnknownNameError("rule", rule_id, rules)
+    return rules[rule_id.lower()]
+
+
+def _every_rule() -> dict[str, tuple[Target, Rule]]:
+    from dryfit.plugins import registry
+
+    return {
+        rule.id: (target, rule)
+        for target in registry.targets().values()
+        for rule in (() if target.limits is None else target.limits.all_rules)
+    }
+
+
+def rule_facts(target: Target, rule: Rule) -> dict[str, Any]:
+    """A rule as plain data."""
+    inside, outside = getattr(rule.check, "boundaries", ((), ()))
+    return {
+        "rule": rule.id,
+        "device": target.device,
+        "text": rule.text,
+        "kinds": sorted(rule.kinds),
+        "parameter": rule.parameter,
+        "platform_families": sorted(rule.families),
+        "since": _version(rule.since),
+        "until": _version(rule.until),
+        "precisions": sorted(precision.name for precision in rule.precisions),
+        "severity": rule.severity,
+        "boundaries": {"inside": [str(value) for value in inside], "outside": [str(value) for value in outside]},
+        "remedy": rule.remedy,
+        "fidelity": rule.fidelity,
+        "source": rule.source,
+    }
+
+
+def _version(version: tuple[int, ...] | None) -> str | None:
+    return None if version is None else ".".join(map(str, version))

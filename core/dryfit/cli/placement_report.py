@@ -1,0 +1,124 @@
+"""What `check`, `build` and `inspect` tell of a placement, as plain data: the JSON that their `--json` prints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dryfit.cli.network_options import PRECISION_FLAGS
+
+if TYPE_CHECKING:
+    from dryfit.builder.assessment import Assessment
+    from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
+    from dryfit.target.verdict import Verdict, Violation
+
+Report = dict[str, Any]
+
+
+def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str, Any]) -> Report:
+    """The report of a network that was assessed, or of an engine's plan.
+
+    Args:
+        model: what the user calls it: the path of the file, or the engine's name.
+        found: the decisions.
+        settings: `BuilderConfig.settings()`, or those that the plan was built with.
+    """
+    from dryfit.plugins import registry
+
+    device = settings["default_device_type"]
+    # An engine may be looked at where its device's package is not installed.
+    target = registry.targets().get(device)
+    layers = [_layer(layer, found.verdicts.get(layer.layer, {})) for layer in found.layers]
+    return {
+        "model": model,
+        "device": device,
+        "platform": settings["platforms"].get(device, ""),
+        "software": settings["software"].get(device, ""),
+        "precisions": [flag.lower() for flag in settings["flags"] if flag in PRECISION_FLAGS.values()],
+        "fallback": settings["fallback_device"],
+        "simulated": "" if target is None else target.simulated,
+        "layers": layers,
+        "segments": [_segment(segment) for segment in found.segments],
+        "reformats": [_reformat(reformat) for reformat in found.reformats],
+        "warnings": list(found.warnings),
+        "summary": _summary(device, settings["device_types"], layers, found),
+    }
+
+
+def _layer(layer: LayerPlacement, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    return {
+        "name": layer.layer,
+        "kind": layer.kind,
+        "onnx_nodes": list(layer.onnx_nodes),
+        "device": layer.device or None,
+        "segment": layer.segment if layer.segment >= 0 else None,
+        "precision": layer.precision.name,
+        "cause": layer.cause,
+        "verdicts": {asked: _verdict(verdict) for asked, verdict in verdicts.items()},
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "supported": verdict.supported,
+        "violations": [_violation(one) for one in verdict.violations],
+        "warnings": [_violation(one) for one in verdict.warnings],
+    }
+
+
+def _violation(violation: Violation) -> dict[str, str]:
+    return attrs.asdict(violation)
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    return {
+        "id": segment.index,
+        "device": segment.device,
+        "layers": list(segment.layers),
+        "inputs": list(segment.inputs),
+        "outputs": list(segment.outputs),
+        "pools": dict(segment.pools),
+        "cut_cause": segment.cut_cause,
+    }
+
+
+def _reformat(reformat: Reformat) -> dict[str, Any]:
+    return {
+        "tensor": reformat.tensor,
+        "from": reformat.source,
+        "to": reformat.destination,
+        "bytes": reformat.size,
+        "cause": reformat.cause,
+    }
+
+
+def _summary(
+    device: str, own_devices: Mapping[str, str], layers: Sequence[dict[str, Any]], found: Assessment | Plan
+) -> dict[str, Any]:
+    """Counts. A layer has fallen back when it is in a segment of another device than the one it was given."""
+    placed = Counter(layer["device"] for layer in layers if layer["device"] is not None)
+    wanted = [own_devices.get(layer["name"], device) for layer in layers]
+    fallen = [
+        layer
+        for layer, to in zip(layers, wanted, strict=True)
+        if layer["device"] not in (None, to) and layer["segment"] is not None
+    ]
+    return {
+        "layers": len(layers),
+        "layers_by_device": dict(sorted(placed.items())),
+        "fallback_layers": len(fallen),
+        "unplaced_layers": sum(layer["device"] is None for layer in layers),
+        "segments": len(found.segments),
+        "segments_by_device": dict(sorted(Counter(segment.device for segment in found.segments).items())),
+        "reformats": len(found.reformats),
+        "reformat_bytes": sum(reformat.size for reformat in found.reformats),
+        "warnings": sum(
+            len(verdict["warnings"])
+            for layer in layers
+            for asked, verdict in layer["verdicts"].items()
+            if asked == layer["device"]
+        ),
+    }

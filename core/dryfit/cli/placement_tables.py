@@ -1,0 +1,116 @@
+"""A placement report for people: tables of layers, segments and reformats, and lists of reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dryfit.cli.console import bytes_text, print_line, print_list, print_table
+
+Report = dict[str, Any]
+
+LISTED_NAMES = 4
+"""How many layers are named where many have the same reason."""
+
+
+def print_placement(report: Report, verbose: bool) -> None:
+    """The answer: every reason against the device that was asked for, and the segments.
+
+    Args:
+        report: see `dryfit.cli.placement_report`.
+        verbose: also every layer, the causes of cuts, and the reformats.
+    """
+    print_line(heading(report))
+    if report["simulated"]:
+        print_line(f"Simulated: {report['simulated']}.")
+    print_line()
+    if verbose:
+        rows = [(one["name"], one["kind"], one["device"] or "none", one["segment"]) for one in report["layers"]]
+        print_table("Layers", ["layer", "kind", "device", "segment"], rows)
+    print_list(f"Not on {report['device']}, because", _reasons(report, "violations"))
+    print_list("Warnings", _reasons(report, "warnings"))
+    print_segments(report, verbose)
+    print_line(summary_line(report))
+
+
+def print_segments(report: Report, verbose: bool) -> None:
+    """Segments and, where `verbose`, the causes of their cuts, and reformats with theirs."""
+    segments = [
+        (one["id"], one["device"], len(one["layers"]), _span(one["layers"]), _pools(one["pools"]))
+        for one in report["segments"]
+    ]
+    if segments:
+        print_table("Segments", ["segment", "device", "layers", "from .. to", "memory pools"], segments)
+    if not verbose:
+        return
+    cuts = [(f"segment {one['id']}", _cut(one["cut_cause"]), "") for one in report["segments"] if one["cut_cause"]]
+    print_list("New segments, because", cuts)
+    reformats = [
+        (one["tensor"], one["from"], one["to"], bytes_text(one["bytes"]), one["cause"]) for one in report["reformats"]
+    ]
+    if reformats:
+        print_table("Reformats", ["tensor", "from", "to", "size", "cause"], reformats)
+
+
+def heading(report: Report) -> str:
+    """What was asked."""
+    variant = " ".join(filter(None, [report["platform"], report["software"]]))
+    precisions = ", ".join(word.upper() for word in report["precisions"]) or "FP32"
+    fallback = f"fallback to {report['fallback']}" if report["fallback"] else "no fallback"
+    return f"{report['model']} on {report['device']} ({variant}), {precisions}, {fallback}"
+
+
+def summary_line(report: Report) -> str:
+    """The answer in one line."""
+    summary = report["summary"]
+    placed = ", ".join(f"{count} on {device}" for device, count in summary["layers_by_device"].items())
+    unplaced = summary["unplaced_layers"]
+    parts = [
+        f"{summary['layers']} layers: {placed or 'none placed'}{f', {unplaced} nowhere' if unplaced else ''}",
+        _count(summary["segments"], "segment"),
+        f"{_count(summary['reformats'], 'reformat')} of {bytes_text(summary['reformat_bytes'])}",
+    ]
+    return "; ".join(parts)
+
+
+def _reasons(report: Report, which: str) -> list[tuple[str, str, str]]:
+    """(layers, reason, remedy) for each rule of the verdicts on the device; layers that fail one alike are together.
+
+    Where their values differ, those of the first are told. A warning about a device matters only to the layers that
+    run there.
+    """
+    layers: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    for layer in report["layers"]:
+        if which == "warnings" and layer["device"] != report["device"]:
+            continue
+        for one in layer["verdicts"].get(report["device"], {}).get(which, ()):
+            alike = layers.setdefault((one["rule"], one["allowed"], one["remedy"]), [])
+            alike.append((layer["name"], one["message"]))
+    reasons = []
+    for (rule, _, remedy), alike in layers.items():
+        differ = len({message for _, message in alike}) > 1
+        reason = f"{alike[0][1]}{' (of the first; the others have other values)' if differ else ''} [{rule}]"
+        reasons.append((_names([name for name, _ in alike]), reason, remedy))
+    return reasons
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(names[:LISTED_NAMES])
+    return shown if len(names) <= LISTED_NAMES else f"{shown} and {len(names) - LISTED_NAMES} more"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _cut(cause: str) -> str:
+    """The cause without the reasons of the layer that stands between, which are listed before."""
+    before, between, _ = cause.partition(" this one: ")
+    return before + between.removesuffix(": ")
+
+
+def _span(layers: list[str]) -> str:
+    return layers[0] if len(layers) == 1 else f"{layers[0]} .. {layers[-1]}"
+
+
+def _pools(pools: dict[str, int]) -> str:
+    return ", ".join(f"{pool} {bytes_text(size)}" for pool, size in pools.items() if size)

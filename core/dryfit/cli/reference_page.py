@@ -1,0 +1,118 @@
+"""The pages of docs that follow from the commands and from the public Python names."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+_COMMANDS_HEAD = """# Command line
+
+Written by `make docs` from the commands themselves.
+
+Exit codes: 0, an answer was given; 1, something that `--fail-on` names was found; 2, an option or a file is wrong; 3, a
+fault in dryfit.
+Answers go to stdout, messages and progress to stderr. On a terminal tables have colours; elsewhere they are plain
+lines.
+
+The environment variable `DRYFIT_DISABLE_PLUGINS` switches plugins off by name, or all that do not come with dryfit by
+`*`; `DRYFIT_CACHE_DIR` says where compiled kernels are kept.
+"""
+
+_PYTHON_HEAD = """# Python names
+
+Written by `make docs` from the docstrings. Everything here is imported from `dryfit`: `from dryfit import Builder`.
+Names are TensorRT's where it has one; [a table](device-type-api.md) has the C++ names. What is not listed here may
+change.
+"""
+
+
+def command_line_page() -> str:
+    """The page of all commands and options, in Markdown."""
+    from dryfit.cli.main import dryfit
+
+    context = click.Context(dryfit, info_name="dryfit")
+    return _COMMANDS_HEAD + "".join(_command_sections(dryfit, context))
+
+
+def _command_sections(command: click.Command, context: click.Context) -> Iterator[str]:
+    pieces = [piece for parameter in command.params for piece in _usage_pieces(parameter)]
+    yield f"\n## {context.command_path}\n\n{command.help or ''}\n\n"
+    if isinstance(command, click.Group):
+        yield f"`{context.command_path} COMMAND`\n"
+    else:
+        yield f"`{' '.join([context.command_path, *pieces, '[OPTIONS]'])}`\n"
+    rows = [_option_row(option) for option in command.params if isinstance(option, click.Option)]
+    if rows:
+        yield "\n| option | meaning |\n|---|---|\n" + "".join(rows)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None:
+                yield from _command_sections(inner, click.Context(inner, info_name=name, parent=context))
+
+
+def _usage_pieces(parameter: click.Parameter) -> list[str]:
+    return [parameter.make_metavar(click.Context(click.Command("")))] if isinstance(parameter, click.Argument) else []
+
+
+def _option_row(option: click.Option) -> str:
+    names = ", ".join([*option.opts, *option.secondary_opts])
+    if not option.is_flag:
+        choices = "\\|".join(option.type.choices) if isinstance(option.type, click.Choice) else None
+        names += f" {option.metavar or choices or option.type.name.upper()}"
+    facts = [option.help or "", *(["May be given several times."] if option.multiple else [])]
+    if option.show_default and option.default is not None:
+        facts.append(f"Default: {option.default}.")
+    return f"| `{names}` | {' '.join(facts)} |\n"
+
+
+def python_page() -> str:
+    """The page of all public names with the first lines of their docstrings, in Markdown."""
+    import dryfit
+
+    sections = [_name_section(name, getattr(dryfit, name)) for name in dryfit.__all__]
+    return _PYTHON_HEAD + "".join(sections)
+
+
+def _name_section(name: str, value: Any) -> str:
+    if not inspect.isclass(value):
+        return f"\n## {name}({', '.join(_parameters(value))})\n\n{_first_line(value)}\n"
+    if issubclass(value, enum.Enum):
+        return f"\n## {name}\n\n{_first_line(value)}\n\n{', '.join(f'`{member}`' for member in value.__members__)}\n"
+    rows = [f"| `{member}` | {text} |\n" for member, text in _members(value)]
+    table = "\n| member | |\n|---|---|\n" + "".join(rows) if rows else ""
+    return f"\n## {name}\n\n{_first_line(value)}\n{table}"
+
+
+def _members(value: type) -> Iterator[tuple[str, str]]:
+    """Public methods and properties that dryfit defines, in the order of their names."""
+    for name in sorted(dir(value)):
+        member = inspect.getattr_static(value, name)
+        ours = any(name in vars(cls) for cls in value.__mro__ if cls.__module__.startswith("dryfit"))
+        if name.startswith("_") or not ours:
+            continue
+        if isinstance(member, property):
+            yield name, _first_line(member)
+        elif isinstance(member, (classmethod, staticmethod)) or inspect.isfunction(member):
+            function = getattr(value, name)
+            yield f"{name}({', '.join(_parameters(function))})", _first_line(function)
+
+
+def _parameters(function: Any) -> list[str]:
+    """Names of the parameters; those that may be left out with `=`."""
+    parameters = inspect.signature(function).parameters.values()
+    prefixes: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [
+        f"{prefixes.get(one.kind, '')}{one.name}{'' if one.default is inspect.Parameter.empty else '='}"
+        for one in parameters
+        if one.name != "self"
+    ]
+
+
+def _first_line(value: Any) -> str:
+    lines = (inspect.getdoc(value) or "").splitlines()
+    return lines[0].replace("|", "\\|") if lines else ""

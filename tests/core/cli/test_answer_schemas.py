@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dryfit.cli import answer_schemas
+
+
+def check(answer: dict[str, Any], schema: dict[str, Any]) -> None:
+    """The answer fits its schema, and without any of its keys that the schema requires it does not."""
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(answer, schema, jsonschema.Draft202012Validator)
+    for key in schema.get("required", ()):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({name: value for name, value in answer.items() if name != key}, schema)
+
+
+def test_build_inspect_and_run_answer_as_their_schemas_promise(
+    dryfit_command: Any, digits_model: Path, tmp_path: Path
+) -> None:
+    engine = tmp_path / "digits.engine"
+    options = ("--device", "DLA", "--precision", "fp16", "--fallback", "GPU", "--shape", "image=2x1x8x8")
+    check(dryfit_command("build", digits_model, "-o", engine, *options, "--json").json, answer_schemas.BUILD)
+    check(dryfit_command("inspect", engine, "--json").json, answer_schemas.INSPECT)
+    check(dryfit_command("run", engine, "--random", 1, "--json").json, answer_schemas.RUN)
+    more = ("--profile", "--output-dir", tmp_path / "out")
+    check(dryfit_command("run", engine, "--random", 1, *more, "--json").json, answer_schemas.RUN)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list",),
+        ("show", "DLA"),
+        ("show", "GPU"),
+        ("show", "CPU"),
+        ("diff", "orin", "xavier"),
+        ("diff", "orin@8.5", "orin"),
+    ],
+)
+def test_targets_answers_as_its_schema_promises(dryfit_command: Any, arguments: tuple[str, ...]) -> None:
+    answer = dryfit_command("targets", *arguments, "--json").json
+    check(answer, answer_schemas.TARGETS)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**answer, "device": 1, "targets": [{}]}, answer_schemas.TARGETS)
+
+
+def test_the_schema_of_targets_tells_its_commands_apart(dryfit_command: Any) -> None:
+    answers = [
+        dryfit_command("targets", *arguments, "--json").json
+        for arguments in (("list",), ("show", "DLA"), ("diff", "orin", "xavier"))
+    ]
+    for index, answer in enumerate(answers):
+        fits = [jsonschema.Draft202012Validator(one).is_valid(answer) for one in answer_schemas.TARGETS["anyOf"]]
+        assert fits == [index == other for other in range(3)]

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from dryfit.cli import console
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (5 << 20, "5.0 MiB"), (3 << 31, "6.0 GiB")],
+)
+def test_sizes_are_written_for_people(size: int, text: str) -> None:
+    assert console.bytes_text(size) == text
+
+
+def test_elsewhere_than_on_a_terminal_a_table_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    console.print_table("Layers", ["layer", "shape"], [("conv1", (1, 3, 8)), ("a", None)])
+    assert capsys.readouterr().out == "Layers\n  layer  shape\n  conv1  1x3x8\n  a      -\n"
+
+
+def test_on_a_terminal_a_table_has_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "100")
+    console.print_table("Layers", ["layer", "runs"], [("[bold]conv1", "yes")])
+    assert "[bold]conv1" in terminal.getvalue()
+    assert "yes" in terminal.getvalue()
