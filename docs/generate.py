@@ -1,0 +1,67 @@
+"""Writes the pages of docs that follow from the code, or says which of them are not current.
+
+`python docs/generate.py` writes them, and runs the examples of the guides anew; with `--check` it compares the pages
+and writes nothing (the guides are compared by a test).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from guides import guide_pages, page_as_it_should_be
+
+REFERENCE = Path(__file__).parent / "reference"
+
+PAGES = {
+    "build.schema.json": "dryfit.cli.answer_schemas:build_text",
+    "check.schema.json": "dryfit.cli.check_schema:schema_text",
+    "explain.schema.json": "dryfit.cli.explain_schema:schema_text",
+    "cli.md": "dryfit.cli.reference_page:command_line_page",
+    "inspect.schema.json": "dryfit.cli.answer_schemas:inspect_text",
+    "onnx-operators.md": "dryfit.onnx.operator_table:operator_table",
+    "python-api.md": "dryfit.cli.reference_page:python_page",
+    "run.schema.json": "dryfit.cli.answer_schemas:run_text",
+    "supported-layers.md": "dryfit.plugins.supported_layers:supported_layers_page",
+    "targets.schema.json": "dryfit.cli.answer_schemas:targets_text",
+}
+"""File name in `docs/reference` to the function that returns its text."""
+
+
+def page(name: str) -> str:
+    """The text that a page should have."""
+    module, _, function = PAGES[name].partition(":")
+    text: Callable[[], str] = getattr(importlib.import_module(module), function)
+    return text().rstrip("\n") + "\n"
+
+
+def stale_pages() -> list[str]:
+    """Names of the pages that do not have the text that they should have."""
+    return [
+        name
+        for name in PAGES
+        if not (REFERENCE / name).is_file() or (REFERENCE / name).read_text(encoding="utf-8") != page(name)
+    ]
+
+
+def main() -> int:
+    """Write or compare."""
+    parser = argparse.ArgumentParser(description="Write the generated pages of docs.")
+    parser.add_argument("--check", action="store_true", help="only say which pages are not current")
+    if parser.parse_args().check:
+        stale = stale_pages()
+        for name in stale:
+            print(f"docs/reference/{name} is not current: run `make docs`", file=sys.stderr)
+        return 1 if stale else 0
+    for name in PAGES:
+        (REFERENCE / name).write_text(page(name), encoding="utf-8")
+    for guide in guide_pages():
+        guide.write_text(page_as_it_should_be(guide), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

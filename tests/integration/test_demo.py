@@ -1,0 +1,64 @@
+"""The digits example: what `make demo` shows, and that its training still trains."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+
+
+def run_script(path: Path, *arguments: object) -> str:
+    command = [sys.executable, path, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("platform", ["agx-orin-64", "xavier"])
+def test_the_demo_shows_reasons_segments_and_an_accuracy_near_the_reference(repository: Path, platform: str) -> None:
+    printed = run_script(repository / "examples/digits/demo.py", "--platform", platform)
+    assert "elu2: activation_type is ELU" in printed
+    assert "Simulated: " in printed
+    for title in ("Layers\n", "Segments\n", "Reformats\n"):
+        assert title in printed
+    ours, reference = (
+        float(re.search(rf"{what} +([\d.]+)%", printed).group(1)) for what in ("this engine", "FP32 reference")
+    )
+    assert reference >= 97
+    assert abs(ours - reference) <= 0.3  # one image of 360
+    agreement = float(re.search(r"Same digit as the reference: ([\d.]+)%", printed).group(1))
+    assert agreement >= 99.5
+    if platform == "agx-orin-64":
+        readme = (repository / "README.md").read_text(encoding="utf-8")
+        assert all(line in readme for line in printed.splitlines() if line.startswith(("  this engine", "  FP32 ref")))
+
+
+def test_the_committed_model_is_small_and_good(repository: Path, digits_model: Path) -> None:
+    assert digits_model.stat().st_size < 300_000
+    onnx.checker.check_model(onnx.load(digits_model), full_check=True)
+    code = "from digits_data import train_and_test; import numpy, sys; numpy.savez(sys.argv[1], *train_and_test()[1])"
+    folder = repository / "examples" / "digits"
+    place = repository / ".cache" / "test-split.npz"
+    place.parent.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, "-c", code, place], cwd=folder, check=True)
+    split = np.load(place)
+    images, labels = split["arr_0"], split["arr_1"]
+    assert len(labels) == 360
+    session = onnxruntime.InferenceSession(digits_model, providers=["CPUExecutionProvider"])
+    assert (session.run(None, {"image": images})[0].argmax(axis=1) == labels).mean() >= 0.97
+
+
+def test_the_training_learns_and_writes_what_it_learned(repository: Path, tmp_path: Path) -> None:
+    path = tmp_path / "digits.onnx"
+    printed = run_script(repository / "examples/digits/train.py", "--epochs", 2, "--output", path)
+    accuracy = float(re.search(r"test accuracy: ([\d.]+)%", printed).group(1))
+    assert accuracy > 80
+    onnx.checker.check_model(onnx.load(path), full_check=True)

@@ -1,0 +1,41 @@
+"""The examples of the guides do what the guides show."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PLACE = Path(__file__).parents[2] / "docs" / "guides.py"
+
+
+def load_guides() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dryfit_guides", PLACE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+guides = load_guides()
+
+
+@pytest.mark.parametrize("page", guides.guide_pages(), ids=lambda page: page.stem)
+def test_the_examples_of_a_guide_do_what_it_shows(page: Path) -> None:
+    assert guides.page_as_it_should_be(page) == page.read_text(encoding="utf-8")
+
+
+def test_an_example_that_prints_something_else_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(6 * 7)\n```\n\n```text\n41\n```\n", encoding="utf-8")
+    assert "\n42\n" in guides.page_as_it_should_be(page)
+
+
+def test_a_command_that_fails_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ dryfit targets show TPU\n```\n", encoding="utf-8")
+    with pytest.raises(RuntimeError, match="ended with 2"):
+        guides.page_as_it_should_be(page)

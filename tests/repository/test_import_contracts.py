@@ -1,0 +1,98 @@
+"""Imports run one way; what starts fast stays fast."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+
+def modules_after(code: str) -> set[str]:
+    """Names of the modules that a fresh interpreter has loaded after running some code."""
+    program = f"import sys\n{code}\nprint('\\n'.join(['MODULES', *sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.rpartition("MODULES\n")[2].split())
+
+
+def test_imports_run_one_way(repository: Path) -> None:
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([lint], cwd=repository, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["targets", "list"], ["check", "--help"], ["--version"]])
+def test_help_and_the_list_of_targets_import_neither_numpy_nor_numba(arguments: list[str]) -> None:
+    code = f"""
+from dryfit.cli.main import main
+try:
+    main({arguments!r})
+except SystemExit as end:
+    assert not end.code
+"""
+    assert not modules_after(code) & {"numpy", "numba", "onnx", "llvmlite", "ml_dtypes"}
+
+
+def test_importing_dryfit_loads_nothing_heavy() -> None:
+    assert not modules_after("import dryfit") & {"numpy", "numba", "onnx", "click", "rich"}
+
+
+def test_every_public_name_exists_and_is_listed() -> None:
+    import dryfit
+
+    assert dryfit.__all__ == sorted(dryfit.__all__)
+    for name in dryfit.__all__:
+        assert getattr(dryfit, name) is not None
+        assert name in dir(dryfit)
+
+
+def test_a_name_that_is_not_public_is_refused_by_name() -> None:
+    import dryfit
+
+    with pytest.raises(AttributeError, match="'dryfit' has no attribute 'Bilder'"):
+        _ = dryfit.Bilder
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    kits = project["optional-dependencies"]["testing"]
+    declared = {re.match(r"[\w-]+", requirement)[0].lower() for requirement in (*project["dependencies"], *kits)}
+    ours = {"dryfit", "dryfit_cpu", "dryfit_gpu", "dryfit_dla", "dryfit_plugins"}
+    found: set[str] = set()
+    for folder in ("core", "targets", "plugins"):
+        for path in (repository / folder).rglob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for node in ast.walk(tree):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+                is_lazy = isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module"
+                names += [a.value for a in node.args if isinstance(a, ast.Constant)] if is_lazy else []
+                found |= {name.partition(".")[0] for name in names}
+    distributions = {"google": "protobuf"}
+    third_party = {distributions.get(name, name) for name in found - ours if name not in sys.stdlib_module_names}
+    assert third_party == declared
+
+
+def test_only_the_conformance_kits_import_pytest(repository: Path) -> None:
+    kits = repository / "core" / "dryfit" / "testing"
+    found = [
+        path.relative_to(repository)
+        for folder in ("core", "targets", "plugins")
+        for path in (repository / folder).rglob("*.py")
+        if re.search(r"^\s*(import|from) pytest\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert found == [(kits / "target_conformance.py").relative_to(repository)]
+
+
+def test_nothing_in_the_house_imports_the_conformance_kits(repository: Path) -> None:
+    kits = repository / "core" / "dryfit" / "testing"
+    assert not [
+        path.relative_to(repository)
+        for folder in ("core", "targets", "plugins")
+        for path in (repository / folder).rglob("*.py")
+        if not path.is_relative_to(kits) and "dryfit.testing" in path.read_text(encoding="utf-8")
+    ]
