@@ -40,7 +40,7 @@ def command_line_page() -> str:
 
 def _command_sections(command: click.Command, context: click.Context) -> Iterator[str]:
     pieces = [piece for parameter in command.params for piece in _usage_pieces(parameter)]
-    yield f"\n## {context.command_path}\n\n{command.help or ''}\n\n"
+    yield f"\n## {context.command_path}\n\n{inspect.cleandoc(command.help or '')}\n\n"
     if isinstance(command, click.Group):
         yield f"`{context.command_path} COMMAND`\n"
     else:
