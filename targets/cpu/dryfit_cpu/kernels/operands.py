@@ -42,6 +42,23 @@ class Operand:
         """Whether a pixel's channels lie together."""
         return self.strides[1] == self.size
 
+    def output_fields(self) -> dict[str, int]:
+        """The fields by which native functions know the array that they write: where it lies, and its extents."""
+        images, channels, rows, columns = self.shape
+        image_stride, channel_stride, row_stride, pixel_stride = self.strides
+        return {
+            "output": self.address,
+            "output_image_stride": image_stride,
+            "output_row_stride": row_stride,
+            "output_pixel_stride": pixel_stride,
+            "output_channel_stride": channel_stride,
+            "output_kind": self.kind,
+            "images": images,
+            "rows": rows,
+            "columns": columns,
+            "channels": channels,
+        }
+
     @classmethod
     def of(cls, array: Array) -> Operand:
         """An FP32 or FP16 array of 3 axes (N, C, W) or 4."""

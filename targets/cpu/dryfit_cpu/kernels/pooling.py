@@ -81,7 +81,6 @@ def _work(
     activation, alpha, beta = NO_ACTIVATION
     for layer in binding.group.epilogue:
         activation, alpha, beta = activation_code(layer) or NO_ACTIVATION
-    N, C, H, W = output.shape
     (top, bottom), (left, right) = paddings
     return _POOL.work(
         chunks_for(arrays[1].size * window[0] * window[1], binding.num_threads),
@@ -93,16 +92,7 @@ def _work(
         kind=source.kind,
         source_rows=source.shape[2],
         source_columns=source.shape[3],
-        output=output.address,
-        output_image_stride=output.strides[0],
-        output_row_stride=output.strides[2],
-        output_pixel_stride=output.strides[3],
-        output_channel_stride=output.strides[1],
-        output_kind=output.kind,
-        images=N,
-        rows=H,
-        columns=W,
-        channels=C,
+        **output.output_fields(),
         window_rows=window[0],
         window_columns=window[1],
         row_step=step[0],
