@@ -6,6 +6,7 @@ This is the one front door: every public name is here, and is loaded at first us
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     )
     from dryfit.builder.optimization_profile import OptimizationProfile
     from dryfit.builder.placement_rules import PlacementRules
+    from dryfit.builder.timing_cache import TimingCache
     from dryfit.engine.engine import Engine, TensorIOMode
     from dryfit.engine.execution_context import ExecutionContext
     from dryfit.engine.inspector import (
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from dryfit.engine.runtime import Runtime
     from dryfit.errors import (
         BuildError,
+        CalibrationError,
         ConfigError,
         DryfitError,
         EngineFileError,
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     )
     from dryfit.network.data_types import DataType
     from dryfit.network.layer import Layer
+    from dryfit.network.layer_plugin import LayerPlugin, PluginField
     from dryfit.network.layers.activation import ActivationType
     from dryfit.network.layers.cumulative import CumulativeOperation
     from dryfit.network.layers.elementwise import ElementWiseOperation
@@ -54,7 +58,6 @@ if TYPE_CHECKING:
     from dryfit.network.layers.gather import GatherMode
     from dryfit.network.layers.matrix_multiply import MatrixOperation
     from dryfit.network.layers.nms import BoundingBoxFormat
-    from dryfit.network.layers.plugin import LayerPlugin, register_layer_plugin
     from dryfit.network.layers.pooling import PoolingType
     from dryfit.network.layers.reduce import ReduceOperation
     from dryfit.network.layers.resize import (
@@ -70,8 +73,16 @@ if TYPE_CHECKING:
     from dryfit.network.layers.top_k import TopKOperation
     from dryfit.network.layers.unary import UnaryOperation
     from dryfit.network.network import Network
-    from dryfit.network.tensor import Tensor, TensorLocation
+    from dryfit.network.plugin_function import layer_plugin
+    from dryfit.network.plugin_table import register_layer_plugin
+    from dryfit.network.tensor import Tensor, TensorLocation, TensorSpec
     from dryfit.onnx.parser import OnnxParser, network_from_onnx
+    from dryfit.plugins.hookspecs import hookimpl
+    from dryfit.quantization.calibration import calibrate_ranges
+    from dryfit.quantization.calibrator import Calibrator, Solution
+    from dryfit.quantization.collector import Collector
+    from dryfit.quantization.dynamic_range import DynamicRange
+    from dryfit.target.kernels import kernel
     from dryfit.target.target import Platform, Target
     from dryfit.target.verdict import Verdict, Violation
 
@@ -82,11 +93,15 @@ __all__ = [
     "Builder",
     "BuilderConfig",
     "BuilderFlag",
+    "CalibrationError",
+    "Calibrator",
+    "Collector",
     "ConfigError",
     "CumulativeOperation",
     "DataType",
     "DeviceType",
     "DryfitError",
+    "DynamicRange",
     "ElementWiseOperation",
     "Engine",
     "EngineCapability",
@@ -113,6 +128,7 @@ __all__ = [
     "PlacementRules",
     "Platform",
     "PluginError",
+    "PluginField",
     "PoolingType",
     "Profiler",
     "ProfilingVerbosity",
@@ -125,16 +141,23 @@ __all__ = [
     "SampleMode",
     "ScaleMode",
     "ScatterMode",
+    "Solution",
     "Target",
     "Tensor",
     "TensorIOMode",
     "TensorLocation",
+    "TensorSpec",
     "TerminalProgress",
+    "TimingCache",
     "TopKOperation",
     "UnaryOperation",
     "UnknownNameError",
     "Verdict",
     "Violation",
+    "calibrate_ranges",
+    "hookimpl",
+    "kernel",
+    "layer_plugin",
     "network_from_onnx",
     "register_layer_plugin",
     "run_many",
@@ -152,6 +175,7 @@ _NAMES_BY_MODULE = {
     ),
     "dryfit.builder.optimization_profile": ("OptimizationProfile",),
     "dryfit.builder.placement_rules": ("PlacementRules",),
+    "dryfit.builder.timing_cache": ("TimingCache",),
     "dryfit.engine.engine": (
         "Engine",
         "TensorIOMode",
@@ -173,6 +197,7 @@ _NAMES_BY_MODULE = {
     "dryfit.engine.runtime": ("Runtime",),
     "dryfit.errors": (
         "BuildError",
+        "CalibrationError",
         "ConfigError",
         "DryfitError",
         "EngineFileError",
@@ -185,6 +210,10 @@ _NAMES_BY_MODULE = {
     ),
     "dryfit.network.data_types": ("DataType",),
     "dryfit.network.layer": ("Layer",),
+    "dryfit.network.layer_plugin": (
+        "LayerPlugin",
+        "PluginField",
+    ),
     "dryfit.network.layers.activation": ("ActivationType",),
     "dryfit.network.layers.cumulative": ("CumulativeOperation",),
     "dryfit.network.layers.elementwise": ("ElementWiseOperation",),
@@ -192,10 +221,6 @@ _NAMES_BY_MODULE = {
     "dryfit.network.layers.gather": ("GatherMode",),
     "dryfit.network.layers.matrix_multiply": ("MatrixOperation",),
     "dryfit.network.layers.nms": ("BoundingBoxFormat",),
-    "dryfit.network.layers.plugin": (
-        "LayerPlugin",
-        "register_layer_plugin",
-    ),
     "dryfit.network.layers.pooling": ("PoolingType",),
     "dryfit.network.layers.reduce": ("ReduceOperation",),
     "dryfit.network.layers.resize": (
@@ -211,14 +236,23 @@ _NAMES_BY_MODULE = {
     "dryfit.network.layers.top_k": ("TopKOperation",),
     "dryfit.network.layers.unary": ("UnaryOperation",),
     "dryfit.network.network": ("Network",),
+    "dryfit.network.plugin_function": ("layer_plugin",),
+    "dryfit.network.plugin_table": ("register_layer_plugin",),
     "dryfit.network.tensor": (
         "Tensor",
         "TensorLocation",
+        "TensorSpec",
     ),
     "dryfit.onnx.parser": (
         "OnnxParser",
         "network_from_onnx",
     ),
+    "dryfit.plugins.hookspecs": ("hookimpl",),
+    "dryfit.quantization.calibration": ("calibrate_ranges",),
+    "dryfit.quantization.calibrator": ("Calibrator", "Solution"),
+    "dryfit.quantization.collector": ("Collector",),
+    "dryfit.quantization.dynamic_range": ("DynamicRange",),
+    "dryfit.target.kernels": ("kernel",),
     "dryfit.target.target": (
         "Platform",
         "Target",
@@ -228,13 +262,20 @@ _NAMES_BY_MODULE = {
         "Violation",
     ),
 }
+_PLUGIN_TABLE = "dryfit.network.plugin_table"
 _MODULES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'dryfit' has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    found = getattr(importlib.import_module(_MODULES[name]), name)
+    if _PLUGIN_TABLE in sys.modules:
+        # Networks are loaded, which know no packages: from here on they find the layer plugins of installed ones.
+        from dryfit.plugins.layer_plugins import connect
+
+        connect()
+    return found
 
 
 def __dir__() -> list[str]:

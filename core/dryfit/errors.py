@@ -83,6 +83,10 @@ class EngineFileError(DryfitError):
     """An engine file is damaged, truncated, foreign, or its manifest does not match its contents."""
 
 
+class CalibrationError(DryfitError):
+    """Ranges cannot be found: a value is not finite, a state is damaged, or parts do not belong together."""
+
+
 class ExecutionError(DryfitError):
     """An engine was given inputs that it cannot take: a missing name, a wrong type or a wrong shape."""
 

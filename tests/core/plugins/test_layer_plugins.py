@@ -1,99 +1,156 @@
-from importlib.metadata import EntryPoint
+"""Layer plugins of installed packages: found by name, each alone, and nobody stopped by a broken one."""
 
-import numpy as np
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+
 import pytest
 
 from dryfit.errors import PluginError
-from dryfit.network.layers import plugin as plugin_layer
-from dryfit.network.tensor import TensorSpec
+from dryfit.network import plugin_table
 from dryfit.plugins import layer_plugins
-from dryfit.plugins.registry import LAYERS, PluginRegistry, failures
+from dryfit.plugins.layer_plugins import InstalledLayerPlugins
+from dryfit.plugins.registry import HOOKS, LAYERS, PluginRegistry
+
+MODULES = {
+    "acme_layers": """
+import dryfit
 
 
-class Twice:
-    """Doubles its input."""
+class Twice(dryfit.LayerPlugin):
+    plugin_name = "Twice"
 
     def output_specs(self, fields, inputs):
-        return [TensorSpec(inputs[0].shape, inputs[0].dtype)]
+        return [dryfit.TensorSpec(inputs[0].shape, inputs[0].dtype)]
 
     def enqueue(self, fields, inputs):
-        return [np.add(inputs[0], inputs[0])]
+        return [inputs[0] + inputs[0]]
 
 
-class TwiceV2(Twice):
-    """The same, as version 2."""
+class OfAcme(Twice):
+    plugin_namespace = "acme"
 
+
+class Second(Twice):
     plugin_version = "2"
 
 
-class Entry(EntryPoint):
-    """An entry point that names an object of this file."""
-
-    def load(self):
-        if self.value == "missing":
-            raise ImportError("no such module")
-        return {"instance": INSTANCE, "class": Twice, "second": SECOND, "string": "a string"}[self.value]
-
-
-INSTANCE, SECOND = Twice(), TwiceV2()
+TWICE = Twice()
+WORD = "a string"
+""",
+    "acme_broken": "raise RuntimeError('the board is on fire')",
+    "acme_hooks": """
+import dryfit
+from acme_layers import Twice
 
 
-def registry_of(**entries):
-    made = [Entry(name.replace("__", "::"), value, LAYERS) for name, value in entries.items()]
-    return PluginRegistry(lambda group: made if group == LAYERS else [], "")
+class Hooked(Twice):
+    plugin_name = "Hooked"
+
+
+CALLS = []
+
+
+@dryfit.hookimpl
+def register_layers():
+    CALLS.append(1)
+    return [Hooked(), "a string"]
+""",
+}
 
 
 @pytest.fixture(autouse=True)
-def _clean_table(monkeypatch):
-    monkeypatch.setattr(plugin_layer, "_PLUGINS", {})
-    monkeypatch.setattr(plugin_layer, "find_layer_plugin", None)
+def _acme(tmp_path, monkeypatch):
+    """A stranger's modules, on the path, and no plugin registered yet."""
+    for name, text in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(plugin_table, "_REGISTERED", {})
+    monkeypatch.setattr(plugin_table, "installed", None)
 
 
-def find(plugins, name, version="1", namespace=""):
-    return layer_plugins.find_layer_plugin(name, version, namespace, plugins=plugins)
+def packages(*entries, disabled=""):
+    """(name, value) or (name, value, distribution) of entry points in `dryfit.layers`; a name of "hooks" is one."""
+    made = []
+    for name, value, *distribution in entries:
+        one = EntryPoint(name, value, HOOKS if name == "hooks" else LAYERS)
+        vars(one)["dist"] = SimpleNamespace(name=(*distribution, "acme")[0], version="1.2")
+        made.append(one)
+    registry = PluginRegistry(lambda group: [one for one in made if one.group == group], disabled)
+    return InstalledLayerPlugins(registry), registry
 
 
-def test_a_plugin_is_found_by_the_name_of_its_entry_point():
-    plugins = registry_of(Twice="instance", acme__Twice="class", Later="second")
-    assert find(plugins, "Twice") is INSTANCE
-    assert isinstance(find(plugins, "Twice", namespace="acme"), Twice)
-    assert find(plugins, "Later", "2") is SECOND
-    assert find(plugins, "Later") is None
-    assert find(plugins, "Thrice") is None
+def test_a_plugin_is_found_by_its_entry_points_name_version_and_namespace():
+    found, _ = packages(("Twice", "acme_layers:TWICE"), ("acme::Twice", "acme_layers:OfAcme"))
+    assert found.find(("Twice", "1", "")) is sys.modules["acme_layers"].TWICE
+    assert type(found.find(("Twice", "1", "acme"))).__name__ == "OfAcme"
+    assert found.find(("Twice", "2", "")) is None
+    assert found.reason(("Twice", "2", "")) == "Twice 1.2 (acme) has another version"
+    assert found.find(("Thrice", "1", "")) is None
+    assert found.titles() == ["Twice", "acme::Twice"]
 
 
 def test_only_the_plugin_that_is_asked_for_is_loaded():
-    plugins = registry_of(Twice="instance", Broken="missing")
-    assert find(plugins, "Twice") is INSTANCE
-    assert plugins.failures() == []
+    found, registry = packages(("Twice", "acme_layers:TWICE"), ("Broken", "acme_broken:X"), ("hooks", "acme_broken"))
+    assert found.package(("Twice", "1", "")) == "acme 1.2"
+    assert registry.failures() == []
+    assert "acme_broken" not in sys.modules
 
 
-@pytest.mark.parametrize(("value", "message"), [("missing", "no such module"), ("string", "names no layer plugin")])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("acme_broken:X", "RuntimeError: the board is on fire"),
+        ("acme_layers:WORD", "no layer plugin (found str"),
+        ("acme_layers:OfAcme", "its entry point's name (found 'acme::Twice'; allowed: 'Broken')"),
+    ],
+)
 def test_a_broken_plugin_says_what_is_broken_when_a_layer_needs_it(value, message):
-    with pytest.raises(PluginError, match="could not be loaded") as error:
-        find(registry_of(Broken=value), "Broken")
+    found, registry = packages(("Broken", value))
+    with pytest.raises(PluginError, match=r"acme 1\.2: The layer plugin Broken version 1 could not be loaded") as error:
+        found.find(("Broken", "1", ""))
     assert message in error.value.found
+    assert [one.name for one in registry.failures()] == ["Broken"]
 
 
-def test_loading_all_registers_the_good_and_records_the_broken():
-    plugins = registry_of(Twice="instance", acme__Twice="class", Later="second", Broken="missing")
-    assert layer_plugins.load_layer_plugins(plugins) == [
-        ("Later", "2", ""),
-        ("Twice", "1", ""),
-        ("Twice", "1", "acme"),
-    ]
-    assert plugin_layer.layer_plugin("Later", "2") is SECOND
-    assert [one.name for one in plugins.failures()] == ["Broken"]
+def test_versions_of_one_name_may_come_from_two_packages():
+    found, _ = packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Second", "other"))
+    assert found.package(("Twice", "1", "")) == "acme 1.2"
+    assert found.package(("Twice", "2", "")) == "other 1.2"
 
 
-def test_a_name_that_is_taken_is_recorded():
-    plugin_layer.register_layer_plugin("Twice", SECOND)
-    plugins = registry_of(Twice="instance")
-    assert layer_plugins.load_layer_plugins(plugins) == []
-    assert "Two layer plugins have one name" in plugins.failures()[0].message
+def test_a_name_that_two_packages_bring_is_refused_with_both_owners():
+    found, _ = packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Twice", "other"))
+    with pytest.raises(PluginError, match=r"found Twice 1\.2 \(acme\), Twice 1\.2 \(other\)\)\. Uninstall one"):
+        found.find(("Twice", "1", ""))
+
+
+def test_a_name_of_dryfits_own_stays_dryfits():
+    found, _ = packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Twice", "dryfit"))
+    assert found.package(("Twice", "1", "")) == "dryfit 1.2"
+
+
+def test_a_plugin_that_is_switched_off_is_not_found_and_says_why():
+    found, _ = packages(("Twice", "acme_layers:TWICE"), disabled="acme")
+    assert found.find(("Twice", "1", "")) is None
+    assert found.reason(("Twice", "1", "")).startswith("Twice 1.2 (acme) is switched off: ")
+
+
+def test_hooks_are_asked_once_for_what_no_entry_point_names():
+    found, registry = packages(("Twice", "acme_layers:TWICE"), ("hooks", "acme_hooks"))
+    assert found.find(("Twice", "1", "")) is not None
+    assert "acme_hooks" not in sys.modules
+    assert found.find(("Hooked", "1", "")) is found.find(("Hooked", "1", ""))
+    assert found.package(("Hooked", "1", "")) == "acme 1.2"
+    assert sys.modules["acme_hooks"].CALLS == [1]
+    (failure,) = registry.failures()
+    assert failure.hook == "register_layers"
 
 
 def test_layers_find_the_plugins_of_the_house_once_connected():
     layer_plugins.connect()
-    assert plugin_layer.layer_plugin("Det").output_specs
-    assert [one for one in failures() if one.group == LAYERS] == []
+    assert plugin_table.find_plugin(("Det", "1", "")).output_specs
+    assert layer_plugins.layer_plugin_package(("Det", "1", "")).startswith("dryfit ")

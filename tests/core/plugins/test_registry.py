@@ -1,82 +1,30 @@
+from __future__ import annotations
+
 import subprocess
 import sys
-from importlib.metadata import Distribution, EntryPoint
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from tests.core.plugins.packages import target_module
 
 from dryfit.errors import PluginError, UnknownNameError
 from dryfit.plugins import registry
-from dryfit.plugins.registry import LAYERS, TARGETS, PluginRegistry
-
-MODULES = {
-    "acme_targets": """
-from dryfit.target.target import Platform, Target
-
-ACME = Target(device="ACME_NPU", title="Acme", platforms=[Platform("one", "one", "Acme One")])
-SECOND_GPU = Target(device="GPU", title="Another", platforms=[Platform("other", "other", "Other")])
-NO_PLATFORM = Target(device="EMPTY", title="Empty", platforms=[])
-LOWER_CASE = Target(device="acme", title="Lower", platforms=[Platform("one", "one", "One")])
-NOT_A_TARGET = "a string"
-""",
-    "acme_broken": "raise RuntimeError('the board is on fire')",
-    "acme_exits": "raise SystemExit(3)",
-    "acme_lacks": "",
-}
+from dryfit.plugins.discovery import owner_of
+from dryfit.plugins.plugin_registry import PluginRegistry
+from dryfit.plugins.registry import CALIBRATORS, HOOKS, LAYERS, TARGETS
 
 
-@pytest.fixture(autouse=True)
-def _acme_modules(tmp_path, monkeypatch):
-    """A stranger's modules, on the path."""
-    for name, text in MODULES.items():
-        (tmp_path / f"{name}.py").write_text(text)
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
+def installed(**switches: str) -> PluginRegistry:
+    return PluginRegistry(**{"disabled": "", **switches})
 
 
-class FakeDistribution(Distribution):
-    """A package that is not installed."""
-
-    def __init__(self, name, version):
-        self._name, self._version = name, version
-
-    @property
-    def metadata(self):
-        return {"Name": self._name, "Version": self._version}
-
-    @property
-    def version(self):
-        return self._version
-
-    def read_text(self, filename):
-        return None
-
-    def locate_file(self, path):
-        return path
+def foreign_failures(plugins: PluginRegistry) -> dict[str, str]:
+    return {str(one.owner): one.message for one in plugins.failures() if one.owner.is_foreign}
 
 
-def entry(name, value, distribution="acme", version="1.2", group=TARGETS):
-    made = EntryPoint(name, value, group)
-    vars(made)["dist"] = FakeDistribution(distribution, version)
-    return made
-
-
-def own(name):
-    return entry(name, f"dryfit_{name}:TARGET", "dryfit", "0.1.0")
-
-
-def registry_of(*entries, disabled=""):
-    reads = []
-
-    def read(group):
-        reads.append(group)
-        return [one for one in entries if one.group == group]
-
-    made = PluginRegistry(read, disabled)
-    made.reads = reads
-    return made
-
-
-def test_the_targets_of_the_house_are_found_by_device():
+def test_the_targets_of_the_house_are_found_by_device() -> None:
     assert list(registry.targets()) == sorted(registry.targets())
     assert {"CPU", "DLA", "GPU"} <= set(registry.targets())
     assert registry.target("dla") is registry.target("DLA")
@@ -84,91 +32,169 @@ def test_the_targets_of_the_house_are_found_by_device():
     assert [one for one in registry.failures() if one.distribution == "dryfit"] == []
 
 
-def test_an_unknown_device_names_those_that_exist_and_the_closest():
+def test_an_unknown_device_names_those_that_exist_and_the_closest() -> None:
     with pytest.raises(UnknownNameError, match="There is no device named 'DAL'") as error:
-        registry_of(own("dla"), own("cpu")).target("DAL")
-    assert error.value.known == ["CPU", "DLA"]
+        installed(selected="").target("DAL")
+    assert error.value.known == ["CPU", "DLA", "GPU"]
     assert error.value.remedy == "Did you mean 'DLA'?"
 
 
-def test_nothing_is_read_before_it_is_asked_for():
-    made = registry_of(own("cpu"))
-    assert made.reads == []
-    made.targets()
-    made.targets()
-    assert made.reads == [TARGETS]
+def test_a_malformed_line_is_no_device(install_package: Any) -> None:
+    install_package("odd", "[dryfit.targets]\nno equals sign\n= odd:TARGET\nodd = not a place!\n", {})
+    plugins = installed(selected="odd")
+    assert plugins.catalog.device_names() == ["CPU", "DLA", "GPU"]
+    assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
+    assert len(foreign_failures(plugins)) == 3
 
 
-def test_a_strangers_target_stands_beside_the_others():
-    made = registry_of(own("cpu"), entry("acme", "acme_targets:ACME"))
-    assert made.target("acme_npu").title == "Acme"
-    assert made.active() == ["acme 1.2 (acme)", "cpu 0.1.0 (dryfit)"]
-    assert made.failures() == []
+def test_nothing_is_read_before_it_is_asked_for() -> None:
+    reads: list[str] = []
+
+    def read(group: str) -> list[EntryPoint]:
+        reads.append(group)
+        return [EntryPoint("cpu", "dryfit_cpu:TARGET", group)] if group == TARGETS else []
+
+    plugins = PluginRegistry(read, "")
+    assert reads == []
+    plugins.host()
+    plugins.host()
+    assert reads == [TARGETS]
+
+
+def test_a_strangers_target_stands_beside_the_others(install_package: Any) -> None:
+    install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
+    plugins = installed()
+    for spelling in ("ACME_NPU", "acme_npu", "acme-npu"):
+        assert plugins.target(spelling).title == "Acme"
+    assert "ACME_NPU" in plugins.targets()
+    assert "acme-npu 1.2 (acme)" in plugins.active()
+    assert plugins.catalog.package("acme-npu") == "acme 1.2"
+    assert plugins.failures() == []
+
+
+def test_a_lookup_by_name_imports_no_other_package(install_package: Any) -> None:
+    install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
+    install_package("aaa", {TARGETS: {"aaa": "aaa:TARGET"}}, {"aaa": "raise RuntimeError('imported')"})
+    plugins = installed()
+    assert plugins.target("DLA").device == "DLA"
+    assert plugins.target("ACME_NPU").device == "ACME_NPU"
+    assert plugins.host().device == "CPU"
+    assert plugins.catalog.device_names() == ["AAA", "ACME_NPU", "CPU", "DLA", "GPU"]
+    assert next(plugins.catalog.in_turn()).device == "CPU"
+    assert (plugins.failures(), "aaa" in sys.modules) == ([], False)
+    assert list(plugins.targets()) == ["ACME_NPU", "CPU", "DLA", "GPU"]
+    assert foreign_failures(plugins) == {"aaa 1.2 (aaa)": "RuntimeError: imported"}
+
+
+def test_what_a_target_leaves_out_is_the_hosts(install_package: Any) -> None:
+    install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
+    plugins = installed()
+    target, host = plugins.target("ACME_NPU"), plugins.host()
+    assert target.input_formats == host.input_formats
+    assert target.arithmetic == host.arithmetic
+    assert target.precisions == host.precisions
+    assert target.limits is not host.limits
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("text", "message"),
     [
-        ("acme_broken:TARGET", "RuntimeError: the board is on fire"),
-        ("acme_exits:TARGET", "SystemExit: 3"),
-        ("acme_lacks:TARGET", "AttributeError"),
-        ("acme_missing:TARGET", "ModuleNotFoundError"),
-        ("acme_targets:NOT_A_TARGET", "names no target (found str"),
-        ("acme_targets:NO_PLATFORM", "has no platform"),
-        ("acme_targets:LOWER_CASE", "upper case (found 'acme')"),
+        ("TARGET = 'a string'", "The entry point names no target (found str; allowed: a Target record)"),
+        ("TARGET = Target(device='acme_npu', title='', platforms=[ONE])", "A device name is in upper case"),
+        ("TARGET = Target(device='ACME_NPU', title='', platforms=[])", "The target ACME_NPU has no platform"),
+        (
+            "TARGET = Target(device='OTHER', title='', platforms=[ONE], limits_at='acme:FULL')",
+            "different devices (found OTHER in the record, ACME_NPU by the entry point)",
+        ),
+        (
+            "TARGET = Target(device='ACME_NPU', title='', platforms=[ONE])",
+            "The target ACME_NPU declares no limit rules (found no `limits_at`)",
+        ),
+        (
+            "TARGET = Target(device='ACME_NPU', title='', platforms=[ONE], limits_at='acme:EMPTY')",
+            "The target ACME_NPU declares no limit rules (found an empty table)",
+        ),
+        (
+            "TARGET = Target(device='ACME_NPU', title='', platforms=[ONE], limits_at='acme_gone:LIMITS')",
+            "ModuleNotFoundError: No module named 'acme_gone'",
+        ),
     ],
 )
-def test_a_broken_plugin_stops_nobody_and_is_remembered(value, message):
-    made = registry_of(own("cpu"), own("dla"), entry("acme", value))
-    assert list(made.targets()) == ["CPU", "DLA"]
-    [failure] = made.failures()
-    assert (failure.group, failure.name, failure.distribution, failure.version) == (TARGETS, "acme", "acme", "1.2")
-    assert message in failure.message
-    assert "Traceback" in failure.traceback
-    assert made.active() == ["cpu 0.1.0 (dryfit)", "dla 0.1.0 (dryfit)"]
-
-
-def test_asking_for_the_device_of_a_broken_plugin_says_what_is_broken():
-    made = registry_of(own("cpu"), entry("acme", "acme_broken:TARGET"))
-    with pytest.raises(PluginError, match="could not be loaded") as error:
-        made.target("ACME")
+def test_a_target_that_cannot_be_used_stops_nobody_and_says_why(install_package: Any, text: str, message: str) -> None:
+    head = """
+from dryfit.target.limits import LimitTable
+from dryfit.target.target import Platform, Target
+ONE = Platform("one", "one", "One")
+FULL, EMPTY = LimitTable("OTHER", [], supported_kinds=frozenset({"lrn"})), LimitTable("ACME_NPU", [])
+"""
+    install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, {"acme": head + text})
+    plugins = installed()
+    assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
+    [(owner, told)] = foreign_failures(plugins).items()
+    assert owner == "acme-npu 1.2 (acme)"
+    assert message in told
+    with pytest.raises(PluginError, match="The plugin of the device ACME_NPU could not be loaded") as error:
+        plugins.target("acme-npu")
     assert error.value.where == "acme 1.2"
-    assert "the board is on fire" in error.value.found
+    assert error.value.found == told
+    assert "dryfit plugins doctor" in error.value.remedy
+    assert plugins.catalog.find("acme-npu") is None
 
 
-def test_a_device_that_two_packages_claim_is_refused_with_both_names():
-    made = registry_of(own("cpu"), own("gpu"), entry("other", "acme_targets:SECOND_GPU"))
-    assert list(made.targets()) == ["CPU"]
-    with pytest.raises(PluginError, match="claimed by more than one package") as error:
-        made.target("gpu")
-    assert error.value.found == "gpu 0.1.0 (dryfit), other 1.2 (acme)"
-    assert [one.name for one in made.failures()] == ["gpu", "other"]
-    # Switched off, the second leaves the device to the first.
-    assert registry_of(own("gpu"), entry("other", "acme_targets:SECOND_GPU"), disabled="other").target("gpu").title
+def test_a_device_that_two_packages_claim_is_nobodys_and_both_are_named(install_package: Any) -> None:
+    for name in ("acme", "emca"):
+        install_package(name, {TARGETS: {"acme-npu" if name == "acme" else "ACME_NPU": f"{name}:TARGET"}}, {})
+    plugins = installed()
+    with pytest.raises(PluginError, match=r"The name ACME_NPU .* is claimed by more than one") as error:
+        plugins.target("acme-npu")
+    assert error.value.found == "ACME_NPU 1.2 (emca), acme-npu 1.2 (acme)"
+    assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
+    both = "The device ACME_NPU is claimed by ACME_NPU 1.2 (emca) and acme-npu 1.2 (acme)"
+    assert foreign_failures(plugins) == {"ACME_NPU 1.2 (emca)": both, "acme-npu 1.2 (acme)": both}
+    assert not {"acme-npu 1.2 (acme)", "ACME_NPU 1.2 (emca)"} & set(plugins.active())
+
+
+def test_switched_off_a_second_package_leaves_the_device_to_the_first(install_package: Any) -> None:
+    install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
+    install_package("emca", {TARGETS: {"acme-npu": "emca:TARGET"}}, {})
+    assert installed(disabled="emca").target("ACME_NPU").title == "Acme"
+
+
+def test_nobody_takes_a_device_from_dryfit(install_package: Any) -> None:
+    install_package("acme", {TARGETS: {"cpu": "acme:TARGET", "GPU": "acme:TARGET"}}, target_module("acme", "GPU"))
+    plugins = installed()
+    assert plugins.host().title == "This machine's processor"
+    assert plugins.target("GPU").title != "Acme"
+    assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
+    assert foreign_failures(plugins) == {
+        "GPU 1.2 (acme)": "The device GPU is claimed by GPU 1.2 (acme) and gpu 0.1.0 (dryfit); it stays dryfit's own",
+        "cpu 1.2 (acme)": "The device CPU is claimed by cpu 1.2 (acme) and cpu 0.1.0 (dryfit); it stays dryfit's own",
+    }
 
 
 @pytest.mark.parametrize(
-    ("disabled", "devices"),
+    ("switches", "by"),
     [
-        ("", ["ACME_NPU", "CPU", "DLA"]),
-        ("acme", ["CPU", "DLA"]),
-        (" dla , Acme-Tools ", ["CPU"]),
-        ("*", ["CPU", "DLA"]),
+        ({"disabled": "acme-npu"}, "DRYFIT_DISABLE_PLUGINS=acme-npu"),
+        ({"disabled": "*"}, "--no-plugins or DRYFIT_DISABLE_PLUGINS=*"),
+        ({"selected": "other"}, "DRYFIT_LOAD_PLUGINS=other"),
     ],
 )
-def test_plugins_are_switched_off_by_name_or_distribution(disabled, devices):
-    made = registry_of(own("cpu"), own("dla"), entry("acme", "acme_targets:ACME", "acme-tools"), disabled=disabled)
-    assert list(made.targets()) == devices
+def test_a_plugin_that_is_switched_off_is_never_imported_and_says_so_when_it_is_asked_for(
+    install_package: Any, switches: dict[str, str], by: str
+) -> None:
+    install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
+    plugins = installed(**switches)
+    assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
+    assert "acme-npu 1.2 (acme)" not in plugins.active()
+    with pytest.raises(PluginError, match=r"The plugin acme-npu 1.2 \(acme\) is switched off") as error:
+        plugins.target("ACME_NPU")
+    assert error.value.found == by
+    assert (plugins.failures(), "acme" in sys.modules) == ([], False)
 
 
-def test_a_plugin_that_is_switched_off_is_never_imported():
-    made = registry_of(own("cpu"), entry("acme", "acme_missing:TARGET"), disabled="acme")
-    assert list(made.targets()) == ["CPU"]
-    assert made.failures() == []
-
-
-def test_the_environment_switches_plugins_off():
-    code = "from dryfit.plugins.registry import targets, active_plugins; print(list(targets()), len(active_plugins()))"
+def test_the_environment_switches_plugins_off() -> None:
+    code = "from dryfit.plugins.registry import targets; print(list(targets()))"
     found = subprocess.run(
         [sys.executable, "-c", code],
         env={"DRYFIT_DISABLE_PLUGINS": "dla"},
@@ -180,12 +206,65 @@ def test_the_environment_switches_plugins_off():
     assert "GPU" in found.stdout
 
 
-def test_without_the_cpu_target_there_is_no_host():
+def test_without_the_cpu_target_there_is_no_host() -> None:
     with pytest.raises(PluginError, match="No installed target can run on this machine"):
-        registry_of(own("gpu")).host()
+        installed(disabled="cpu", selected="").host()
 
 
-def test_entry_points_of_other_groups_are_named_but_not_loaded():
-    made = registry_of(own("cpu"), entry("Foo", "acme_missing:PLUGIN", group=LAYERS))
-    assert made.active() == ["Foo 1.2 (acme)", "cpu 0.1.0 (dryfit)"]
-    assert made.failures() == []
+def test_the_active_plugins_do_not_depend_on_what_has_been_loaded(install_package: Any) -> None:
+    install_package(
+        "acme",
+        {
+            TARGETS: {"acme-npu": "acme_broken:TARGET"},
+            LAYERS: {"acme::Swish": "acme_broken:SWISH"},
+            HOOKS: {"good": "acme_hooks", "bad": "acme_broken"},
+        },
+        {"acme_broken": "1 / 0", "acme_hooks": "import dryfit\n@dryfit.hookimpl\ndef register_targets(): return []"},
+    )
+    plugins = installed()
+    before = plugins.active()
+    assert [one for one in before if "acme" in one] == [
+        "acme-npu 1.2 (acme)",
+        "acme::Swish 1.2 (acme)",
+        "good 1.2 (acme)",
+    ]
+    assert before == sorted(before)
+    plugins.targets()
+    assert plugins.active() == before
+
+
+def test_names_that_are_looked_up_in_any_case_are_claimed_in_any_case(install_package: Any) -> None:
+    install_package("acme", {CALIBRATORS: {"Percentile": "acme:ONE"}}, {"acme": "ONE = 1"})
+    plugins = installed()
+    entry = plugins.entry(CALIBRATORS, "PERCENTILE")
+    assert entry is not None
+    assert plugins.require(entry, lambda loaded: loaded, "It cannot be used") == 1
+    assert plugins.entry(CALIBRATORS, "other") is None
+    install_package("emca", {CALIBRATORS: {"percentile": "emca:ONE"}}, {})
+    with pytest.raises(PluginError, match="claimed by more than one package"):
+        installed().entry(CALIBRATORS, "percentile")
+
+
+def test_the_first_failure_of_a_plugin_is_kept() -> None:
+    plugins = PluginRegistry(lambda group: [], "")
+    entry = EntryPoint("acme", "acme:TARGET", TARGETS)
+    vars(entry)["dist"] = SimpleNamespace(name="acme", version="1.2")
+    plugins.fail(entry, "first\nwith more lines")
+    plugins.fail(entry, "second")
+    plugins.fail(owner_of(entry), "of a hook", hook="observe_run")
+    assert [(one.hook, one.message) for one in plugins.failures()] == [("", "first"), ("observe_run", "of a hook")]
+    assert str(plugins.failures()[1]) == "acme 1.2 (acme) in dryfit.targets: hook observe_run: of a hook"
+
+
+def test_switching_foreign_plugins_off_leaves_those_of_dryfit(
+    install_package: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
+    monkeypatch.setattr(registry, "_registry", PluginRegistry(disabled=""))
+    assert "ACME_NPU" in registry.device_names()
+    registry.switch_off_foreign()
+    assert registry.device_names() == ["CPU", "DLA", "GPU"]
+    monkeypatch.setenv("DRYFIT_DISABLE_PLUGINS", "gpu")
+    registry.switch_off_foreign()
+    assert registry.device_names() == ["CPU", "DLA"]
+    assert registry.find_target("ACME_NPU") is None

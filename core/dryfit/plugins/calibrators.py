@@ -1,0 +1,95 @@
+"""Calibrators of installed packages, found by name and loaded when they are asked for.
+
+An entry point in the group `dryfit.calibrators` names a `dryfit.quantization.calibrator.Calibrator`, or a class of
+objects with TensorRT's calibrator interface (see `dryfit.quantization.calibration_stream.CalibrationStream`), which
+takes no arguments. The entry point's name is the calibrator's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryfit.errors import PluginError, UnknownNameError
+from dryfit.plugins import registry
+from dryfit.plugins.discovery import owner_of
+from dryfit.plugins.registry import CALIBRATORS
+from dryfit.plugins.switches import CHOOSE_ONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.metadata import EntryPoint
+
+    from dryfit.quantization.calibrator import Calibrator
+
+
+def calibrator(name: str, *, plugins: registry.PluginRegistry | None = None) -> Calibrator:
+    """The calibrator of a name. No other is loaded, except the one whose solver a stream asks for.
+
+    Args:
+        name: the entry point's name.
+        plugins: where entry points are read; the installed packages by default.
+
+    Raises:
+        UnknownNameError: no installed package brings it.
+        PluginError: two packages do, or the one that does is switched off or broken.
+    """
+    plugins = plugins or registry.installed()
+    entry = plugins.entry(CALIBRATORS, name)
+    if entry is None:
+        raise UnknownNameError("calibrator", name, {one.name for one in plugins.entries(CALIBRATORS)})
+    found: Calibrator = plugins.require(entry, _prepare(entry, plugins), f"The calibrator {name!r} could not be loaded")
+    return found
+
+
+def calibrators(*, plugins: registry.PluginRegistry | None = None) -> dict[str, Calibrator]:
+    """Every calibrator that can be loaded, by name, sorted. What fails or lost its name is recorded and left out.
+
+    Args:
+        plugins: where entry points are read; the installed packages by default.
+    """
+    plugins = plugins or registry.installed()
+    lost = plugins.duplicates(CALIBRATORS)
+    found = {}
+    for entry in plugins.entries(CALIBRATORS):
+        if owner_of(entry) in lost:
+            plugins.fail(entry, lost[owner_of(entry)], remedy=CHOOSE_ONE)
+            continue
+        loaded = plugins.load(entry, _prepare(entry, plugins))
+        if loaded is not None:
+            found[entry.name] = loaded
+    return found
+
+
+def _prepare(entry: EntryPoint, plugins: registry.PluginRegistry) -> Callable[[Any], Calibrator]:
+    """The function that makes the calibrator of an entry point from what it names."""
+
+    def prepare(loaded: Any) -> Calibrator:
+        from dryfit.quantization.calibration_stream import is_stream
+        from dryfit.quantization.calibrator import Calibrator
+
+        if isinstance(loaded, Calibrator):
+            if loaded.name != entry.name:
+                raise PluginError(
+                    "A calibrator has its entry point's name", found=f"{loaded.name!r}", allowed=f"{entry.name!r}"
+                )
+            return loaded
+        if isinstance(loaded, type) and is_stream(loaded):
+            return _of_stream(entry.name, loaded, plugins)
+        raise PluginError(
+            "The entry point names no calibrator",
+            found=loaded.__name__ if isinstance(loaded, type) else type(loaded).__name__,
+            allowed="a Calibrator, or a class with the methods of TensorRT's calibrators",
+        )
+
+    return prepare
+
+
+def _of_stream(name: str, stream: type, plugins: registry.PluginRegistry) -> Calibrator:
+    """The calibrator that a stream asks for, with the stream's samples."""
+    import attrs
+
+    from dryfit.quantization.calibration_stream import CALIBRATOR_NAMES, stream_algorithm
+
+    solver = calibrator(CALIBRATOR_NAMES[stream_algorithm(stream())], plugins=plugins)
+    title = (stream.__doc__ or name).strip().splitlines()[0]
+    return attrs.evolve(solver, name=name, title=title, stream=stream)

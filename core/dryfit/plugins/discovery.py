@@ -1,0 +1,143 @@
+"""What installed packages say that they bring: their entry points, read as text. Nothing of theirs is imported here.
+
+The standard library's reader stops at the first malformed line of any package. This one passes a malformed line on as
+an entry point that cannot be loaded, so that the package is named and the others are found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from importlib.metadata import Distribution, EntryPoint, distributions
+from typing import Any
+
+import attrs
+
+TARGETS = "dryfit.targets"
+LAYERS = "dryfit.layers"
+IMPORTERS = "dryfit.importers"
+PASSES = "dryfit.passes"
+CALIBRATORS = "dryfit.calibrators"
+QUANTIZE_METHODS = "dryfit.quantize_methods"
+HOOKS = "dryfit.hooks"
+
+GROUPS = {
+    TARGETS: "the device's name in any case, `-` for `_`: `acme-npu` brings `ACME_NPU`; names a `Target`",
+    LAYERS: "a layer plugin's name, `Name` or `namespace::Name`; names a `LayerPlugin`",
+    IMPORTERS: "an ONNX operator, `domain::OpType`; names an `OnnxOperator`",
+    PASSES: "any name; names a `PassContribution`",
+    CALIBRATORS: "the calibrator's name; names a `Calibrator`",
+    QUANTIZE_METHODS: "the method's name",
+    HOOKS: "any name; names a module with functions that are marked `@dryfit.hookimpl`",
+}
+"""Every entry-point group to what its names and values mean."""
+
+OWN_DISTRIBUTION = "dryfit"
+
+_VALUE = re.compile(r"(?P<module>[\w.]+)\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?$")
+
+
+@attrs.frozen(order=True)
+class PluginOwner:
+    """Which entry point of which package something comes from.
+
+    Attributes:
+        distribution: normalised name of the package; "" where the entry point does not tell.
+        version: the package's; "" where its metadata has none.
+        group, name: the entry point.
+    """
+
+    distribution: str
+    version: str
+    group: str
+    name: str
+
+    @property
+    def package(self) -> str:
+        """`distribution version`."""
+        return f"{self.distribution} {self.version}".strip()
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it does not come with dryfit."""
+        return self.distribution != OWN_DISTRIBUTION
+
+    def __str__(self) -> str:
+        """`name version (distribution)`."""
+        package = f"({self.distribution})" if self.distribution else ""
+        return " ".join(filter(None, (self.name, self.version, package)))
+
+
+def owner_of(entry: EntryPoint) -> PluginOwner:
+    """Which package brings an entry point."""
+    return PluginOwner(*_name_and_version(entry.dist), entry.group, entry.name)
+
+
+def normalised(distribution: str) -> str:
+    """The name of a distribution as package indexes compare it.
+
+    Source: Python packaging user guide, Names and normalization.
+    """
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def module_of(value: str) -> str | None:
+    """The module that an entry point's value names; None where the value is malformed."""
+    found = _VALUE.match(value)
+    return found["module"] if found else None
+
+
+def installed_entry_points(group: str) -> list[EntryPoint]:
+    """Those of a group in all installed packages. Of a package that is on the path twice the first counts."""
+    packages: dict[str, list[EntryPoint]] = {}
+    for distribution in distributions():
+        text = _entry_points_text(distribution)
+        if "[dryfit." in text:
+            name, _ = _name_and_version(distribution)
+            packages.setdefault(name, [*entry_points_in(text, distribution)])
+    return [entry for entries in packages.values() for entry in entries if entry.group == group]
+
+
+def _entry_points_text(distribution: Distribution) -> str:
+    """What a package declares; "" where it declares nothing. What is no UTF-8 becomes malformed lines."""
+    try:
+        return distribution.read_text("entry_points.txt") or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode(errors="replace")
+
+
+def entry_points_in(text: str, distribution: Distribution) -> Iterator[EntryPoint]:
+    """The entry points that a package's `entry_points.txt` declares; a line without `=` is one with an empty value."""
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            group = line.strip("[] ")
+        elif line and not line.startswith("#"):
+            name, _, value = map(str.strip, line.partition("="))
+            entry = EntryPoint(name, value, group)
+            vars(entry)["dist"] = distribution  # entry points are immutable; the standard library does it so too
+            yield entry
+
+
+def _name_and_version(distribution: Any) -> tuple[str, str]:
+    """The normalised name and the version of a package; "" for what its metadata does not say."""
+    if distribution is None:
+        return "", ""
+    name = _stated(distribution, "name")
+    if not name:
+        # A package without metadata still has a folder: acme_npu-1.0.dist-info.
+        name = str(getattr(distribution, "_path", "")).replace("\\", "/").rpartition("/")[2].partition("-")[0]
+    return normalised(name), _stated(distribution, "version")
+
+
+def _stated(distribution: Any, what: str) -> str:
+    try:
+        return str(getattr(distribution, what) or "")
+    except Exception:  # noqa: BLE001  metadata that is missing or damaged raises differently in each Python version
+        return ""
+
+
+def by_name(entries: Iterable[EntryPoint]) -> list[EntryPoint]:
+    """Entry points in the one order that does not depend on the environment: by name, distribution and value."""
+    found = {(entry.name, owner_of(entry), entry.value): entry for entry in entries}
+    return [entry for _, entry in sorted(found.items(), key=lambda item: item[0])]

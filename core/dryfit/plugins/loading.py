@@ -1,0 +1,137 @@
+"""Importing what one entry point names, so that nothing a stranger's module does can end the program.
+
+What may go wrong, and becomes one sentence: the value is malformed, the module is not there, raises, exits, is written
+for a newer plugin interface, or does not come to an end within the time that the command line allows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import EntryPoint
+from typing import Any, NoReturn
+
+from dryfit.errors import DryfitError, PluginError
+from dryfit.plugins import API_LEVEL
+from dryfit.plugins.discovery import module_of, owner_of
+from dryfit.plugins.switches import switching_off
+
+LEVEL_NAME = "DRYFIT_API_LEVEL"
+TIMEOUT_VARIABLE = "DRYFIT_PLUGIN_TIMEOUT"
+
+_seconds_allowed: float | None = None
+
+
+class ImportTookTooLongError(BaseException):
+    """Raised inside a module whose import takes too long. It is no `Exception`, so that the module cannot hide it."""
+
+
+def allow_seconds(seconds: float | None) -> None:
+    """Let the import of a plugin of another package take so many seconds at most; None for any time.
+
+    Only the main thread of a POSIX system can interrupt an import; elsewhere this changes nothing.
+    """
+    global _seconds_allowed  # noqa: PLW0603  a property of the process, which its entry point sets once
+    _seconds_allowed = seconds
+
+
+def load(entry: EntryPoint, prepare: Callable[[Any], Any]) -> Any:
+    """What an entry point names, after `prepare` has looked at it.
+
+    What another package prints meanwhile goes to stderr: stdout may be the answer of a command, which programs read.
+
+    Raises:
+        KeyboardInterrupt: the user stopped the program; a note says which plugin was being loaded.
+        BaseException: whatever the module or `prepare` raises, `SystemExit` included.
+    """
+    owner = owner_of(entry)
+    try:
+        with (
+            _limited(_seconds_allowed if owner.is_foreign else None),
+            contextlib.redirect_stdout(sys.stderr) if owner.is_foreign else contextlib.nullcontext(),
+        ):
+            loaded = entry.load()
+            _require_level(entry)
+            return prepare(loaded)
+    except KeyboardInterrupt as stopped:
+        stopped.add_note(f"While loading the plugin {owner}. {switching_off(owner)} switches it off.")
+        raise
+
+
+def explained(entry: EntryPoint, error: BaseException) -> tuple[str, str]:
+    """Why loading failed, in one line, and what can be done; "" where that is nothing special."""
+    if module_of(entry.value) is None and isinstance(error, AttributeError | TypeError | ValueError):
+        text = f"{entry.name!r} = {entry.value!r}"
+        return f"malformed entry point: {text}", "Its makers write it as `name = module:attribute`"
+    try:
+        # An import that fails is often of what only a newer dryfit has: then the level says more than the error. Python
+        # has forgotten a module that failed, but the error's traceback still has its names.
+        frames = [frame.f_globals for frame, _ in traceback.walk_tb(error.__traceback__)]
+        _require_level(entry, {names.get("__name__", ""): names for names in frames})
+    except PluginError as newer:
+        error = newer
+    if isinstance(error, ImportTookTooLongError):
+        return (
+            str(error),
+            f"Tell its makers; {switching_off(owner_of(entry))} switches it off, {TIMEOUT_VARIABLE} gives it more time",
+        )
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"ModuleNotFoundError: {error}", f"Install what brings the module {error.name}, or reinstall the package"
+    if isinstance(error, SystemExit):
+        return f"it exits while it is imported (SystemExit: {error})", ""
+    return described(error)
+
+
+def described(error: BaseException) -> tuple[str, str]:
+    """An exception in one line, and what can be done about it; "" where it does not say."""
+    if isinstance(error, DryfitError):
+        return str(error).removesuffix(f". {error.remedy}"), error.remedy or ""
+    return f"{type(error).__name__}: {error}", ""
+
+
+def _require_level(entry: EntryPoint, failed: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    """Refuse a module that states a newer level of the plugin interface.
+
+    Args:
+        entry: names the module.
+        failed: name to names in it, for modules whose import failed.
+
+    Raises:
+        PluginError: the module or its top package states a larger level, or no number.
+    """
+    module = module_of(entry.value) or ""
+    for name in (module, module.partition(".")[0]):
+        level = vars(sys.modules[name]).get(LEVEL_NAME) if name in sys.modules else None
+        level = (failed or {}).get(name, {}).get(LEVEL_NAME) if level is None else level
+        if level is None:
+            continue
+        if not isinstance(level, int):
+            raise PluginError(f"{LEVEL_NAME} is a whole number", where=f"module {name}", found=repr(level))
+        if level > API_LEVEL:
+            raise PluginError(
+                f"needs dryfit with plugin API level {level}; this one has {API_LEVEL}; upgrade dryfit",
+                remedy="pip install --upgrade dryfit",
+            )
+
+
+@contextlib.contextmanager
+def _limited(seconds: float | None) -> Iterator[None]:
+    """Raise in the main thread when the time is over, and each second after that, should the first be swallowed."""
+    if seconds is None or not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
+        yield
+        return
+
+    def stop(signal_number: int, frame: Any) -> NoReturn:  # noqa: ARG001  the signature of a signal handler
+        raise ImportTookTooLongError(f"its import takes longer than {seconds:g} s")
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)

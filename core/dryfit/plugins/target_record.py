@@ -1,0 +1,55 @@
+"""Whether what a package names as its target is one that dryfit can use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryfit.errors import PluginError
+
+if TYPE_CHECKING:
+    from dryfit.target.target import Target
+
+
+def usable_target(loaded: Any, device: str | None = None) -> Target:
+    """The target record, if it is one.
+
+    Args:
+        loaded: what an entry point names, or a hook returned.
+        device: the device that the entry point names; None where none does.
+
+    Raises:
+        PluginError: it is no target record, its device is another one, or it declares no platform or no limit rules.
+    """
+    from dryfit.target.target import Target
+
+    if not isinstance(loaded, Target):
+        raise PluginError("The entry point names no target", found=type(loaded).__name__, allowed="a Target record")
+    if not loaded.device or loaded.device != loaded.device.upper():
+        raise PluginError("A device name is in upper case", found=repr(loaded.device))
+    if device is not None and loaded.device != device:
+        raise PluginError(
+            "The entry point and its target name different devices",
+            found=f"{loaded.device} in the record, {device} by the entry point",
+            remedy="Give the entry point the name of the device, in any case, `-` for `_`",
+        )
+    if not loaded.platforms:
+        raise PluginError(f"The target {loaded.device} has no platform", allowed="at least one")
+    _require_limits(loaded)
+    return loaded
+
+
+def _require_limits(target: Target) -> None:
+    """Refuse a target that says nothing of what it can run: it would promise everything.
+
+    Raises:
+        PluginError: it declares no rules, or its table cannot be loaded.
+    """
+    if target.segment_rules.is_host:
+        return
+    table = target.limits
+    if table is None or not (table.rules or table.supported_kinds):
+        raise PluginError(
+            f"The target {target.device} declares no limit rules",
+            found="no `limits_at`" if table is None else "an empty table",
+            remedy="Name a LimitTable; a device that runs everything lists the layer kinds: supported_kinds=...",
+        )
