@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from dryfit.builder.assessment import segment_records
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.canonicalise import profile_shapes
 from dryfit.builder.design import Design
 from dryfit.builder.device_memory import DeviceMemory, plan_device_memory
-from dryfit.builder.fusion import FusedGroup, LayerPlace, fuse_layers
+from dryfit.builder.fusion import FusedGroup, fuse_layers
 from dryfit.builder.host_layouts import choose_host_layouts
-from dryfit.builder.layer_roles import LayerRole
+from dryfit.builder.kernel_settings import kernel_choice
+from dryfit.builder.layer_places import layer_places
 from dryfit.builder.lowering import LoweredNetwork, lower_network
+from dryfit.builder.segment_compilation import SegmentCompilation
+from dryfit.builder.segment_pools import PoolNeeds
 from dryfit.builder.settings_without_effect import exceeded_workspaces, unused_settings
 from dryfit.builder.stages import Stages, logger
-from dryfit.engine.plan import Operation, Plan, Segment
+from dryfit.builder.used_packages import used_packages
+from dryfit.engine.plan import PROGRAM, Operation, Plan, Segment
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.plugins import registry
+from dryfit.target.group import SegmentGroup
 from dryfit.target.kernels import HostLayout
 
 NUM_STAGES = 5
@@ -44,13 +47,17 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
         lambda: lower_network(design.network, design.assignment.roles, design.partition, design.precisions),
         lambda result: [network_text(result.network)],
     )
-    groups = stages.run(
-        "fuse and choose kernels",
-        lambda: fuse_layers(lowered.network, _places(design, lowered)),
-        lambda result: [f"{one.group.name}: {one.kernel.name} on {one.place.device}" for one in result],
-    )
+    with kernel_choice(config, network, lowered.network) as choice:
+        groups = stages.run(
+            "fuse and choose kernels",
+            lambda: fuse_layers(lowered.network, layer_places(design, lowered), choice),
+            lambda result: map(str, result),
+        )
+    for fused in groups:
+        logger.info("%s", fused)
     layouts = choose_host_layouts(lowered.network, groups)
-    operations = stages.run("pack weights", lambda: _pack(groups, lowered, stages))
+    compilation = SegmentCompilation(design, lowered, config)
+    operations = stages.run("pack weights", lambda: _pack(groups, lowered, compilation, stages))
     memory = stages.run(
         "plan memory",
         lambda: _plan_memory(design, lowered, groups, layouts),
@@ -59,11 +66,15 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
             for one in result.placements.values()
         ],
     )
-    unused = [*unused_settings(config, design), *exceeded_workspaces(config, design, lowered, groups)]
+    unused = [
+        *unused_settings(config, design),
+        *exceeded_workspaces(config, design, lowered, groups),
+        *choice.without_effect({fused.group.main.name: fused.kernel.name for fused in groups}),
+    ]
     for warning in unused:
         logger.warning("%s", warning)
     _drop_packed(groups)
-    segments = segment_records(design, memory.segment_pools)
+    segments = segment_records(design, _segment_pools(design, operations, memory))
     return stages.run(
         "write the plan",
         lambda: Plan(
@@ -75,52 +86,24 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
             verdicts=design.assignment.verdicts,
             profiles=profile_shapes(lowered.network, config),
             pool_sizes=_pool_sizes(memory, segments),
-            settings=config.settings(network),
+            settings={**config.settings(network), "passes": list(design.passes)},
             plugins=registry.active_plugins(),
             layers=design.layer_placements(),
             warnings=[*design.warnings, *unused],
+            packages=used_packages(lowered.network, operations),
         ),
     )
 
 
-def _places(design: Design, lowered: LoweredNetwork) -> dict[str, LayerPlace]:
-    """Where each layer of the engine's network runs. Constants are nowhere."""
-    host = registry.host().device
-    places: dict[str, LayerPlace] = {}
-    for layer in lowered.network.layers:
-        role = design.assignment.roles.get(layer.name)
-        if layer.kind == "constant" or role is LayerRole.CONSTANT:
-            continue
-        dtype = layer.outputs[0].dtype
-        if layer.name in lowered.reformats:
-            places[layer.name] = LayerPlace(design.caller, -1, dtype)
-        elif role is LayerRole.SHAPE:
-            places[layer.name] = LayerPlace(host, -1, dtype, LayerRole.SHAPE)
-        else:
-            places[layer.name] = LayerPlace(
-                design.assignment.devices[layer.name],
-                design.partition.segments[layer.name],
-                design.precisions.layers[layer.name],
-            )
-    for layer in lowered.network.layers:
-        # A change of type inside a segment is that segment's own work.
-        if layer.name in lowered.reformats:
-            source = layer.inputs[0].producer if layer.inputs[0] is not None else None
-            around = {places[source.name] if source is not None else None}
-            around |= {places[reader.name] for reader, _ in layer.outputs[0].consumers}
-            segments = {place.segment if place is not None else -1 for place in around}
-            if len(segments) == 1 and not layer.outputs[0].is_network_output:
-                inner = next(iter(around))
-                if inner is not None and inner.segment >= 0:
-                    places[layer.name] = attrs.evolve(places[layer.name], device=inner.device, segment=inner.segment)
-    return places
-
-
-def _pack(groups: Sequence[FusedGroup], lowered: LoweredNetwork, stages: Stages) -> list[Operation]:
+def _pack(
+    groups: Sequence[FusedGroup], lowered: LoweredNetwork, compilation: SegmentCompilation, stages: Stages
+) -> list[Operation]:
     operations = []
     with stages.steps("Packing weights", list(groups)) as each:
         for fused in each:
-            layers = fused.group.layers
+            layers, group = fused.group.layers, fused.group
+            is_compiled = isinstance(group, SegmentGroup)
+            weights = {PROGRAM: compilation.program(group, fused.place)} if is_compiled else fused.kernel.pack(group)
             operations.append(
                 Operation(
                     name=fused.group.name,
@@ -131,7 +114,7 @@ def _pack(groups: Sequence[FusedGroup], lowered: LoweredNetwork, stages: Stages)
                     precision=fused.place.precision,
                     source_layers=[layer.name for layer in layers if layer.name not in lowered.reformats],
                     onnx_nodes=list(dict.fromkeys(node for layer in layers for node in layer.onnx_nodes)),
-                    weights=dict(fused.kernel.pack(fused.group)),
+                    weights=dict(weights),
                 )
             )
     return operations
@@ -145,6 +128,17 @@ def _drop_packed(groups: Sequence[FusedGroup]) -> None:
             for name in fused.kernel.packed_parameters:
                 if name in names:
                     setattr(layer, name, None)
+
+
+def _segment_pools(
+    design: Design, operations: Sequence[Operation], memory: DeviceMemory
+) -> Sequence[Mapping[str, int]]:
+    """Bytes of each segment's pools as planned; an upper bound for a compiled one, whose inside its program knows."""
+    pools = list(memory.segment_pools)
+    for index in {operation.segment for operation in operations if operation.is_compiled}:
+        run = design.partition.runs[index]
+        pools[index] = PoolNeeds(design.variants[run.device], design.specs, design.precisions).of(run.layers)
+    return pools
 
 
 def _pool_sizes(memory: DeviceMemory, segments: Sequence[Segment]) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """Cutting a network into segments: maximal runs of layers on one device, each cut with its cause.
 
-The algorithm stands in `graph_partition`; here are the rules of devices: one batch in a segment, pools that must
-suffice, and how many segments a device can load. A segment that breaks a rule moves to the fallback device as a whole.
+The algorithm stands in `graph_partition`; here are the rules of devices: one batch in a segment, shapes that a segment
+compiler takes, pools that must suffice, and how many segments a device can load. A segment that breaks a rule moves to
+the fallback device as a whole.
 
 Source: TensorRT 10 developer guide, Working with DLA. That a segment which does not fit its pools falls back as a
 whole, and that segments are counted in topological order, is inferred from logs of the TensorRT builder.
@@ -73,11 +74,16 @@ def partition_network(
     refused: list[str] = []
     while True:
         segments = cutter.cut()
-        causes = _over_pool_limits(cutter, segments, pool_use, pool_limit) or _over_segment_limits(cutter, segments)
+        causes = (
+            _beyond_compilers(cutter, segments)
+            or _over_pool_limits(cutter, segments, pool_use, pool_limit)
+            or _over_segment_limits(cutter, segments)
+        )
         if not causes:
             break
-        if fallback_device is None:
-            refused = [f"{cutter.describe(segments[number])}: {cause}" for number, cause in causes.items()]
+        stuck = [number for number in causes if fallback_device in (None, cutter.variant(segments[number]).device)]
+        if fallback_device is None or stuck:
+            refused = [f"{cutter.describe(segments[number])}: {causes[number]}" for number in stuck]
             break
         cutter.move(segments, causes, fallback_device)
     return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused)
@@ -97,6 +103,24 @@ def _edges(network: Network, assignment: Assignment) -> list[Edge]:
             gives = tuple(sorted(needs)) if assignment.roles[layer.name] is LayerRole.SHAPE else ()
         sources.update((tensor.name, gives) for tensor in layer.outputs)
     return edges
+
+
+def _beyond_compilers(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, str]:
+    """Segment to cause, for segments with dynamic shapes whose target's compiler takes none."""
+    causes: dict[int, str] = {}
+    for number, segment in enumerate(segments):
+        target = cutter.variant(segment).target
+        if target.compile_segment_at is None or target.segment_rules.compiles_dynamic_shapes:
+            continue
+        for layer in (cutter.layers[index] for index in segment):
+            dynamic = next(
+                (one for one in (*layer.inputs, *layer.outputs) if one is not None and not one.spec.is_static), None
+            )
+            if dynamic is not None:
+                cause = f"its compiler takes no dynamic shapes, such as {dynamic.shape} of tensor {dynamic.name!r}"
+                causes[number] = with_source(cause, target.segment_rules.source)
+                break
+    return causes
 
 
 def _over_pool_limits(

@@ -36,7 +36,7 @@ LARGEST_HEADER = 100_000_000
 LARGEST_RANK = 32
 """Axes that every supported numpy has."""
 FORMAT = "dryfit-engine"
-SCHEMA = 1
+SCHEMA = 2
 """Version of the file's structure. A reader takes exactly its own."""
 
 _NAME = re.compile(r"[A-Za-z0-9_./:-]{1,200}")

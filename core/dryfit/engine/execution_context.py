@@ -6,6 +6,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from dryfit.engine.input_arrays import (
     check_values,
     name_inputs,
 )
+from dryfit.engine.observation import watched_run
 from dryfit.engine.profiler import Profiler
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import ExecutionError, UnknownNameError
 from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.plugins import facade
 from dryfit.target.kernels import Array
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
 KEPT_BINDINGS = 4
 """Sets of input shapes whose memory is kept, the last used first. Our choice: a network meets few shapes at a time."""
+
+_UNWATCHED = nullcontext()
 
 
 class ExecutionContext:
@@ -70,6 +75,7 @@ class ExecutionContext:
         self._tensors: dict[str, Array] = {}
         self._bindings: OrderedDict[tuple[Shape, ...], BoundEngine] = OrderedDict()
         self._inferred: tuple[object, Mapping[str, TensorSpec]] | None = None
+        self._observer = facade.run_observers(engine.name, sorted({one.device for one in engine.plan.segments}))
         self._lock = threading.RLock()
 
     # Running ------------------------------------------------------------------------------------------------------
@@ -100,13 +106,12 @@ class ExecutionContext:
         for name, (minimum, _, maximum) in self._profile_values().items():
             check_values(name, arrays[name], minimum, maximum)
         targets = {name: as_output(name, array, self._output(name).dtype) for name, array in (out or {}).items()}
-        with self._lock:
-            times: dict[str, float] = {}
-            observe = None if self.profiler is None else _adding_to(times)
-            outputs = _deliver(self._binding(shapes).run(arrays, observe), targets)
+        observer, times = self._observer, dict[str, float]()
+        with self._lock, _UNWATCHED if observer is None else watched_run(observer, shapes, times):
+            outputs = _deliver(self._binding(shapes).run(arrays, self._timing(times)), targets)
         if self.profiler is not None:
             for name, seconds in times.items():
-                self.profiler.report_layer_time(self._operation_names.get(name, name), seconds * 1e3)
+                self.profiler.report_layer_time(name, seconds * 1e3)
         return outputs
 
     def set_tensor(self, name: str, array: Any) -> None:
@@ -244,6 +249,17 @@ class ExecutionContext:
     def _where(self) -> str:
         return f"engine {self.engine.name!r}"
 
+    def _timing(self, times: dict[str, float]) -> Observe | None:
+        """What sums up the seconds of each engine layer, whose kernel may report in parts; None if nobody asks."""
+        if self.profiler is None and not (self._observer is not None and self._observer.wants_layer_times):
+            return None
+
+        def observe(name: str, seconds: float) -> None:
+            layer = self._operation_names.get(name, name)
+            times[layer] = times.get(layer, 0.0) + seconds
+
+        return observe
+
     def _known(self, name: str) -> None:
         if name not in self._inputs and name not in self._outputs:
             raise UnknownNameError("input or output", name, [*self._inputs, *self._outputs], where=self._where)
@@ -300,15 +316,6 @@ def _deliver(found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[s
     for name, array in found.items():
         np.copyto(outputs[name], array)
     return outputs
-
-
-def _adding_to(times: dict[str, float]) -> Observe:
-    """An observer that sums up the seconds of each name; a kernel may report in several parts."""
-
-    def observe(name: str, seconds: float) -> None:
-        times[name] = times.get(name, 0.0) + seconds
-
-    return observe
 
 
 def _available_threads() -> int:

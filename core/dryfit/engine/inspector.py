@@ -17,6 +17,7 @@ import numpy as np
 
 from dryfit.engine.device_tensors import format_description
 from dryfit.engine.plan import Operation
+from dryfit.engine.segment_program import operation_group
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -91,16 +92,15 @@ class EngineInspector:
     def _layer(self, operation: Operation) -> dict[str, Any]:
         network = self._engine.plan.network
         layers = [network.layer(name) for name in operation.layers]
-        produced = {tensor.name for layer in layers for tensor in layer.outputs}
-        inputs = {t.name: t for layer in layers for t in layer.inputs if t is not None and t.name not in produced}
+        group = operation_group(operation, {layer.name: layer for layer in layers})
         facts: dict[str, Any] = {
             "Name": operation.name,
-            "LayerType": layers[0].layer_type.title().replace("_", ""),
-            "Inputs": [self._tensor(tensor) for tensor in inputs.values()],
-            "Outputs": [self._tensor(tensor) for tensor in layers[-1].outputs],
-            "ParameterType": layers[0].type,
-            **_parameters(layers[0]),
-            "Fused": [layer.type for layer in layers[1:]],
+            "LayerType": "ForeignNode" if operation.is_compiled else group.main.layer_type.title().replace("_", ""),
+            "Inputs": [self._tensor(tensor) for tensor in group.inputs],
+            "Outputs": [self._tensor(tensor) for tensor in group.outputs],
+            "ParameterType": "ForeignNode" if operation.is_compiled else group.main.type,
+            **({} if operation.is_compiled else _parameters(group.main)),
+            "Fused": [layer.type for layer in (layers if operation.is_compiled else group.epilogue)],
             "TacticName": operation.kernel,
             "StreamId": 0,
             "Metadata": _NODE_SEPARATOR.join(f"[ONNX Layer: {node}]" for node in operation.onnx_nodes),

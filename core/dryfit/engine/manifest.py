@@ -56,3 +56,4 @@ class Manifest:
     plugins: Sequence[str]
     layers: Sequence[LayerPlacement]
     warnings: Sequence[str]
+    packages: Mapping[str, str]

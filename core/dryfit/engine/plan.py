@@ -16,18 +16,27 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
+from dryfit.target.cost import CostEstimate
 from dryfit.target.kernels import HostLayout
 from dryfit.target.verdict import Verdict
 
 Array = np.ndarray[Any, Any]
 
+PROGRAM = "program"
+"""Name of the packed array that is the program of a compiled segment: `uint8[bytes]`."""
+
+
+def segment_kernel_name(device: str) -> str:
+    """Name of the kernel that runs the compiled segments of a device."""
+    return f"{device.lower()}.segment"
+
 
 @attrs.frozen(eq=False)
 class Operation:
-    """One engine layer: a layer group with the kernel that runs it.
+    """One engine layer: a layer group, or a whole compiled segment, with the kernel that runs it.
 
     Attributes:
-        name: the user's layer names, joined with " + ".
+        name: the user's layer names, joined with " + "; `{ForeignNode[first...last]}` of a compiled segment.
         layers: names of the layers of the plan's network, main layer first.
         kernel: name of the host kernel.
         device: the device that runs it.
@@ -36,7 +45,7 @@ class Operation:
         precision: computation type.
         source_layers: names of the user's layers.
         onnx_nodes: names of the ONNX nodes they came from.
-        weights: what the kernel packed.
+        weights: what the kernel packed; of a compiled segment, its program.
     """
 
     name: str
@@ -48,6 +57,11 @@ class Operation:
     source_layers: Sequence[str]
     onnx_nodes: Sequence[str]
     weights: Mapping[str, Array] = attrs.field(factory=dict, repr=False)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it is a segment that its target compiled."""
+        return self.kernel == segment_kernel_name(self.device)
 
 
 @attrs.frozen
@@ -82,6 +96,7 @@ class Segment:
         inputs, outputs: names of the tensors of the user's network that cross its border.
         pools: pool name to bytes that it needs.
         cut_cause: why it does not continue the segment of the same device before it; "" for the first.
+        estimate: what its target estimates one run of it to cost; None where the target estimates nothing.
     """
 
     index: int
@@ -91,6 +106,7 @@ class Segment:
     outputs: Sequence[str]
     pools: Mapping[str, int]
     cut_cause: str = ""
+    estimate: CostEstimate | None = None
 
 
 @attrs.frozen
@@ -164,6 +180,8 @@ class Plan:
         plugins: active plugins: `name version (distribution)`.
         layers: the user's layers in execution order, with device and cause.
         warnings: what the builder warned of, such as layers that fell back to another device.
+        packages: `target DEVICE` or `layer namespace::Name version` to the package that brought it when the engine was
+            built, as `distribution version`: what has to be installed to run it.
     """
 
     network: Network
@@ -178,3 +196,13 @@ class Plan:
     plugins: Sequence[str]
     layers: Sequence[LayerPlacement] = ()
     warnings: Sequence[str] = ()
+    packages: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def programs(self) -> Mapping[int, bytes]:
+        """Index of each compiled segment to the program that its target made, for the device's own runtime."""
+        return {
+            operation.segment: operation.weights[PROGRAM].tobytes()
+            for operation in self.operations
+            if operation.is_compiled
+        }

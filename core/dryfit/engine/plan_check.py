@@ -5,10 +5,13 @@ The builder makes such plans; a file can hold any. Everything that execution rel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NoReturn
 
-from dryfit.engine.plan import Operation, Placement, Plan, ProfileShapes
+import numpy as np
+
+from dryfit.engine.plan import PROGRAM, Operation, Placement, Plan, ProfileShapes
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -16,6 +19,8 @@ from dryfit.network.network import Network
 
 _CONSTANT = "constant"
 """The kind of layer that needs no operation: its outputs are known without running anything."""
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}( [A-Za-z0-9.!+_-]{1,99})?")
+_LONGEST_NAME = 1000
 
 
 def check_plan(plan: Plan) -> None:
@@ -35,6 +40,10 @@ def check_plan(plan: Plan) -> None:
     for pool, size in plan.pool_sizes.items():
         if size < 0:
             _refuse("A memory pool has a negative size", f"pool {pool!r}", size)
+    for what, package in plan.packages.items():
+        # Both stand in the message that says what to install.
+        if not _PACKAGE.fullmatch(package) or not what.isprintable() or len(what) > _LONGEST_NAME:
+            _refuse("A package is named by distribution and version", f"package of {what[:100]!r}", package[:100])
 
 
 def _check_operations(plan: Plan) -> None:
@@ -54,7 +63,10 @@ def _check_operations(plan: Plan) -> None:
             _refuse("A layer is run twice", where, list(operation.layers))
         if not -1 <= operation.segment < len(plan.segments):
             _refuse("An operation belongs to a segment that does not exist", where, operation.segment)
-        _check_chain(operation, layers, outputs, where)
+        if operation.is_compiled:
+            _check_program(operation, where)
+        else:
+            _check_chain(operation, layers, outputs, where)
         for name in operation.layers:
             missing = [t.name for t in layers[name].inputs if t is not None and t.name not in available]
             if missing:
@@ -73,6 +85,16 @@ def _check_chain(operation: Operation, layers: Mapping[str, Layer], outputs: set
         fits = len(inner) == 1 and inner[0].name not in outputs
         if not fits or {consumer.name for consumer, _ in inner[0].consumers} != {after}:
             _refuse("The layers of an operation are no chain", where, f"{before!r} before {after!r}")
+
+
+def _check_program(operation: Operation, where: str) -> None:
+    """A compiled segment is one, and its program is there."""
+    if operation.segment < 0:
+        _refuse("A compiled operation belongs to no segment", where, operation.segment)
+    program = operation.weights.get(PROGRAM)
+    if program is None or (program.dtype, program.ndim) != (np.uint8, 1):
+        found = "none" if program is None else f"{program.dtype} {program.shape}"
+        _refuse("A compiled segment has a program of bytes", where, found)
 
 
 def _check_placement(name: str, placement: Placement, network: Network) -> None:

@@ -39,8 +39,8 @@ def record_from_plain(kind: type[RecordT], data: Any, path: str) -> RecordT:
     """The record that plain data describes: every field there, none left over, each exactly of its type.
 
     Args:
-        kind: an attrs class whose fields are records, enums, int, str, bool, Any, or sequences, tuples and mappings
-            from str of those.
+        kind: an attrs class whose fields are records, enums, int, float, str, bool, Any, sequences, tuples and
+            mappings from str of those, or one of those or None.
         data: the plain data.
         path: what the data is, for errors.
 
@@ -54,6 +54,9 @@ def _structure(kind: Any, data: Any, path: str) -> Any:
     if kind is Any:
         return data
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is types.UnionType:
+        (some,) = set(arguments) - {type(None)}
+        return None if data is None else _structure(some, data, path)
     if origin is collections.abc.Mapping:
         fields = _exactly(dict, data, path)
         return {key: _structure(arguments[1], item, f"{path}[{key!r}]") for key, item in fields.items()}

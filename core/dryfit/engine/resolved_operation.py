@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dryfit.engine.buffers import check_size
+from dryfit.engine.packages import install_remedy, target_key
 from dryfit.engine.plan import Operation, Plan
+from dryfit.engine.plugin_layers import require_layer_plugins
+from dryfit.engine.segment_program import load_program, operation_group, segment_kernel
 from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownNameError
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Kernel, Specs, Step
+from dryfit.target.target import Target
 
 
 @attrs.frozen(eq=False)
@@ -72,15 +76,16 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
     """The operations of a plan with their layers and kernels.
 
     Raises:
-        PluginError: a kernel's target is not installed.
-        EngineFileError: the device has no kernel of that name, or a kernel is named for a kind of layer, or for types,
-            that it does not serve.
+        PluginError: a kernel's target or a layer plugin is not installed; the message says which package brings it.
+        EngineFileError: the device has no kernel of that name, a kernel is named for a kind of layer, or for types,
+            that it does not serve, or the program of a compiled segment cannot be loaded.
     """
+    require_layer_plugins(plan)
     layers = {layer.name: layer for layer in plan.network.layers}
     kernels: dict[str, Mapping[str, Kernel]] = {}
     resolved = []
     for operation in plan.operations:
-        group = LayerGroup([layers[name] for name in operation.layers])
+        group = operation_group(operation, layers)
         kernel = _kernel(operation, plan, kernels)
         if group.main.kind not in kernel.kinds:
             raise EngineFileError(
@@ -116,31 +121,43 @@ def _activations(group: LayerGroup) -> list[Tensor]:
 def _kernel(operation: Operation, plan: Plan, by_device: dict[str, Mapping[str, Kernel]]) -> Kernel:
     """The kernel of an operation; `by_device` keeps the kernels of devices that were asked for."""
     where = f"engine layer {operation.name!r}"
-    remedy = f"Install what it was built with ({', '.join(plan.plugins) or 'dryfit'}), or build the engine again"
-    try:
-        kernels = by_device[operation.device] = by_device.get(operation.device) or _kernels(operation.device)
-    except UnknownNameError as error:
-        raise PluginError(
-            "The engine was built for a device that no installed package brings",
-            where=where,
-            found=operation.device,
-            allowed=", ".join(error.known),
-            remedy=remedy,
-        ) from error
+    target = _target(operation.device, plan, where)
+    if operation.is_compiled:
+        loaded = load_program(operation, target)
+        return segment_kernel(operation.device, lambda program: loaded)
+    kernels = by_device[operation.device] = by_device.get(operation.device) or _kernels(target)
     if operation.kernel not in kernels:
         raise EngineFileError(
             "The engine names a kernel that no installed package brings",
             where=where,
             found=f"kernel {operation.kernel!r}",
             allowed=", ".join(sorted(kernels)),
-            remedy=remedy,
+            remedy=install_remedy(plan, target_key(operation.device)),
         )
     return kernels[operation.kernel]
 
 
-def _kernels(device: str) -> Mapping[str, Kernel]:
+def _target(device: str, plan: Plan, where: str) -> Target:
+    """The target of a device of the engine.
+
+    Raises:
+        PluginError: no installed package brings it; says which one to install.
+    """
+    try:
+        return registry.target(device)
+    except UnknownNameError as error:
+        raise PluginError(
+            "The engine was built for a device that no installed package brings",
+            where=where,
+            found=device,
+            allowed=", ".join(error.known),
+            remedy=install_remedy(plan, target_key(device)),
+        ) from error
+
+
+def _kernels(target: Target) -> Mapping[str, Kernel]:
     """Kernels that serve a device, by name: its own, and the host's."""
-    return {kernel.name: kernel for kernel in (*registry.host().kernels, *registry.target(device).kernels)}
+    return {kernel.name: kernel for kernel in (*registry.host().kernels, *target.kernels)}
 
 
 def _read_only(array: Array) -> Array:

@@ -39,7 +39,7 @@ class Runtime:
     @property
     def num_DLA_cores(self) -> int:
         """DLA cores of the DLA target's default platform; 0 where no DLA target is installed."""
-        target = registry.targets().get("DLA")
+        target = registry.find_target("DLA")
         return 0 if target is None else target.platform(None).cores
 
     @property

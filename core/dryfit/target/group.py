@@ -1,4 +1,4 @@
-"""A layer group: layers that a device runs as one, such as a convolution with its bias, residual and activation."""
+"""Layer groups: what a device runs as one, such as a convolution with its bias, residual and activation."""
 
 from __future__ import annotations
 
@@ -58,3 +58,27 @@ class LayerGroup:
             if tensor is not None and tensor.name not in inner
         }
         return list(found.values())
+
+
+class SegmentGroup(LayerGroup):
+    """All layers of a segment that a target compiled: a graph of any form, with any number of outputs.
+
+    Its name is the one that TensorRT gives to what another compiler took over: `{ForeignNode[first...last]}`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The user's names of the first and the last layer."""
+        names = dict.fromkeys((self.layers[0].name, self.layers[-1].name))
+        return f"{{ForeignNode[{'...'.join(names)}]}}"
+
+    @property
+    def outputs(self) -> Sequence[Tensor]:
+        """What others read, and outputs of the network, in the order of layers."""
+        members = {layer.name for layer in self.layers}
+        return [
+            tensor
+            for layer in self.layers
+            for tensor in layer.outputs
+            if tensor.is_network_output or any(reader.name not in members for reader, _ in tensor.consumers)
+        ]

@@ -1,4 +1,4 @@
-"""What a host kernel declares, and what it is given when an execution context binds it to memory.
+"""What a host kernel declares: one decorated function, and the record that the decorator makes of it.
 
 A kernel serves a layer group. At build time it says whether it can (`accepts`, `fuses`) and packs the group's weights
 (`pack`). When shapes and memory are known it is bound (`bind`) and gives a step, which the host's schedule runs.
@@ -7,105 +7,55 @@ Every target that declares no kernel of its own for a layer is run by the CPU ta
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
 
 import attrs
-import numpy as np
 
-from dryfit.errors import EngineFileError
+from dryfit.errors import DryfitError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.tensor import TensorSpec
+from dryfit.target.binding import (
+    Array,
+    Binding,
+    CallableStep,
+    HostLayout,
+    Schedule,
+    Specs,
+    Step,
+    is_activation,
+)
 from dryfit.target.declared_sets import data_types as declared_types
 from dryfit.target.declared_sets import names
+from dryfit.target.formats import TensorFormat
 from dryfit.target.group import LayerGroup
+from dryfit.target.kernel_declaration import KernelDeclaration, KernelFormats, WorkspaceBytes
+from dryfit.target.kernel_formats import bind_in_formats
 
-Array = np.ndarray[Any, Any]
-Specs = Mapping[str, TensorSpec]
+__all__ = [
+    "Array",
+    "Binding",
+    "CallableStep",
+    "EveryKind",
+    "FusedKinds",
+    "HostLayout",
+    "Kernel",
+    "Schedule",
+    "Specs",
+    "Step",
+    "is_activation",
+    "kernel",
+]
 
-
-class HostLayout(enum.Enum):
-    """How the host keeps a tensor in memory while it emulates a device."""
-
-    LINEAR = "linear"
-    """Row-major, in the order of the axes."""
-    CHANNELS_LAST = "channels_last"
-    """Rank 4 only: N, H, W, C in memory, seen as a strided N, C, H, W array."""
-    ANY = "any"
-    """No preference: the kernel takes what its neighbours have."""
-
-
-@attrs.frozen(eq=False)
-class Binding:
-    """A group with everything it needs to run at one set of shapes.
-
-    Attributes:
-        group: the layers.
-        specs: tensor name to concrete spec, for all tensors that the group touches, inner ones too.
-        arrays: tensor name to array of the tensor's logical shape (N, C, H, W), for the group's inputs and outputs.
-            Strides are those of the tensor's host layout; kernels accept any strides, and are fast for the layout that
-            they asked for. Memory is aligned to 64 bytes and stays where it is while the step lives. An output never
-            overlaps an input of the same group.
-        weights: what `Kernel.pack` returned.
-        workspace: uint8, `Kernel.workspace_bytes` long, aligned to 64 bytes; its contents are undefined.
-        num_threads: how many threads will run the schedule.
-    """
-
-    group: LayerGroup
-    specs: Specs
-    arrays: Mapping[str, Array]
-    weights: Mapping[str, Array]
-    workspace: Array
-    num_threads: int = 1
-
-    def weight(self, name: str, shape: Sequence[int], dtype: DataType = DataType.FLOAT) -> Array:
-        """A packed array of exactly this shape and type, row-major.
-
-        Weights come out of engine files. A native function would read beyond an array that is smaller than it thinks,
-        so every kernel says here what it relies on.
-
-        Raises:
-            EngineFileError: there is no such array, or it is another.
-        """
-        array = self.weights.get(name)
-        expected = (tuple(shape), dtype.numpy)
-        if array is None or (array.shape, array.dtype) != expected or not array.flags.c_contiguous:
-            raise EngineFileError(
-                "The packed weights are not those that the kernel needs",
-                where=f"engine layer {self.group.name!r}, weights {name!r}",
-                found="none" if array is None else f"{array.dtype} {array.shape}",
-                allowed=f"{dtype.numpy} {tuple(shape)}",
-                remedy="Build the engine again",
-            )
-        return array
+BindFunction = Callable[[Binding], Step | Callable[[], object]]
+"""What makes a step of a binding. A plain function that it gives becomes a step with the group's name."""
+Accepts = Callable[[LayerGroup, Specs], bool]
+Fuses = Callable[[LayerGroup, Layer], bool]
 
 
-class Step(Protocol):
-    """One bound group, ready to run. What else it carries is between kernel and schedule."""
-
-    @property
-    def name(self) -> str:
-        """The group's name."""
-        ...
-
-    def run(self) -> None:
-        """Compute the group's outputs from its inputs, on the calling thread."""
-        ...
-
-
-class Schedule(Protocol):
-    """An ordered list of steps with the threads that run them."""
-
-    def run(self, observe: Callable[[str, float], None] | None = None) -> None:
-        """Run all steps. `observe(step name, seconds)` is called after each step when given."""
-        ...
-
-
-def _never(group: LayerGroup, layer: Layer) -> bool:
-    del group, layer
-    return False
+def _any(group: LayerGroup, specs: Specs) -> bool:
+    del group, specs
+    return True
 
 
 def _nothing(group: LayerGroup) -> dict[str, Array]:
@@ -125,16 +75,30 @@ class EveryKind(frozenset[str]):
         return True
 
 
+@attrs.frozen
+class FusedKinds:
+    """The simplest answer to "can this layer join the group?": yes, where it is of one of these kinds."""
+
+    kinds: frozenset[str] = attrs.field(default=frozenset(), converter=names)
+
+    def __call__(self, group: LayerGroup, layer: Layer) -> bool:
+        """Whether the layer's kind is among them."""
+        del group
+        return layer.kind in self.kinds
+
+
 @attrs.frozen(eq=False)
 class Kernel:
-    """A compiled host function with a declared signature.
+    """A host function with a declared signature. `kernel` makes one of a function.
 
     Attributes:
         name: `<package>.<what>`, unique, stable: engines name their kernels by it.
         kinds: kinds of main layer that it serves; `EveryKind()` for all.
         data_types: types of the group's activations that it serves.
-        bind: binding -> step.
-        accepts: whether it serves this group for these specs (static or dynamic); looked at after kinds and data types.
+        function: binding -> step, or a plain function that computes the outputs. Given as `bind`; the method `bind`
+            calls it.
+        accepts: whether it serves this group for these specs (static or dynamic); looked at after kinds, data types and
+            formats.
         fuses: whether it can take this layer, the only consumer of the group's output, as the group's next.
         pack: the group's weights as the kernel wants them; saved in the engine, so plain arrays only, and independent
             of the machine.
@@ -142,17 +106,131 @@ class Kernel:
             that the engine need not keep them.
         workspace_bytes: scratch memory of one run, for concrete specs.
         layout: the host layout that it is fast for.
-        priority: among the kernels that accept a group the highest is taken.
+        formats: `input` and `output` to the tensor format in which the kernel wants what the group reads and writes.
+            These are then arrays of that format's extents, padding and all, with copies before and after each run.
+        priority: among the kernels that accept a group those of the highest are looked at, and the fastest is taken.
+        version: raised when the kernel becomes faster or slower: what was measured of another version does not count.
     """
 
     name: str
     kinds: frozenset[str] = attrs.field(converter=names)
     data_types: frozenset[DataType] = attrs.field(converter=declared_types)
-    bind: Callable[[Binding], Step]
-    accepts: Callable[[LayerGroup, Specs], bool] = lambda group, specs: True
-    fuses: Callable[[LayerGroup, Layer], bool] = _never
+    function: BindFunction = attrs.field(alias="bind")
+    accepts: Accepts = _any
+    fuses: Fuses = FusedKinds()
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing
     packed_parameters: Sequence[str] = ()
-    workspace_bytes: Callable[[LayerGroup, Specs, int], int] = _no_bytes
+    workspace_bytes: WorkspaceBytes = _no_bytes
     layout: HostLayout = HostLayout.ANY
+    formats: KernelFormats = attrs.field(factory=dict)
     priority: int = 0
+    version: int = 1
+
+    def bind(self, binding: Binding) -> Step:
+        """The step that runs a group on the binding's memory.
+
+        Raises:
+            PluginError: the function gave neither a step nor a function.
+            ConfigError: a declared format is not defined for a tensor's shape.
+        """
+        if self.formats:
+            return bind_in_formats(self.formats, binding, self._bound)
+        return self._bound(binding)
+
+    def _bound(self, binding: Binding) -> Step:
+        made = self.function(binding)
+        if hasattr(made, "run"):
+            return cast("Step", made)
+        if callable(made):
+            return CallableStep(binding.group.name, self._named(made, binding.group.name))
+        raise PluginError(
+            "A kernel's function gives a step, or a function without arguments that computes the outputs",
+            where=f"kernel {self.name!r}",
+            found=type(made).__name__,
+            remedy="Return the function that does the work, instead of doing it while the kernel is bound",
+        )
+
+    def _named(self, function: Callable[[], object], layer: str) -> Callable[[], object]:
+        """A function whose failures name the kernel and the layer. A lack of memory is not the kernel's fault."""
+
+        def run() -> None:
+            try:
+                function()
+            except (DryfitError, MemoryError, OverflowError):
+                raise
+            except Exception as error:
+                raise PluginError(
+                    "A kernel failed while it ran",
+                    where=f"kernel {self.name!r}, layer {layer!r}",
+                    found=f"{type(error).__name__}: {error}",
+                    remedy="Tell its authors; until then name another with `config.set_kernel`",
+                ) from error
+
+        return run
+
+
+def kernel(
+    name: str,
+    *,
+    kinds: Iterable[str] | str,
+    data_types: Iterable[DataType | str] | DataType | str,
+    accepts: Accepts = _any,
+    fuses: Fuses | Iterable[str] = (),
+    pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing,
+    packed_parameters: Sequence[str] = (),
+    workspace_bytes: WorkspaceBytes | int = 0,
+    layout: HostLayout | str = HostLayout.ANY,
+    formats: Mapping[str, TensorFormat] | None = None,
+    priority: int = 0,
+    version: int = 1,
+) -> Callable[[BindFunction], Kernel]:
+    """Make a kernel of a function that is given a binding.
+
+    What it gives is called in each run: a step, or a plain function (numpy, or compiled by Numba) that reads
+    `binding.inputs` and writes `binding.outputs`. Arguments are those of `Kernel`, with these short forms.
+
+    Args:
+        name: `<package>.<what>`.
+        kinds: one kind, or several.
+        data_types: one type, or several, also by name: `fp16`, `HALF`, `float16`.
+        accepts: as in `Kernel`.
+        fuses: kinds of layers that may follow in the group, or a function that decides.
+        pack: as in `Kernel`.
+        packed_parameters: as in `Kernel`.
+        workspace_bytes: a number, or a function of group, specs and number of threads.
+        layout: also by name: `channels_last`.
+        formats: as in `Kernel`.
+        priority: as in `Kernel`.
+        version: as in `Kernel`.
+
+    Raises:
+        PluginError: a name, kind, type, layout or format is none; the message names the kernel and the function.
+
+    Example:
+        >>> @kernel("acme.identity", kinds="identity", data_types=["fp32", "fp16"])
+        ... def copy(binding):
+        ...     (x,), (y,) = binding.inputs, binding.outputs
+        ...     return lambda: np.copyto(y, x)
+        >>> copy.name, sorted(copy.kinds)
+        ('acme.identity', ['identity'])
+    """
+
+    def declare(function: BindFunction) -> Kernel:
+        declared = KernelDeclaration(name, function)
+        return Kernel(
+            name=declared.name(),
+            kinds=declared.kinds(kinds),
+            data_types=declared.data_types(data_types),
+            bind=function,
+            accepts=accepts,
+            fuses=fuses if callable(fuses) else FusedKinds(declared.known_kinds(fuses, "fuses")),
+            pack=pack,
+            packed_parameters=tuple(packed_parameters),
+            workspace_bytes=declared.workspace_bytes(workspace_bytes),
+            layout=declared.layout(layout),
+            formats=declared.formats(formats or {}),
+            priority=priority,
+            version=version,
+        )
+
+    return declare

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.errors import PluginError, UnknownNameError
+from dryfit.errors import DryfitError, PluginError, UnknownNameError
 from dryfit.target.question import Check, Finding, Question
 from dryfit.target.rule import SEVERITIES, Rule, RuleEntry, rule, rules
 from dryfit.target.verdict import Verdict, Violation
@@ -78,7 +78,7 @@ class LimitTable:
         found: dict[str, list[Violation]] = {severity: [] for severity in SEVERITIES}
         precision = question.precision
         for one in self.kind_rules if self._lacks(question.layer.kind) else self.rules:
-            finding = one.check(question) if one.applies_to(question) else None
+            finding = self._finding(one, question)
             if finding is not None:
                 found[one.severity].append(one.violation(finding))
                 precision = one.promotes_to or precision
@@ -89,6 +89,24 @@ class LimitTable:
             notes=found["note"],
             precision=precision,
         )
+
+    def _finding(self, rule: Rule, question: Question) -> Finding | None:
+        """What a rule finds; None where it holds, or does not speak of the layer.
+
+        Raises:
+            PluginError: the rule cannot be asked, such as one that looks at a parameter that the layer does not have.
+        """
+        try:
+            return rule.check(question) if rule.applies_to(question) else None
+        except DryfitError:
+            raise
+        except Exception as error:
+            raise PluginError(
+                "A limit rule fails when it is asked about a layer",
+                where=f"rule {rule.id!r}, layer {question.layer.name!r} ({question.layer.kind})",
+                found=f"{type(error).__name__}: {error}",
+                remedy=f"Tell the makers of the target {self.device}",
+            ) from error
 
     def _lacks(self, kind: str) -> bool:
         return self.supported_kinds is not None and kind not in self.supported_kinds

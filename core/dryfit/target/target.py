@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.errors import ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
+from dryfit.target.declared_object import declared_object
 from dryfit.target.question import Question
 from dryfit.target.verdict import Verdict
 
 if TYPE_CHECKING:
     from dryfit.target.arithmetic import Arithmetic
+    from dryfit.target.cost import EstimateCost
     from dryfit.target.formats import TensorFormat
+    from dryfit.target.fusions import Fusion
     from dryfit.target.kernels import Kernel
     from dryfit.target.limits import LimitTable
     from dryfit.target.memory_pools import MemoryPool
+    from dryfit.target.segments import CompileSegment, LoadSegment
 
 
 @attrs.frozen
@@ -53,12 +56,15 @@ class SegmentRules:
         max_segments: software version from which it holds, to the largest number of segments a core can load; further
             segments move to the fallback device. Empty means no limit.
         is_host: whether this is the CPU that emulates the others.
+        compiles_dynamic_shapes: whether the target's segment compiler takes segments with dynamic shapes. Where it does
+            not, such a segment moves to the fallback device, or is refused. Kernels run any.
         source: document and section.
     """
 
     same_batch: bool = False
     max_segments: Mapping[tuple[int, ...], int] = attrs.field(factory=dict)
     is_host: bool = False
+    compiles_dynamic_shapes: bool = False
     source: str = ""
 
     def segment_limit(self, software: tuple[int, ...]) -> int | None:
@@ -72,57 +78,128 @@ class Target:
     """A device as dryfit knows it.
 
     The fields that end in `_at` name a `module:attribute` that is imported at first use, so that targets can be listed
-    without loading numpy or numba. What is left out is inherited: no limits means that every layer is supported, no
-    kernels means the CPU target's.
+    without loading numpy or numba. What is left out is inherited from the host's target (see `inherited`): its
+    formats, arithmetic and precisions, and the kernels for all that the target has no kernel of its own for.
 
     Attributes:
         device: the name in the open device registry: `GPU`, `DLA`, `CPU`, `ACME_NPU`.
         title: one line for people.
         platforms: variants; the first is the default.
         software_versions: versions the rules know; the last is the default. Empty when there is one rule set.
-        precisions: computation types, best first.
+        precisions: computation types, best first; empty means the host's.
         default_precision: the type a layer is computed in when no flag asks for another; None means that a precision
             flag has to be given (as DLA needs FP16 or INT8).
         limits_at: where the `LimitTable` stands.
         input_formats_at, output_formats_at: where the mappings from data type to tensor formats stand.
         memory_pools_at: where the sequence of `MemoryPool` stands.
         arithmetic_at: where the mapping from data type to `Arithmetic` stands.
+        fusions_at: where the sequence of `Fusion` stands. Without it layers run as one wherever a kernel can do that.
         kernels_at: where the sequence of `Kernel` stands.
+        compile_segment_at: where the function stands that makes a program of a `PlannedSegment`.
+        load_segment_at: where the function stands that makes a `LoadedSegment` of a program; for a target with a
+            compiler, and only for one.
+        estimate_cost_at: where the function stands that estimates the cost of a segment: `(layers, specs, platform,
+            software) -> CostEstimate`, with the layers in execution order, and tensor name to spec.
         create_schedule_at: where the function stands that makes a schedule of steps; for the host only.
         segment_rules: how partition treats this device.
         simulated: what of the device is simulated here, in one sentence, printed with every result.
+
+    Raises:
+        PluginError: there is a segment compiler and no loader, or a loader and no compiler. The properties that import
+            what a field names raise one where that fails.
     """
 
     device: str
     title: str
     platforms: Sequence[Platform]
     software_versions: Sequence[tuple[int, ...]] = ()
-    precisions: Sequence[DataType] = (DataType.FLOAT,)
+    precisions: Sequence[DataType] = ()
     default_precision: DataType | None = DataType.FLOAT
     limits_at: str | None = None
     input_formats_at: str | None = None
     output_formats_at: str | None = None
     memory_pools_at: str | None = None
     arithmetic_at: str | None = None
+    fusions_at: str | None = None
     kernels_at: str | None = None
+    compile_segment_at: str | None = None
+    load_segment_at: str | None = None
+    estimate_cost_at: str | None = None
     create_schedule_at: str | None = None
     segment_rules: SegmentRules = attrs.field(factory=SegmentRules)
     simulated: str = ""
 
+    def __attrs_post_init__(self) -> None:
+        if (self.compile_segment_at is None) != (self.load_segment_at is None):
+            raise PluginError(
+                "A segment compiler and a loader belong together",
+                where=f"target {self.device}",
+                found=f"compile_segment_at={self.compile_segment_at!r}, load_segment_at={self.load_segment_at!r}",
+                allowed="both or neither",
+            )
+
+    # What the fields that end in `_at` name -------------------------------------------------------------------------
+
     @property
     def limits(self) -> LimitTable | None:
         """The table of rules; None where everything is supported."""
-        return _load(self.limits_at)  # type: ignore[no-any-return]
+        return self._load("limits_at")  # type: ignore[no-any-return]
 
     @property
     def input_formats(self) -> Mapping[DataType, Sequence[TensorFormat]]:
         """Data type to formats that an input of a segment may have, preferred first."""
-        return _load(self.input_formats_at) or {}
+        return self._load("input_formats_at") or {}
 
     @property
     def output_formats(self) -> Mapping[DataType, Sequence[TensorFormat]]:
         """Data type to formats that an output of a segment may have, preferred first."""
-        return _load(self.output_formats_at) or {}
+        return self._load("output_formats_at") or {}
+
+    @property
+    def memory_pools(self) -> Sequence[MemoryPool]:
+        """The device's memories."""
+        return self._load("memory_pools_at") or ()
+
+    @property
+    def arithmetic(self) -> Mapping[DataType, Arithmetic]:
+        """Computation type to its arithmetic."""
+        return self._load("arithmetic_at") or {}
+
+    @property
+    def fusions(self) -> Sequence[Fusion] | None:
+        """The chains of layers that run as one; None where any do that a kernel takes."""
+        return self._load("fusions_at")  # type: ignore[no-any-return]
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        """The target's own host kernels; the CPU target's serve what these do not."""
+        return self._load("kernels_at") or ()
+
+    @property
+    def compile_segment(self) -> CompileSegment | None:
+        """Makes a program of a segment; None where segments are run by kernels."""
+        return self._load("compile_segment_at")  # type: ignore[no-any-return]
+
+    @property
+    def load_segment(self) -> LoadSegment | None:
+        """Makes of a program what runs here; None where segments are run by kernels."""
+        return self._load("load_segment_at")  # type: ignore[no-any-return]
+
+    @property
+    def estimate_cost(self) -> EstimateCost | None:
+        """Estimates the cost of layers that run as one segment; None where the target estimates none."""
+        return self._load("estimate_cost_at")  # type: ignore[no-any-return]
+
+    @property
+    def create_schedule(self) -> Callable[..., Any] | None:
+        """`(steps, num_threads) -> Schedule`; only the CPU target has one."""
+        return self._load("create_schedule_at")  # type: ignore[no-any-return]
+
+    def _load(self, field: str) -> Any:
+        place: str | None = getattr(self, field)
+        return None if place is None else declared_object(place, self.device, field)
+
+    # Parts by name ---------------------------------------------------------------------------------------------------
 
     def format(self, name: str) -> TensorFormat:
         """A tensor format of the device by name.
@@ -149,26 +226,6 @@ class Target:
         if name.upper() not in known:
             raise UnknownNameError(f"{self.device} memory pool", name, known)
         return known[name.upper()]
-
-    @property
-    def memory_pools(self) -> Sequence[MemoryPool]:
-        """The device's memories."""
-        return _load(self.memory_pools_at) or ()
-
-    @property
-    def arithmetic(self) -> Mapping[DataType, Arithmetic]:
-        """Computation type to its arithmetic."""
-        return _load(self.arithmetic_at) or {}
-
-    @property
-    def kernels(self) -> Sequence[Kernel]:
-        """The target's own host kernels; the CPU target's serve what these do not."""
-        return _load(self.kernels_at) or ()
-
-    @property
-    def create_schedule(self) -> Callable[..., Any] | None:
-        """`(steps, num_threads) -> Schedule`; only the CPU target has one."""
-        return _load(self.create_schedule_at)  # type: ignore[no-any-return]
 
     def verdict(self, question: Question) -> Verdict:
         """Whether the layer of a question can run here; always, where there are no limits."""
@@ -216,8 +273,11 @@ class Target:
         return asked
 
 
-def _load(place: str | None) -> Any:
-    if place is None:
-        return None
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+def inherited(target: Target, host: Target) -> Target:
+    """A target with what it leaves out filled in from the host's: formats, arithmetic and precisions.
+
+    Limits, memory pools, fusions, the segment compiler and the cost function are a device's own: without them it has
+    none. Kernels need no filling in: the host's serve whatever a device has no kernel for.
+    """
+    filled = ("input_formats_at", "output_formats_at", "arithmetic_at", "precisions")
+    return attrs.evolve(target, **{name: getattr(target, name) or getattr(host, name) for name in filled})

@@ -33,6 +33,8 @@ class Outer:
     table: Mapping[str, tuple[int, ...]]
     pair: tuple[str, bool]
     anything: Any
+    maybe: Inner | None = None
+    share: float = 0.5
 
 
 OUTER = Outer("a", (Inner(1, Colour.RED), Inner(2, Colour.BLUE)), {"k": (1, 2)}, ("x", True), {"free": [1.5, None]})
@@ -51,6 +53,8 @@ def test_a_record_comes_back_from_json():
         st.dictionaries(names, st.lists(st.integers(), max_size=3).map(tuple), max_size=3),
         st.tuples(names, st.booleans()),
         st.none() | names,
+        st.none() | st.builds(Inner, st.integers(), st.sampled_from(Colour)),
+        st.floats(allow_nan=False),
     )
 )
 def test_every_record_comes_back(record):
@@ -72,6 +76,10 @@ def test_every_record_comes_back(record):
         ({"table": []}, "outer.table: dict expected, list found"),
         ({"table": {"k": 1}}, "outer.table['k']: list expected, int found"),
         ({"pair": ["x"]}, "outer.pair: 2 items expected, 1 found"),
+        ({"maybe": {"count": 1}}, "outer.maybe: Inner without colour"),
+        ({"maybe": 0}, "outer.maybe: dict expected, int found"),
+        ({"share": 1}, "outer.share: float expected, int found"),
+        ({"share": None}, "outer.share: float expected, NoneType found"),
         ({"pair": ["x", 1]}, "outer.pair[1]: bool expected, int found"),
     ],
 )

@@ -65,6 +65,13 @@ def test_a_violation_carries_value_limits_remedy_and_source():
     assert str(verdict) == f"'pool1' cannot run on ACME: {found}"
 
 
+def test_a_rule_that_fails_names_itself_and_the_layer():
+    misspelled = rule("pooling.window", each("window_sice", between(1, 8)), source="Acme guide, 3")
+    with pytest.raises(PluginError, match=r"window_sice.*Tell the makers of the target ACME") as caught:
+        table(misspelled).evaluate(ask(pooling()))
+    assert caught.value.where == "rule 'acme.pooling.window', layer 'pool1' (pooling)"
+
+
 def test_a_layer_within_the_limits_is_supported():
     verdict = table(WINDOW).evaluate(ask(pooling((8, 1))))
     assert verdict.supported

@@ -1,15 +1,19 @@
 import subprocess
 import sys
 
+import attrs
 import pytest
 
-from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.errors import ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.plugins.registry import target
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import Arithmetic
 from dryfit.target.memory_pools import MemoryPool
-from dryfit.target.target import Platform, SegmentRules, Target
+from dryfit.target.target import Platform, SegmentRules, Target, inherited
+
+WITH_ARRAYS = {"kernels", "group", "binding", "kernel_declaration", "kernel_formats"}
+"""The modules that kernels need and that speak of arrays; no record imports them."""
 
 ACME = Target(
     device="ACME",
@@ -26,7 +30,71 @@ def test_what_a_target_leaves_out_is_empty():
     assert ACME.limits is None
     assert (ACME.input_formats, ACME.output_formats, ACME.memory_pools) == ({}, {}, ())
     assert (ACME.arithmetic, ACME.kernels, ACME.create_schedule) == ({}, (), None)
+    assert (ACME.fusions, ACME.compile_segment, ACME.load_segment, ACME.estimate_cost) == (None,) * 4
     assert ACME.segment_rules == SegmentRules()
+
+
+def test_what_a_target_leaves_out_is_inherited_from_the_host():
+    host = target("CPU")
+    found = inherited(ACME, host)
+    assert (found.precisions, found.arithmetic) == (host.precisions, host.arithmetic)
+    assert (found.input_formats, found.output_formats) == (host.input_formats, host.output_formats)
+    assert (found.device, found.platforms, found.limits, found.memory_pools) == ("ACME", ACME.platforms, None, ())
+    assert found.create_schedule is None
+    own = inherited(
+        attrs.evolve(ACME, precisions=[DataType.HALF], arithmetic_at="dryfit_gpu.arithmetic:ARITHMETIC"), host
+    )
+    assert (own.precisions, own.arithmetic_at) == ([DataType.HALF], "dryfit_gpu.arithmetic:ARITHMETIC")
+
+
+@pytest.mark.parametrize("field", ["compile_segment_at", "load_segment_at"])
+def test_a_compiler_without_a_loader_and_the_reverse_are_refused(field):
+    with pytest.raises(PluginError, match="A segment compiler and a loader belong together") as caught:
+        attrs.evolve(ACME, **{field: "acme:function"})
+    assert (caught.value.where, caught.value.allowed) == ("target ACME", "both or neither")
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        ("no_such_module:LIMITS", "ModuleNotFoundError"),
+        ("dryfit_dla.limits:NOTHING", "AttributeError"),
+        ("dryfit_dla.limits", "AttributeError"),
+        ("acme_exits:LIMITS", "SystemExit: 3"),
+        ("acme_syntax:LIMITS", "SyntaxError"),
+    ],
+)
+def test_a_declaration_that_cannot_be_imported_names_device_field_and_place(place, found, tmp_path, monkeypatch):
+    (tmp_path / "acme_exits.py").write_text("raise SystemExit(3)")
+    (tmp_path / "acme_syntax.py").write_text("LIMITS = (")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginError) as caught:
+        attrs.evolve(ACME, limits_at=place).limits  # noqa: B018  the property imports
+    assert caught.value.where == f"target ACME, limits_at = {place!r}"
+    assert caught.value.found.startswith(found)
+    assert "dryfit plugins doctor" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("field", "place", "found", "allowed"),
+    [
+        ("limits_at", "math:pi", "float", "a LimitTable"),
+        ("kernels_at", "math:pi", "float", "a sequence of Kernel"),
+        ("kernels_at", "dryfit_dla.memory_pools:POOLS", "MemoryPool among them", "a sequence of Kernel"),
+        ("memory_pools_at", "string:digits", "str", "a sequence of MemoryPool"),
+        ("input_formats_at", "dryfit_cpu.arithmetic:ARITHMETIC", "Arithmetic", "DataType to sequences of TensorFormat"),
+        ("output_formats_at", "http:HTTPStatus", "EnumType", "DataType to sequences of TensorFormat"),
+        ("arithmetic_at", "os:environ", "the key '", "a mapping from DataType to Arithmetic"),
+        ("fusions_at", "string:digits", "str", "a sequence of Fusion"),
+        ("estimate_cost_at", "math:pi", "float", "a function"),
+    ],
+)
+def test_a_declaration_of_another_type_is_told_with_what_is_allowed(field, place, found, allowed):
+    with pytest.raises(PluginError) as caught:
+        getattr(attrs.evolve(ACME, **{field: place}), field.removesuffix("_at"))
+    assert caught.value.where == f"target ACME, {field} = {place!r}"
+    assert caught.value.found.startswith(found)
+    assert allowed in caught.value.allowed
 
 
 def test_declarations_are_imported_when_they_are_used():
@@ -103,7 +171,7 @@ def test_a_rounding_mode_may_change_with_the_software():
 def test_the_records_of_targets_import_neither_numpy_nor_numba():
     code = (
         "import sys, pkgutil, importlib, dryfit.target; "
-        "names = {m.name for m in pkgutil.iter_modules(dryfit.target.__path__)} - {'kernels', 'group'}; "
+        f"names = {{m.name for m in pkgutil.iter_modules(dryfit.target.__path__)}} - {WITH_ARRAYS!r}; "
         "[importlib.import_module('dryfit.target.' + name) for name in names]; "
         "import dryfit_cpu, dryfit_gpu, dryfit_dla, dryfit.plugins.registry; "
         "assert len(names) >= 8; "

@@ -1,0 +1,127 @@
+"""Compiled segments in an engine: one operation each, whose only packed array is the program.
+
+The operation is like any other: its kernel, `<device>.segment`, binds what the target's loader made of the program.
+So an engine file needs no other place for programs, and their digests are checked with those of all arrays.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dryfit.engine.plan import PROGRAM, Operation, segment_kernel_name
+from dryfit.errors import DryfitError, EngineFileError, PluginError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.target.group import LayerGroup, SegmentGroup
+from dryfit.target.kernels import Array, Binding, CallableStep, EveryKind, Kernel, Step
+from dryfit.target.segments import LoadedSegment, SegmentBinding
+from dryfit.target.target import Target
+
+_LAYER_WEIGHTS = ("kernel", "bias", "scale", "shift", "power")
+"""Parameters that a program has in itself, as packed weights of kernels have them."""
+
+_loaded: weakref.WeakKeyDictionary[Operation, LoadedSegment] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def operation_group(operation: Operation, layers: Mapping[str, Layer]) -> LayerGroup:
+    """The layers of an operation.
+
+    Args:
+        operation: of a plan.
+        layers: layer name to layer, of the plan's network.
+    """
+    members = [layers[name] for name in operation.layers]
+    return SegmentGroup(members) if operation.is_compiled else LayerGroup(members)
+
+
+def segment_kernel(device: str, load: Callable[[Array], LoadedSegment]) -> Kernel:
+    """The kernel of a device's compiled segments.
+
+    Args:
+        device: the device.
+        load: makes of a program what can be bound.
+    """
+    return Kernel(
+        name=segment_kernel_name(device),
+        kinds=EveryKind(),
+        data_types=frozenset(DataType),
+        bind=lambda binding: bind_segment(load(binding.weights[PROGRAM]), binding),
+        packed_parameters=_LAYER_WEIGHTS,
+    )
+
+
+def bind_segment(loaded: LoadedSegment, binding: Binding) -> Step:
+    """One step for all steps of a loaded segment."""
+    group, arrays = binding.group, binding.arrays
+    # What was known when the program was made is in it; what is known only now that shapes are is still an input.
+    inputs = {tensor.name: arrays[tensor.name] for tensor in group.inputs if tensor.spec.value is None}
+    outputs = {tensor.name: arrays[tensor.name] for tensor in group.outputs}
+    steps: Sequence[Any] = loaded.bind(SegmentBinding(inputs, outputs, binding.num_threads)) or ()
+    functions = [getattr(step, "run", step) for step in steps]
+    if not functions or not all(map(callable, functions)):
+        raise PluginError(
+            "A loaded segment's `bind` gives steps, or functions without arguments, that compute the outputs",
+            where=f"engine layer {group.name!r}",
+            found=", ".join(type(step).__name__ for step in steps) or "none",
+        )
+
+    def run() -> None:
+        for function in functions:
+            function()
+
+    return CallableStep(group.name, run)
+
+
+def program_array(program: bytes) -> Array:
+    """A program as an engine keeps it."""
+    return np.frombuffer(program, dtype=np.uint8)
+
+
+def load_program(operation: Operation, target: Target) -> LoadedSegment:
+    """What the target's loader makes of an operation's program; loaded once for all contexts of an engine.
+
+    Raises:
+        PluginError: the installed target has no loader.
+        EngineFileError: the loader refuses the program.
+    """
+    with _lock:
+        found = _loaded.get(operation)
+        if found is None:
+            found = _loaded[operation] = _load(operation, target)
+        return found
+
+
+def _load(operation: Operation, target: Target) -> LoadedSegment:
+    where = f"segment {operation.segment} of {operation.device}"
+    load_segment = target.load_segment
+    if load_segment is None:
+        raise PluginError(
+            "The engine has a compiled segment, and the installed target cannot load one",
+            where=where,
+            found=f"no load_segment_at in the target {target.device}",
+            remedy="Install the version of the target that the engine was built with, or build the engine again",
+        )
+    try:
+        loaded = load_segment(operation.weights[PROGRAM].tobytes())
+    except PluginError:
+        raise
+    except Exception as error:  # the loader is a stranger's, and the program may come from anywhere
+        raise EngineFileError(
+            "The program of a compiled segment could not be loaded",
+            where=where,
+            found=str(error) if isinstance(error, DryfitError) else f"{type(error).__name__}: {error}",
+            remedy="Build the engine again with the installed version of the target",
+        ) from error
+    if not callable(getattr(loaded, "bind", None)):
+        raise PluginError(
+            "A target's loader gives an object with a method `bind`",
+            where=f"target {target.device}, {target.load_segment_at}",
+            found=type(loaded).__name__,
+        )
+    return loaded

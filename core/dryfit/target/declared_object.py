@@ -1,0 +1,46 @@
+"""Objects that a target declares by name, so that they are imported when they are needed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from dryfit.errors import PluginError
+from dryfit.target.declared_types import mistaken
+
+
+def declared_object(place: str, device: str, field: str) -> Any:
+    """What `module:attribute` names.
+
+    Args:
+        place: `module:attribute`.
+        device: the target's, for errors.
+        field: of the target, which says what kind of object is declared.
+
+    Raises:
+        PluginError: the module cannot be imported, or has no such attribute, or it is something else.
+    """
+    where = f"target {device}, {field} = {place!r}"
+    module, _, attribute = place.partition(":")
+    try:
+        loaded = getattr(importlib.import_module(module), attribute)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a stranger's module may raise anything, even SystemExit
+        raise PluginError(
+            "What the target declares could not be loaded",
+            where=where,
+            found=f"{type(error).__name__}: {error}",
+            allowed="`module:attribute` of a module that can be imported",
+            remedy="`dryfit plugins doctor` shows the traceback",
+        ) from error
+    found, allowed = mistaken(field, loaded)
+    if found:
+        raise PluginError(
+            "What the target declares is something else",
+            where=where,
+            found=found,
+            allowed=allowed,
+            remedy="Tell the makers of the target; `dryfit plugins list` names its package",
+        )
+    return loaded

@@ -1,0 +1,83 @@
+"""Fusion patterns: which chains of layers a device runs as one, as its document lists them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from dryfit.errors import PluginError
+
+if TYPE_CHECKING:
+    from dryfit.network.layer import Layer
+
+Kinds = tuple[str, ...]
+
+_OPTIONAL = "?"
+
+
+def _any_chain(layers: Sequence[Layer]) -> bool:
+    del layers
+    return True
+
+
+def _kinds(kinds: Sequence[str]) -> Kinds:
+    return tuple(kinds)
+
+
+@attrs.frozen
+class Fusion:
+    """One pattern. A device that declares fusions runs no other chains of layers as one.
+
+    Attributes:
+        name: of words with hyphens, such as `convolution-relu`; unique on the device. The build log tells it.
+        kinds: layer kinds in the order of the chain; one with `?` at its end may be missing. Each layer of a chain
+            but the first reads the output of the one before, which nobody else reads.
+        where: whether a chain of these kinds is fused, for what kinds cannot say; gets the layers in order.
+        source: document and section.
+
+    Raises:
+        PluginError: the pattern has fewer than two kinds, or all but one of them may be missing.
+
+    Example:
+        >>> fusion = Fusion("convolution-sum-relu", ["convolution", "elementwise?", "activation"])
+        >>> fusion.chains
+        (('convolution', 'elementwise', 'activation'), ('convolution', 'activation'))
+    """
+
+    name: str
+    kinds: Kinds = attrs.field(converter=_kinds)
+    where: Callable[[Sequence[Layer]], bool] = _any_chain
+    source: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if any(len(chain) < 2 for chain in self.chains):
+            raise PluginError(
+                "A fusion joins at least two layers",
+                where=f"fusion {self.name!r}",
+                found=", ".join(self.kinds) or "no layer kinds",
+                allowed="two or more layer kinds without `?`",
+            )
+
+    @property
+    def chains(self) -> tuple[Kinds, ...]:
+        """The kinds of every chain that the pattern stands for, the longest first."""
+        choices = [(kind[:-1], None) if kind.endswith(_OPTIONAL) else (kind,) for kind in self.kinds]
+        chains = [tuple(kind for kind in one if kind is not None) for one in itertools.product(*choices)]
+        return tuple(sorted(dict.fromkeys(chains), key=len, reverse=True))
+
+    def allows(self, layers: Sequence[Layer]) -> bool:
+        """Whether these layers, in order, are a whole chain of the pattern."""
+        return tuple(layer.kind for layer in layers) in self.chains and self.where(layers)
+
+    def may_begin_with(self, layers: Sequence[Layer]) -> bool:
+        """Whether a chain of the pattern begins with layers of these kinds, or is such a chain."""
+        kinds = tuple(layer.kind for layer in layers)
+        return any(chain[: len(kinds)] == kinds for chain in self.chains)
+
+
+def allowing(fusions: Sequence[Fusion], layers: Sequence[Layer]) -> Fusion | None:
+    """The first of the fusions that runs these layers as one; None where none does."""
+    return next((fusion for fusion in fusions if fusion.allows(layers)), None)

@@ -1,0 +1,84 @@
+"""What a target's segment compiler is given, and what its loader gives back.
+
+A target that has a compiler turns each of its segments into a program, which is bytes: an engine keeps them, and an
+exporter can hand them to the device's own runtime. The target's loader makes of them what runs here instead.
+A target without a compiler is run layer group by layer group, with kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+if TYPE_CHECKING:
+    from dryfit.network.data_types import DataType
+    from dryfit.network.network import Network
+    from dryfit.target.formats import TensorFormat
+    from dryfit.target.kernels import Array, Step
+    from dryfit.target.target import Platform
+
+
+@attrs.frozen(eq=False)
+class PlannedSegment:
+    """One segment as the builder planned it.
+
+    Attributes:
+        device: the target's device.
+        platform: the variant that is built for.
+        software: the version that is built for; empty when the device has one rule set.
+        index: number of the segment in the engine, in execution order.
+        network: the segment's layers in execution order, each tensor in the type in which it is stored, with all
+            constants and weights. Its inputs and outputs are the tensors that cross the segment's border, under the
+            names that they have in the engine. It shares weights with the engine: read, do not write.
+        input_formats, output_formats: name of an input or output to its format in the device's memory.
+        precisions: layer name to computation type.
+        pool_limits: pool name to the limit in bytes that the user set, or the device's own; None means no limit.
+    """
+
+    device: str
+    platform: Platform
+    software: tuple[int, ...]
+    index: int
+    network: Network
+    input_formats: Mapping[str, TensorFormat]
+    output_formats: Mapping[str, TensorFormat]
+    precisions: Mapping[str, DataType]
+    pool_limits: Mapping[str, int | None]
+
+
+@attrs.frozen(eq=False)
+class SegmentBinding:
+    """What a loaded segment is bound to: the memory of one execution context, at one set of shapes.
+
+    Attributes:
+        inputs, outputs: name of an input or output to its array, in the order of `PlannedSegment.network`. Arrays have
+            the tensor's logical shape (N, C, H, W), whatever the format on the device, and any strides. They stay where
+            they are while the steps live. Outputs overlap no inputs; what they hold before a run is undefined.
+        num_threads: how many threads run the engine.
+    """
+
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    num_threads: int = 1
+
+
+class LoadedSegment(Protocol):
+    """A program that was loaded. All execution contexts of an engine share it."""
+
+    def bind(self, binding: SegmentBinding) -> Sequence[Step | Callable[[], None]]:
+        """The steps of one run, in order: they compute every output from the inputs. Called for each context.
+
+        Contexts run at the same time in several threads: scratch memory belongs to the steps, not to the segment.
+        """
+        ...
+
+
+CompileSegment = Callable[[PlannedSegment], bytes]
+"""Makes a program of a segment: the same segment always gives the same bytes. Raises a `BuildError` for one that it
+cannot compile."""
+
+LoadSegment = Callable[[bytes], LoadedSegment]
+"""Makes of a program what can be bound. It may come from a file that nobody vouches for: executes nothing of it, and
+raises where it is not what the compiler wrote."""

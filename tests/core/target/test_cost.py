@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from dryfit.errors import PluginError
+from dryfit.target.cost import CostEstimate
+
+FACTS = {"microseconds": 12.5, "bytes_moved": 4096, "macs": 1000, "basis": "bytes by bandwidth", "source": "manual, 3"}
+
+
+def test_an_estimate_says_that_it_is_inferred_where_nothing_else_is_said():
+    assert CostEstimate(**FACTS).fidelity == "inferred"
+
+
+def test_a_time_need_not_be_estimated():
+    assert CostEstimate(**{**FACTS, "microseconds": None}).microseconds is None
+
+
+def test_counts_of_numpy_are_plain_numbers_afterwards():
+    found = CostEstimate(np.float32(2), np.int64(3), np.uint8(4), "a rate", "manual")
+    assert [type(one) for one in (found.microseconds, found.bytes_moved, found.macs)] == [float, int, int]
+
+
+def test_a_count_that_is_no_whole_number_is_refused():
+    with pytest.raises(TypeError):
+        CostEstimate(**FACTS | {"macs": 1.5})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"microseconds": -1.0}, "-1.0 microseconds"),
+        ({"microseconds": float("nan")}, "nan microseconds"),
+        ({"microseconds": float("inf")}, "inf microseconds"),
+        ({"bytes_moved": -1}, "-1 bytes"),
+        ({"macs": -1}, "-1 multiply-accumulates"),
+        ({"basis": ""}, "no basis"),
+        ({"fidelity": "certain"}, "certain"),
+    ],
+)
+def test_what_no_estimate_can_be_is_refused_with_the_value(change, message):
+    with pytest.raises(PluginError) as caught:
+        CostEstimate(**FACTS | change)
+    assert message in caught.value.found
