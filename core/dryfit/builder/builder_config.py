@@ -18,6 +18,7 @@ from dryfit.builder.config_enumerations import (
     whole_number,
 )
 from dryfit.builder.config_flags import ConfigFlags
+from dryfit.builder.config_kernels import ConfigKernels, require_network
 from dryfit.builder.config_platforms import ConfigPlatforms
 from dryfit.builder.optimization_profile import OptimizationProfile
 from dryfit.builder.precision import computation_type
@@ -38,7 +39,7 @@ layer_plugins.connect()
 __all__ = ["BuilderConfig", "BuilderFlag", "DeviceType", "EngineCapability", "MemoryPoolType", "ProfilingVerbosity"]
 
 
-class BuilderConfig(ConfigFlags, ConfigPlatforms):
+class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels):
     """How a network is built; TensorRT's `IBuilderConfig`, open to any device.
 
     A device is a name, in any case: of a target that comes with dryfit (`DeviceType.DLA`), or of any installed one
@@ -63,6 +64,7 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms):
         """Return to the state of a new config: every layer on the GPU, no flag but TF32, no profile."""
         ConfigFlags.__init__(self)
         ConfigPlatforms.__init__(self)
+        ConfigKernels.__init__(self)
         self._profiling_verbosity = ProfilingVerbosity.LAYER_NAMES_ONLY
         self.progress_monitor: Any = None
         self._assume_scales = False
@@ -110,7 +112,7 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms):
             UnknownNameError: no installed package brings the device.
             ConfigError: the layer is in no network.
         """
-        _require_network(layer)
+        require_network(layer)
         self._device_types[layer] = registry.target(device).device
 
     def get_device_type(self, layer: Layer) -> str:
@@ -140,7 +142,7 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms):
             UnknownNameError: no installed package brings the device.
             ConfigError: the layer is in no network, or the platform does not have the software version.
         """
-        network = _require_network(layer)
+        network = require_network(layer)
         target = registry.target(device)
         return target.verdict(self.question(layer, target, self._fixed_specs(network)))
 
@@ -279,7 +281,10 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms):
 
     @property
     def builder_optimization_level(self) -> int:
-        """How much work the builder does, 0 to 5; 3 in a new config."""
+        """How much work the builder does, 0 to 5; 3 in a new config.
+
+        At 0 no kernel is measured and no timing cache is looked at: of several, the first by name is taken.
+        """
         return self._optimization_level
 
     @builder_optimization_level.setter
@@ -293,14 +298,19 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms):
         """What decides on an engine, as plain data in a fixed order, for the engine's manifest.
 
         Args:
-            network: adds the devices of those of its layers that have one of their own.
+            network: adds the devices and kernels of those of its layers that have one of their own.
         """
-        devices = [target for target in registry.targets().values() if not target.segment_rules.is_host]
+        named = {self._default_device, self.fallback_device or self._default_device, *self._platforms, *self._software}
+        if network is not None:
+            named.update(self.explicit_device_types(network).values())
+        # Devices that this config does not name decide nothing, so a package that is merely installed changes nothing.
+        devices = [one for one in map(registry.target, sorted(named)) if not one.segment_rules.is_host]
         return {
             "flags": [flag.name for flag in sorted(self._flags)],
             "default_device_type": self._default_device,
             "fallback_device": self.fallback_device,
             "device_types": {} if network is None else self.explicit_device_types(network),
+            "kernels": {} if network is None else self.explicit_kernels(network),
             "platforms": {target.device: self.platform(target.device).name for target in devices},
             "software": {target.device: _text(self.software(target.device)) for target in devices},
             "DLA_core": self._dla_core,
@@ -332,19 +342,14 @@ class _Inferred:
     specs: Mapping[str, TensorSpec]
 
 
-def _require_network(layer: Layer) -> Network:
-    if layer.network is None:
-        raise ConfigError(
-            "The layer is in no network", where=f"layer {layer.name!r}", remedy="Add it to a network first"
-        )
-    return layer.network  # type: ignore[no-any-return]
-
-
 def _pool(name: str) -> tuple[Target, MemoryPool]:
-    pools = {pool.name: (target, pool) for target in registry.targets().values() for pool in target.memory_pools}
-    if not isinstance(name, str) or name.upper() not in pools:
-        raise UnknownNameError("memory pool", str(name), pools)
-    return pools[name.upper()]
+    known = []
+    for target in registry.targets_in_turn():
+        for pool in target.memory_pools:
+            if isinstance(name, str) and name.upper() == pool.name:
+                return target, pool
+            known.append(pool.name)
+    raise UnknownNameError("memory pool", str(name), known)
 
 
 def _text(version: tuple[int, ...]) -> str:

@@ -96,6 +96,9 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
     BuilderFlag.PREFER_PRECISION_CONSTRAINTS: "grants precisions and output types where that is possible, with a "
     "warning where it is not; so does a config without it",
     BuilderFlag.DIRECT_IO: "forbids copies at the network's inputs and outputs",
+    BuilderFlag.DISABLE_TIMING_CACHE: "measures kernels anew, and keeps nothing of it",
+    BuilderFlag.ERROR_ON_TIMING_CACHE_MISS: "makes an error of a kernel that the timing cache does not know",
+    BuilderFlag.EDITABLE_TIMING_CACHE: "permits to edit the timing cache, which every timing cache here permits",
 }
 """What each flag does here. A build warns of a flag that is on and not in this table: it changes nothing."""
 

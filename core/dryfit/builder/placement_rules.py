@@ -1,27 +1,23 @@
 """Devices of layers by rules: `pattern = DEVICE`, one a line, the last one that fits a layer wins.
 
-A pattern is the name of a layer, `kind:convolution` for all layers of a kind, or `onnx:Conv_0` for the layers that came
-from an ONNX node. In each of them `*` stands for any text and `?` for one character. A pattern that is a name as it
-stands means that name alone, because TensorRT's own names have stars: `(Unnamed Layer* 3) [Softmax]`.
+Patterns are those of `dryfit.builder.layer_pattern`.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.layer_pattern import LayerPattern
 from dryfit.errors import ConfigError, DryfitError
-from dryfit.network.layer import LAYER_KINDS, Layer
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 
 COMMENT = re.compile(r"(^|\s)#.*")
 SPELLING = "pattern = DEVICE, where a pattern is a layer's name, kind:KIND or onnx:NODE"
-KIND, ONNX = "kind", "onnx"
 
 
 @attrs.frozen
@@ -38,32 +34,10 @@ class PlacementRule:
     device: str
     where: str
 
-    def layers_in(self, layers: Sequence[Layer]) -> list[Layer]:
-        """The layers that the rule speaks of."""
-        subject, text = self._subject
-        exact = [layer for layer in layers if layer.name == self.pattern or text in _names(layer, subject)]
-        pattern = re.compile(re.escape(text).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
-        return exact or [layer for layer in layers if any(map(pattern.fullmatch, _names(layer, subject)))]
-
     @property
-    def _subject(self) -> tuple[str, str]:
-        """(what the pattern speaks of, the pattern itself)."""
-        prefix, colon, text = self.pattern.partition(":")
-        return (prefix, text.strip()) if colon and prefix in (KIND, ONNX) else ("layer", self.pattern)
-
-    def problem(self, layers: Sequence[Layer]) -> str:
-        """Why the rule fits none of the layers, with the closest name that there is."""
-        subject, text = self._subject
-        known = dict.fromkeys(name for layer in layers for name in _names(layer, subject))
-        if subject == KIND and text in LAYER_KINDS:
-            return f"{self.where}: The network has no layer of the kind {text!r}, it has {', '.join(sorted(known))}"
-        lowered = {name.lower(): name for name in known}
-        close = difflib.get_close_matches(text.strip("*?").lower(), lowered, n=1)
-        hint = f". Did you mean {lowered[close[0]]!r}?" if close else ""
-        what = {KIND: "layer kind", ONNX: "ONNX node"}.get(subject, subject)
-        if "*" in text or "?" in text:
-            return f"{self.where}: There is no {what} that fits {text!r}{hint}"
-        return f"{self.where}: There is no {what} named {text!r}{hint}"
+    def layers(self) -> LayerPattern:
+        """The layers that the rule speaks of."""
+        return LayerPattern(self.pattern, self.where)
 
 
 @attrs.frozen
@@ -132,8 +106,8 @@ class PlacementRules:
             ConfigError: rules name devices that do not exist, or fit no layer. All of them are listed, with the closest
                 names, and nothing is set.
         """
-        matched = [(rule, rule.layers_in(network.layers)) for rule in self.rules]
-        unmatched = [rule.problem(network.layers) for rule, layers in matched if not layers]
+        matched = [(rule, rule.layers.layers_in(network.layers)) for rule in self.rules]
+        unmatched = [rule.layers.problem(network.layers) for rule, layers in matched if not layers]
         problems = [*_device_problems(self.rules), *unmatched]
         if problems:
             raise ConfigError(
@@ -145,10 +119,6 @@ class PlacementRules:
         for rule, layers in matched:
             for layer in layers:
                 config.set_device_type(layer, rule.device)
-
-
-def _names(layer: Layer, subject: str) -> Sequence[str]:
-    return {KIND: (layer.kind,), ONNX: layer.onnx_nodes}.get(subject, (layer.name,))
 
 
 def _device_problems(rules: Iterable[PlacementRule]) -> list[str]:

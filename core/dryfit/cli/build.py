@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_note
+from dryfit.cli.kernel_options import kernel_options, name_kernels, timing_cache_file
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
 from dryfit.cli.placement_tables import heading, print_placement, summary_line
@@ -24,6 +25,7 @@ from dryfit.cli.placement_tables import heading, print_placement, summary_line
     help="Where the engine is written.",
 )
 @network_options
+@kernel_options
 @click.option(
     "--dump-stages",
     type=click.Path(file_okay=False, path_type=Path),
@@ -33,7 +35,14 @@ from dryfit.cli.placement_tables import heading, print_placement, summary_line
 @click.option("--verbose", is_flag=True, help="Show the placement, and on stderr each stage of the build.")
 @json_option
 def build(
-    model: Path, output: Path, options: NetworkOptions, dump_stages: Path | None, verbose: bool, as_json: bool
+    model: Path,
+    output: Path,
+    options: NetworkOptions,
+    kernels: tuple[tuple[str, str], ...],
+    timing_cache: Path | None,
+    dump_stages: Path | None,
+    verbose: bool,
+    as_json: bool,
 ) -> None:
     """Build an engine file from an ONNX MODEL."""
     from dryfit.builder.builder import Builder
@@ -43,12 +52,14 @@ def build(
     network = load_model(model, options.shapes)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
+    name_kernels(kernels, network, config)
     builder = Builder()
     builder.dump_stages_directory = dump_stages
     # The builder's log has a line for each stage, and a warning for each layer that falls back.
     with log_to_stderr(logging.INFO if verbose else logging.WARNING), TerminalProgress() as progress:
         config.progress_monitor = progress
-        engine = builder.build_engine(network, config)
+        with timing_cache_file(timing_cache, config):
+            engine = builder.build_engine(network, config)
     engine.save(output)
     report = placement_report(str(model), engine.plan, engine.plan.settings)
     size = output.stat().st_size

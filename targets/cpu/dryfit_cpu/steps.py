@@ -1,9 +1,9 @@
-"""The two kinds of step that a bound kernel gives: native work, which the dispatcher runs, and a Python function."""
+"""Steps of native work, which the dispatcher runs. Any other step is a Python function to it."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -47,23 +47,6 @@ class NativeStep:
             call = _FUNCTION(work.function)
             for chunk in range(work.chunks):
                 call(work.descriptor.ctypes.data, chunk, work.chunks)
-
-
-@attrs.frozen(eq=False)
-class PythonStep:
-    """A step that is a Python function.
-
-    Attributes:
-        name: the group's name.
-        function: computes the outputs from the inputs.
-    """
-
-    name: str
-    function: Callable[[], None]
-
-    def run(self) -> None:
-        """Call the function."""
-        self.function()
 
 
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)

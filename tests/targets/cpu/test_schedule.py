@@ -13,11 +13,12 @@ import time
 import numpy as np
 import pytest
 
+from dryfit.target.kernels import CallableStep
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import pointwise_work
 from dryfit_cpu.schedule import create_schedule
-from dryfit_cpu.steps import _FUNCTION, NativeStep, PythonStep
+from dryfit_cpu.steps import _FUNCTION, NativeStep
 from dryfit_cpu.threads import HelperThreads
 
 ELEMENTS = 40_000
@@ -52,7 +53,7 @@ def test_python_steps_run_between_native_ones(threads):
     arrays = [np.empty(ELEMENTS, np.float32) for _ in range(4)]
     arrays[0][...] = 1
     first, _, last = doubling("step", arrays, threads)
-    middle = PythonStep("python", lambda: np.add(arrays[1], 5, out=arrays[2]))
+    middle = CallableStep("python", lambda: np.add(arrays[1], 5, out=arrays[2]))
     schedule = create_schedule([first, middle, last], threads)
     schedule.run()
     np.testing.assert_array_equal(arrays[3], np.full(ELEMENTS, 14, np.float32))
@@ -61,7 +62,7 @@ def test_python_steps_run_between_native_ones(threads):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_observer_hears_of_each_step_once_in_order(threads):
     arrays = [np.ones(ELEMENTS, np.float32) for _ in range(4)]
-    steps = [*doubling("native", arrays, threads), PythonStep("python", lambda: None)]
+    steps = [*doubling("native", arrays, threads), CallableStep("python", lambda: None)]
     schedule = create_schedule(steps, threads)
     heard = []
     for _ in range(2):
@@ -79,7 +80,7 @@ def test_an_error_in_a_python_step_reaches_the_caller_and_the_schedule_can_run_a
         if len(calls) == 1:
             raise ValueError("first time")
 
-    schedule = create_schedule([PythonStep("python", fail_once)], 2)
+    schedule = create_schedule([CallableStep("python", fail_once)], 2)
     with pytest.raises(ValueError, match="first time"):
         schedule.run()
     schedule.run()
@@ -121,7 +122,7 @@ def test_one_schedule_called_from_several_threads_runs_one_at_a_time():
         with lock:
             running.pop()
 
-    schedule = create_schedule([PythonStep("python", note)], 2)
+    schedule = create_schedule([CallableStep("python", note)], 2)
     callers = [threading.Thread(target=schedule.run) for _ in range(4)]
     for caller in callers:
         caller.start()

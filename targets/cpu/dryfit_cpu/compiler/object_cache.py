@@ -18,10 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
-import platformdirs
 
-ENVIRONMENT_VARIABLE = "DRYFIT_CACHE_DIR"
-"""Names the folder to use instead of the user's cache folder."""
+from dryfit.target.cache_folder import cache_folder
 
 _SOURCES = ("codes.py", "compiler/*.py", "native/*.py")
 _DIGEST_BYTES = 32
@@ -98,5 +96,4 @@ def write(name: str, function: CompiledFunction) -> None:
 
 
 def _path(name: str) -> Path:
-    folder = os.environ.get(ENVIRONMENT_VARIABLE) or platformdirs.user_cache_dir("dryfit", appauthor=False)
-    return Path(folder) / "kernels" / salt() / f"{name}.o"
+    return cache_folder() / "kernels" / salt() / f"{name}.o"

@@ -10,7 +10,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.matrix_products import pack_panels
@@ -18,11 +18,6 @@ from dryfit_cpu.kernels.operands import bound_array, fp32_bytes
 from dryfit_cpu.kernels.window_products import bind_window
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
-
-
-def bind(binding: Binding) -> NativeStep:
-    """A step that convolves."""
-    return bind_window(binding, _window(binding.group, binding.specs), bound_array(binding, _input(binding.group).name))
 
 
 def _input(group: LayerGroup) -> Tensor:
@@ -65,11 +60,10 @@ def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return window.workspace_bytes + widened
 
 
-KERNEL = Kernel(
-    name="cpu.convolution",
-    kinds=frozenset({"convolution"}),
-    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-    bind=bind,
+@kernel(
+    "cpu.convolution",
+    kinds="convolution",
+    data_types=[DataType.FLOAT, DataType.HALF],
     accepts=accepts,
     fuses=epilogues.fuses,
     pack=pack,
@@ -77,3 +71,6 @@ KERNEL = Kernel(
     workspace_bytes=workspace_bytes,
     layout=HostLayout.CHANNELS_LAST,
 )
+def convolve(binding: Binding) -> NativeStep:
+    """A step that convolves."""
+    return bind_window(binding, _window(binding.group, binding.specs), bound_array(binding, _input(binding.group).name))

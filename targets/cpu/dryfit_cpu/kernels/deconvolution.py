@@ -12,7 +12,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import epilogues
@@ -26,51 +26,6 @@ from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
 
 _COLLECT = NativeFunction("deconvolution", "collect")
-
-
-def bind(binding: Binding) -> NativeStep:
-    """A step of staging where it is needed, the product, and the collection."""
-    layer, threads = cast("Deconvolution", binding.group.main), binding.num_threads
-    workspace, work = Workspace(binding), list[Work]()
-    source = Operand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
-    output = Operand.of(bound_array(binding, binding.group.outputs[0].name))
-    products = workspace.take(_products_shape(layer, source.shape))
-    keeps: list[object] = [binding, source, output, products]
-    strides, address = (source.strides[0], source.strides[2], source.strides[3]), source.address
-    pixels = _pixels(source.shape)
-    if needs_staging(pixels, source):
-        staged = workspace.take(pixels.staged_shape)
-        work.append(stage_work(pixels, source, staged, threads))
-        address, strides = staged.ctypes.data, (staged.strides[0], staged.strides[1], staged.strides[2])
-        keeps.append(staged)
-
-    N, C, H, W = source.shape
-    count = -(-products.shape[1] // PANEL_CHANNELS)
-    panels = binding.weight("panels", (1, count, C, PANEL_CHANNELS))
-    zeros = binding.weight("zeros", (1, count * PANEL_CHANNELS))
-    pitch = products.strides[0]
-    product = Product(
-        axes=[
-            Axis(N, strides[0], H * W * pitch),
-            Axis(H, strides[1], W * pitch),
-            Axis(W, strides[2], pitch),
-        ],
-        input=address,
-        output=products.ctypes.data,
-        residual=0,
-        output_kind=FP32,
-        residual_kind=FP32,
-        segments=[0],
-        segment_length=C,
-        weights=panels.ctypes.data,
-        bias=zeros.ctypes.data,
-        group_outputs=products.shape[1],
-        group_offsets=[(0, 0, 0, 0, 0)],
-        epilogue=Epilogue(),
-    )
-    main, tables = product.work(threads)
-    collect = _collect_work(layer, binding, source, output, products)
-    return NativeStep(binding.group.name, [*work, main, collect], [*keeps, *tables])
 
 
 def _collect_work(layer: Deconvolution, binding: Binding, source: Operand, output: Operand, products: Array) -> Work:
@@ -157,11 +112,10 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return staged + fp32_bytes(_products_shape(layer, x.shape))
 
 
-KERNEL = Kernel(
-    name="cpu.deconvolution",
-    kinds=frozenset({"deconvolution"}),
-    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-    bind=bind,
+@kernel(
+    "cpu.deconvolution",
+    kinds="deconvolution",
+    data_types=[DataType.FLOAT, DataType.HALF],
     accepts=_accepts,
     fuses=_fuses,
     pack=_pack,
@@ -169,3 +123,46 @@ KERNEL = Kernel(
     workspace_bytes=_workspace_bytes,
     layout=HostLayout.CHANNELS_LAST,
 )
+def deconvolve(binding: Binding) -> NativeStep:
+    """A step of staging where it is needed, the product, and the collection."""
+    layer, threads = cast("Deconvolution", binding.group.main), binding.num_threads
+    workspace, work = Workspace(binding), list[Work]()
+    source = Operand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
+    output = Operand.of(bound_array(binding, binding.group.outputs[0].name))
+    products = workspace.take(_products_shape(layer, source.shape))
+    keeps: list[object] = [binding, source, output, products]
+    strides, address = (source.strides[0], source.strides[2], source.strides[3]), source.address
+    pixels = _pixels(source.shape)
+    if needs_staging(pixels, source):
+        staged = workspace.take(pixels.staged_shape)
+        work.append(stage_work(pixels, source, staged, threads))
+        address, strides = staged.ctypes.data, (staged.strides[0], staged.strides[1], staged.strides[2])
+        keeps.append(staged)
+
+    N, C, H, W = source.shape
+    count = -(-products.shape[1] // PANEL_CHANNELS)
+    panels = binding.weight("panels", (1, count, C, PANEL_CHANNELS))
+    zeros = binding.weight("zeros", (1, count * PANEL_CHANNELS))
+    pitch = products.strides[0]
+    product = Product(
+        axes=[
+            Axis(N, strides[0], H * W * pitch),
+            Axis(H, strides[1], W * pitch),
+            Axis(W, strides[2], pitch),
+        ],
+        input=address,
+        output=products.ctypes.data,
+        residual=0,
+        output_kind=FP32,
+        residual_kind=FP32,
+        segments=[0],
+        segment_length=C,
+        weights=panels.ctypes.data,
+        bias=zeros.ctypes.data,
+        group_outputs=products.shape[1],
+        group_offsets=[(0, 0, 0, 0, 0)],
+        epilogue=Epilogue(),
+    )
+    main, tables = product.work(threads)
+    collect = _collect_work(layer, binding, source, output, products)
+    return NativeStep(binding.group.name, [*work, main, collect], [*keeps, *tables])

@@ -11,7 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import convolution, epilogues
@@ -26,7 +26,48 @@ _NO_PADDING = ((0, 0), (0, 0))
 _DEPTHWISE = NativeFunction("depthwise", "depthwise")
 
 
-def bind(binding: Binding) -> NativeStep:
+def _pack(group: LayerGroup) -> dict[str, Array]:
+    """Weights `[window rows, window columns, C]` and bias `[C]`, C filled up with zeros to whole vectors."""
+    weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
+    C = weights.shape[0]
+    window = (1, weights.shape[2]) if weights.ndim == 3 else weights.shape[2:]
+    padded = -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
+    packed, offsets = np.zeros((*window, padded), np.float32), np.zeros(padded, np.float32)
+    packed[..., :C] = np.moveaxis(weights.reshape(C, *window), 0, -1)
+    offsets[:C] = bias
+    return {"weights": packed, "bias": offsets}
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    if not isinstance(layer, Convolution) or not convolution.accepts(group, specs):
+        return False
+    channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
+    return layer.num_groups == channels == layer.num_output_maps
+
+
+def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+    """Room for the widened input."""
+    del num_threads
+    layer = cast("Convolution", group.main)
+    x = specs[cast("Tensor", layer.inputs[0]).name]
+    window = attrs.evolve(Window.of(layer, x, specs[layer.outputs[0].name]), padding=_NO_PADDING)
+    return fp32_bytes(window.staged_shape) if x.dtype is DataType.HALF else 0
+
+
+@kernel(
+    "cpu.depthwise_convolution",
+    kinds="convolution",
+    data_types=[DataType.FLOAT, DataType.HALF],
+    accepts=_accepts,
+    fuses=epilogues.fuses,
+    pack=_pack,
+    packed_parameters=("kernel", "bias", "scale", "shift", "power"),
+    workspace_bytes=_workspace_bytes,
+    layout=HostLayout.CHANNELS_LAST,
+    priority=10,
+)
+def convolve_channels(binding: Binding) -> NativeStep:
     """A step that widens the input where it is FP16 or not channels last, and convolves each channel."""
     layer = cast("Convolution", binding.group.main)
     x, y = cast("Tensor", layer.inputs[0]), binding.group.outputs[0]
@@ -91,47 +132,3 @@ def bind(binding: Binding) -> NativeStep:
         )
     )
     return NativeStep(binding.group.name, work, keeps)
-
-
-def _pack(group: LayerGroup) -> dict[str, Array]:
-    """Weights `[window rows, window columns, C]` and bias `[C]`, C filled up with zeros to whole vectors."""
-    weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
-    C = weights.shape[0]
-    window = (1, weights.shape[2]) if weights.ndim == 3 else weights.shape[2:]
-    padded = -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
-    packed, offsets = np.zeros((*window, padded), np.float32), np.zeros(padded, np.float32)
-    packed[..., :C] = np.moveaxis(weights.reshape(C, *window), 0, -1)
-    offsets[:C] = bias
-    return {"weights": packed, "bias": offsets}
-
-
-def _accepts(group: LayerGroup, specs: Specs) -> bool:
-    layer = group.main
-    if not isinstance(layer, Convolution) or not convolution.accepts(group, specs):
-        return False
-    channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
-    return layer.num_groups == channels == layer.num_output_maps
-
-
-def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-    """Room for the widened input."""
-    del num_threads
-    layer = cast("Convolution", group.main)
-    x = specs[cast("Tensor", layer.inputs[0]).name]
-    window = attrs.evolve(Window.of(layer, x, specs[layer.outputs[0].name]), padding=_NO_PADDING)
-    return fp32_bytes(window.staged_shape) if x.dtype is DataType.HALF else 0
-
-
-KERNEL = Kernel(
-    name="cpu.depthwise_convolution",
-    kinds=frozenset({"convolution"}),
-    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-    bind=bind,
-    accepts=_accepts,
-    fuses=epilogues.fuses,
-    pack=_pack,
-    packed_parameters=("kernel", "bias", "scale", "shift", "power"),
-    workspace_bytes=_workspace_bytes,
-    layout=HostLayout.CHANNELS_LAST,
-    priority=10,
-)

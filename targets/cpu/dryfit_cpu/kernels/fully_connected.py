@@ -10,7 +10,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.matrix_products import pack_panels
@@ -18,13 +18,6 @@ from dryfit_cpu.kernels.operands import bound_array, fp32_bytes
 from dryfit_cpu.kernels.window_products import bind_window
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
-
-
-def bind(binding: Binding) -> NativeStep:
-    """A step that sums over the image."""
-    x = _input(binding.group)
-    window = _window(binding.specs[x.name], cast("FullyConnected", binding.group.main).num_output_channels)
-    return bind_window(binding, window, bound_array(binding, x.name))
 
 
 def _input(group: LayerGroup) -> Tensor:
@@ -64,11 +57,10 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return fp32_bytes(window.staged_shape) if x.dtype is DataType.HALF else 0
 
 
-KERNEL = Kernel(
-    name="cpu.fully_connected",
-    kinds=frozenset({"fully_connected"}),
-    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-    bind=bind,
+@kernel(
+    "cpu.fully_connected",
+    kinds="fully_connected",
+    data_types=[DataType.FLOAT, DataType.HALF],
     accepts=_accepts,
     fuses=epilogues.fuses,
     pack=_pack,
@@ -76,3 +68,8 @@ KERNEL = Kernel(
     workspace_bytes=_workspace_bytes,
     layout=HostLayout.CHANNELS_LAST,
 )
+def fully_connect(binding: Binding) -> NativeStep:
+    """A step that sums over the image."""
+    x = _input(binding.group)
+    window = _window(binding.specs[x.name], cast("FullyConnected", binding.group.main).num_output_channels)
+    return bind_window(binding, window, bound_array(binding, x.name))

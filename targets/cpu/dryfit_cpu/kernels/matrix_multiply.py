@@ -12,7 +12,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import copy_work
@@ -22,70 +22,6 @@ from dryfit_cpu.steps import NativeStep, Work
 
 _MOST_BATCH_AXES = 2
 """Batch axes of the first operand beside its rows, where the second operand is the same for all."""
-
-
-def bind(binding: Binding) -> NativeStep:
-    """A step that brings operands that do not lie right into the workspace, multiplies, and copies if it has to."""
-    layer, threads = cast("MatrixMultiply", binding.group.main), binding.num_threads
-    workspace, work = Workspace(binding), list[Work]()
-    rows = _as_rows(bound_array(binding, cast("Tensor", layer.inputs[0]).name), layer.op0)
-    if rows.dtype != np.float32 or _stride(rows, -1) != rows.itemsize:
-        dense = workspace.take(rows.shape)
-        work += copy_work(rows, dense, threads)
-        rows = dense
-    keeps: list[object] = [binding, rows]
-
-    given = bound_array(binding, binding.group.outputs[0].name)
-    output = target = _as_output(given, layer)
-    after: list[Work] = []
-    if _stride(target, -1) != target.itemsize:
-        target = aligned_empty(output.shape, np.float32)
-        after = copy_work(target, output, threads)
-    batch, (M, N) = target.shape[:-2], target.shape[-2:]
-    rows = np.broadcast_to(rows, (*batch, *rows.shape[-2:]))
-
-    if "panels" in binding.weights:
-        panels = binding.weight("panels", _panels_shape((1, rows.shape[-1], N)))
-        bias = binding.weight("bias", (1, panels.shape[1] * PANEL_CHANNELS))
-    else:
-        columns = _as_columns(bound_array(binding, cast("Tensor", layer.inputs[1]).name), layer.op1)
-        panels = workspace.take(_panels_shape(columns.shape))
-        work += _packing(columns, panels, threads)
-        bias = np.zeros((1, panels.shape[-3] * PANEL_CHANNELS), np.float32)
-    keeps += [panels, bias, target]
-
-    epilogue = epilogues.required_epilogue(binding)
-    residual = None
-    if epilogue.residual is not None:
-        residual = np.broadcast_to(_as_output(bound_array(binding, epilogue.residual.name), layer), target.shape)
-        if _stride(residual, -1) != residual.itemsize:
-            dense = aligned_empty(target.shape, np.float32)
-            work += copy_work(residual, dense, threads)
-            residual = dense
-        keeps.append(residual)
-
-    batched = panels.ndim > 3 and panels.shape[:-3] != (1,) * (panels.ndim - 3)
-    spread = np.broadcast_to(panels, (*batch, *panels.shape[-3:])) if batched else panels
-    outer = [*batch, M] if not batched else [M]
-    if not batched and len(batch) > _MOST_BATCH_AXES:
-        batched, outer, spread = True, [M], np.broadcast_to(panels, (*batch, *panels.shape[-3:]))
-    product = Product(
-        axes=_axes(outer, rows, target, residual),
-        input=rows.ctypes.data,
-        output=target.ctypes.data,
-        residual=residual.ctypes.data if residual is not None else 0,
-        output_kind=element_code(target),
-        residual_kind=element_code(residual) if residual is not None else FP32,
-        segments=[0],
-        segment_length=rows.shape[-1],
-        weights=panels.ctypes.data,
-        bias=bias.ctypes.data,
-        group_outputs=N,
-        group_offsets=_offsets(batch, spread, rows, target, residual) if batched else [(0, 0, 0, 0, 0)],
-        epilogue=epilogue,
-    )
-    main, tables = product.work(threads)
-    return NativeStep(binding.group.name, [*work, main, *after], [*keeps, *tables])
 
 
 def _as_rows(array: Array, op: MatrixOperation) -> Array:
@@ -208,11 +144,10 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return room
 
 
-KERNEL = Kernel(
-    name="cpu.matrix_multiply",
-    kinds=frozenset({"matrix_multiply"}),
-    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-    bind=bind,
+@kernel(
+    "cpu.matrix_multiply",
+    kinds="matrix_multiply",
+    data_types=[DataType.FLOAT, DataType.HALF],
     accepts=_accepts,
     fuses=_fuses,
     pack=_pack,
@@ -220,3 +155,65 @@ KERNEL = Kernel(
     workspace_bytes=_workspace_bytes,
     layout=HostLayout.LINEAR,
 )
+def multiply(binding: Binding) -> NativeStep:
+    """A step that brings operands that do not lie right into the workspace, multiplies, and copies if it has to."""
+    layer, threads = cast("MatrixMultiply", binding.group.main), binding.num_threads
+    workspace, work = Workspace(binding), list[Work]()
+    rows = _as_rows(bound_array(binding, cast("Tensor", layer.inputs[0]).name), layer.op0)
+    if rows.dtype != np.float32 or _stride(rows, -1) != rows.itemsize:
+        dense = workspace.take(rows.shape)
+        work += copy_work(rows, dense, threads)
+        rows = dense
+    keeps: list[object] = [binding, rows]
+
+    given = bound_array(binding, binding.group.outputs[0].name)
+    output = target = _as_output(given, layer)
+    after: list[Work] = []
+    if _stride(target, -1) != target.itemsize:
+        target = aligned_empty(output.shape, np.float32)
+        after = copy_work(target, output, threads)
+    batch, (M, N) = target.shape[:-2], target.shape[-2:]
+    rows = np.broadcast_to(rows, (*batch, *rows.shape[-2:]))
+
+    if "panels" in binding.weights:
+        panels = binding.weight("panels", _panels_shape((1, rows.shape[-1], N)))
+        bias = binding.weight("bias", (1, panels.shape[1] * PANEL_CHANNELS))
+    else:
+        columns = _as_columns(bound_array(binding, cast("Tensor", layer.inputs[1]).name), layer.op1)
+        panels = workspace.take(_panels_shape(columns.shape))
+        work += _packing(columns, panels, threads)
+        bias = np.zeros((1, panels.shape[-3] * PANEL_CHANNELS), np.float32)
+    keeps += [panels, bias, target]
+
+    epilogue = epilogues.required_epilogue(binding)
+    residual = None
+    if epilogue.residual is not None:
+        residual = np.broadcast_to(_as_output(bound_array(binding, epilogue.residual.name), layer), target.shape)
+        if _stride(residual, -1) != residual.itemsize:
+            dense = aligned_empty(target.shape, np.float32)
+            work += copy_work(residual, dense, threads)
+            residual = dense
+        keeps.append(residual)
+
+    batched = panels.ndim > 3 and panels.shape[:-3] != (1,) * (panels.ndim - 3)
+    spread = np.broadcast_to(panels, (*batch, *panels.shape[-3:])) if batched else panels
+    outer = [*batch, M] if not batched else [M]
+    if not batched and len(batch) > _MOST_BATCH_AXES:
+        batched, outer, spread = True, [M], np.broadcast_to(panels, (*batch, *panels.shape[-3:]))
+    product = Product(
+        axes=_axes(outer, rows, target, residual),
+        input=rows.ctypes.data,
+        output=target.ctypes.data,
+        residual=residual.ctypes.data if residual is not None else 0,
+        output_kind=element_code(target),
+        residual_kind=element_code(residual) if residual is not None else FP32,
+        segments=[0],
+        segment_length=rows.shape[-1],
+        weights=panels.ctypes.data,
+        bias=bias.ctypes.data,
+        group_outputs=N,
+        group_offsets=_offsets(batch, spread, rows, target, residual) if batched else [(0, 0, 0, 0, 0)],
+        epilogue=epilogue,
+    )
+    main, tables = product.work(threads)
+    return NativeStep(binding.group.name, [*work, main, *after], [*keeps, *tables])

@@ -11,7 +11,7 @@ from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.kernels.copying import NO_ACTIVATION, Activation, pointwise_work
 from dryfit_cpu.kernels.epilogues import activation_code, coefficient, has_power
@@ -27,23 +27,6 @@ _OPERATIONS = {
     ElementWiseOperation.DIV: codes.DIV,
 }
 _FLOATS = frozenset({DataType.FLOAT, DataType.HALF})
-
-
-def bind(binding: Binding) -> NativeStep:
-    """A step that does the group's first layer and, in the same pass, its activation."""
-    layer = binding.group.main
-    output = bound_array(binding, binding.group.outputs[0].name)
-    operands = [bound_array(binding, tensor.name) for tensor in layer.inputs if tensor is not None]
-    operation, activation = codes.FIRST, activation_code(layer) or NO_ACTIVATION
-    if isinstance(layer, Elementwise):
-        operation = _OPERATIONS[layer.op]
-    elif isinstance(layer, Scale):
-        operation = codes.MULTIPLY_ADD
-        operands += _coefficients(layer, binding, output.shape)
-    for following in binding.group.epilogue:
-        activation = cast("Activation", activation_code(following))
-    work = pointwise_work(operation, operands, output, binding.num_threads, activation)
-    return NativeStep(binding.group.name, work, [binding, operands])
 
 
 def _coefficients(layer: Scale, binding: Binding, shape: tuple[int, ...]) -> list[Array]:
@@ -83,20 +66,39 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
     return fusing and len(group.layers) == 1 and activation_code(layer) is not None
 
 
-KERNEL = Kernel(
-    name="cpu.pointwise",
-    kinds=frozenset({"elementwise", "activation", "scale", "cast", "identity"}),
+@kernel(
+    "cpu.pointwise",
+    kinds=["elementwise", "activation", "scale", "cast", "identity"],
     data_types=_FLOATS,
-    bind=bind,
     accepts=_accepts,
     fuses=_fuses,
     pack=_pack,
     packed_parameters=("scale", "shift"),
-    layout=HostLayout.ANY,
 )
+def map_elements(binding: Binding) -> NativeStep:
+    """A step that does the group's first layer and, in the same pass, its activation."""
+    layer = binding.group.main
+    output = bound_array(binding, binding.group.outputs[0].name)
+    operands = [bound_array(binding, tensor.name) for tensor in layer.inputs if tensor is not None]
+    operation, activation = codes.FIRST, activation_code(layer) or NO_ACTIVATION
+    if isinstance(layer, Elementwise):
+        operation = _OPERATIONS[layer.op]
+    elif isinstance(layer, Scale):
+        operation = codes.MULTIPLY_ADD
+        operands += _coefficients(layer, binding, output.shape)
+    for following in binding.group.epilogue:
+        activation = cast("Activation", activation_code(following))
+    work = pointwise_work(operation, operands, output, binding.num_threads, activation)
+    return NativeStep(binding.group.name, work, [binding, operands])
 
 
-def _bind_concatenation(binding: Binding) -> NativeStep:
+@kernel(
+    "cpu.concatenation",
+    kinds="concatenation",
+    data_types=_FLOATS,
+    accepts=lambda group, specs: len(group.layers) == 1,
+)
+def concatenate(binding: Binding) -> NativeStep:
     """A step that copies each input to its place in the output."""
     layer = binding.group.main
     axis = layer.axis  # type: ignore[attr-defined]
@@ -109,13 +111,3 @@ def _bind_concatenation(binding: Binding) -> NativeStep:
         start += source.shape[axis]
         work += pointwise_work(codes.FIRST, [source], output[tuple(place)], binding.num_threads)
     return NativeStep(binding.group.name, work, [binding])
-
-
-CONCATENATION = Kernel(
-    name="cpu.concatenation",
-    kinds=frozenset({"concatenation"}),
-    data_types=_FLOATS,
-    bind=_bind_concatenation,
-    accepts=lambda group, specs: len(group.layers) == 1,
-    layout=HostLayout.ANY,
-)

@@ -11,7 +11,7 @@ from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import NO_ACTIVATION, chunks_for
 from dryfit_cpu.kernels.epilogues import activation_code
@@ -20,41 +20,6 @@ from dryfit_cpu.steps import NativeStep, Work
 
 _POOL = NativeFunction("pooling", "pool")
 _SPATIAL_AXES = 0b1100
-
-
-def bind(binding: Binding) -> NativeStep:
-    """A step that pools."""
-    layer = cast("Pooling", binding.group.main)
-    x, y = _arrays(binding)
-    paddings = [*[(0, 0)] * (4 - x.ndim), *layer.paddings(x.shape[2:])]
-    work = _work(
-        binding,
-        (x, y),
-        window=_pair(layer.window_size_nd),
-        step=_pair(layer.stride_nd),
-        dilation=_pair(layer.dilation_nd),
-        paddings=paddings,
-        is_average=layer.pooling_type is PoolingType.AVERAGE,
-        counts_padding=not layer.average_count_excludes_padding,
-    )
-    return NativeStep(binding.group.name, [work], [binding])
-
-
-def bind_reduction(binding: Binding) -> NativeStep:
-    """A step that pools over the whole image."""
-    layer = cast("Reduce", binding.group.main)
-    x, y = _arrays(binding)
-    work = _work(
-        binding,
-        (x, y if y.ndim == x.ndim else y[:, :, None, None]),
-        window=(x.shape[2], x.shape[3]),
-        step=(1, 1),
-        dilation=(1, 1),
-        paddings=[(0, 0), (0, 0)],
-        is_average=layer.op is ReduceOperation.AVG,
-        counts_padding=False,
-    )
-    return NativeStep(binding.group.name, [work], [binding])
 
 
 def _arrays(binding: Binding) -> tuple[Array, Array]:
@@ -144,23 +109,52 @@ def _accepts_reduction(group: LayerGroup, specs: Specs) -> bool:
     )
 
 
-KERNELS = (
-    Kernel(
-        name="cpu.pooling",
-        kinds=frozenset({"pooling"}),
-        data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-        bind=bind,
-        accepts=_accepts,
-        fuses=_fuses,
-        layout=HostLayout.CHANNELS_LAST,
-    ),
-    Kernel(
-        name="cpu.global_pooling",
-        kinds=frozenset({"reduce"}),
-        data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-        bind=bind_reduction,
-        accepts=_accepts_reduction,
-        fuses=_fuses,
-        layout=HostLayout.CHANNELS_LAST,
-    ),
+@kernel(
+    "cpu.pooling",
+    kinds="pooling",
+    data_types=[DataType.FLOAT, DataType.HALF],
+    accepts=_accepts,
+    fuses=_fuses,
+    layout=HostLayout.CHANNELS_LAST,
 )
+def pool(binding: Binding) -> NativeStep:
+    """A step that pools."""
+    layer = cast("Pooling", binding.group.main)
+    x, y = _arrays(binding)
+    paddings = [*[(0, 0)] * (4 - x.ndim), *layer.paddings(x.shape[2:])]
+    work = _work(
+        binding,
+        (x, y),
+        window=_pair(layer.window_size_nd),
+        step=_pair(layer.stride_nd),
+        dilation=_pair(layer.dilation_nd),
+        paddings=paddings,
+        is_average=layer.pooling_type is PoolingType.AVERAGE,
+        counts_padding=not layer.average_count_excludes_padding,
+    )
+    return NativeStep(binding.group.name, [work], [binding])
+
+
+@kernel(
+    "cpu.global_pooling",
+    kinds="reduce",
+    data_types=[DataType.FLOAT, DataType.HALF],
+    accepts=_accepts_reduction,
+    fuses=_fuses,
+    layout=HostLayout.CHANNELS_LAST,
+)
+def pool_images(binding: Binding) -> NativeStep:
+    """A step that pools over the whole image."""
+    layer = cast("Reduce", binding.group.main)
+    x, y = _arrays(binding)
+    work = _work(
+        binding,
+        (x, y if y.ndim == x.ndim else y[:, :, None, None]),
+        window=(x.shape[2], x.shape[3]),
+        step=(1, 1),
+        dilation=(1, 1),
+        paddings=[(0, 0), (0, 0)],
+        is_average=layer.op is ReduceOperation.AVG,
+        counts_padding=False,
+    )
+    return NativeStep(binding.group.name, [work], [binding])

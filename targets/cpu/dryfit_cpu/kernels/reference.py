@@ -5,38 +5,17 @@ It is what runs where no faster kernel accepts, and what the faster ones are com
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.reference.registry import evaluate
-from dryfit.target.kernels import Array, Binding, EveryKind, HostLayout, Kernel, Specs
-from dryfit_cpu.steps import PythonStep
+from dryfit.target.kernels import Array, Binding, EveryKind, Specs, kernel
 
 _WIDENED = (DataType.HALF, DataType.BF16)
-
-
-def bind(binding: Binding) -> PythonStep:
-    """A step that evaluates the group's layers one after the other.
-
-    Inside a group of several layers FP16 and BF16 values are kept in FP32; each output is rounded once, to nearest
-    even, when it is written.
-    """
-    is_widened = len(binding.group.layers) > 1
-
-    def run() -> None:
-        values: dict[str, Array] = {}
-        for layer in binding.group.layers:
-            inputs = [None if tensor is None else _value(binding, values, tensor.name) for tensor in layer.inputs]
-            if is_widened:
-                inputs = _with_rounded_kernel(layer, inputs, binding.specs)
-            for tensor, value in zip(layer.outputs, evaluate(layer, inputs), strict=True):
-                values[tensor.name] = value
-                if tensor.name in binding.arrays:
-                    np.copyto(binding.arrays[tensor.name], value, casting="unsafe")
-
-    return PythonStep(binding.group.name, run)
 
 
 def _value(binding: Binding, values: dict[str, Array], name: str) -> Array:
@@ -68,11 +47,29 @@ def _with_rounded_kernel(layer: Layer, inputs: list[Array | None], specs: Specs)
     return [inputs[0], rounded, *inputs[2:]]
 
 
-KERNEL = Kernel(
-    name="cpu.reference",
+@kernel(
+    "cpu.reference",
     kinds=EveryKind(),
-    data_types=frozenset(DataType),
-    bind=bind,
-    layout=HostLayout.ANY,
+    data_types=DataType,
     priority=-1000,
 )
+def evaluate_layers(binding: Binding) -> Callable[[], None]:
+    """A function that evaluates the group's layers one after the other.
+
+    Inside a group of several layers FP16 and BF16 values are kept in FP32; each output is rounded once, to nearest
+    even, when it is written.
+    """
+    is_widened = len(binding.group.layers) > 1
+
+    def run() -> None:
+        values: dict[str, Array] = {}
+        for layer in binding.group.layers:
+            inputs = [None if tensor is None else _value(binding, values, tensor.name) for tensor in layer.inputs]
+            if is_widened:
+                inputs = _with_rounded_kernel(layer, inputs, binding.specs)
+            for tensor, value in zip(layer.outputs, evaluate(layer, inputs), strict=True):
+                values[tensor.name] = value
+                if tensor.name in binding.arrays:
+                    np.copyto(binding.arrays[tensor.name], value, casting="unsafe")
+
+    return run

@@ -11,37 +11,13 @@ from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordi
 from dryfit.network.tensor import Tensor
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import Operand, bound_array
 from dryfit_cpu.steps import NativeStep
 
 _RESIZE = NativeFunction("resize", "resize")
-
-
-def bind(binding: Binding) -> NativeStep:
-    """A step that samples the image by tables of places."""
-    layer = cast("Resize", binding.group.main)
-    source = Operand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
-    output = Operand.of(bound_array(binding, layer.outputs[0].name))
-    tables = [_axis_tables(layer, source, output, axis) for axis in (2, 3)]
-    (row_offsets, row_weights), (column_offsets, column_weights) = tables
-    N, C, H, W = output.shape
-    work = _RESIZE.work(
-        min(N * H, chunks_for(N * C * H * W, binding.num_threads)),
-        source=source.address,
-        image_stride=source.strides[0],
-        channel_stride=source.strides[1],
-        kind=source.kind,
-        **output.output_fields(),
-        row_offsets=row_offsets.ctypes.data,
-        row_weights=row_weights.ctypes.data,
-        column_offsets=column_offsets.ctypes.data,
-        column_weights=column_weights.ctypes.data,
-        is_nearest=int(layer.resize_mode is InterpolationMode.NEAREST),
-    )
-    return NativeStep(binding.group.name, [work], [binding, tables])
 
 
 def _axis_tables(layer: Resize, source: Operand, output: Operand, axis: int) -> tuple[Array, Array]:
@@ -80,11 +56,32 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     )
 
 
-KERNEL = Kernel(
-    name="cpu.resize",
-    kinds=frozenset({"resize"}),
-    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-    bind=bind,
+@kernel(
+    "cpu.resize",
+    kinds="resize",
+    data_types=[DataType.FLOAT, DataType.HALF],
     accepts=_accepts,
     layout=HostLayout.CHANNELS_LAST,
 )
+def resize_image(binding: Binding) -> NativeStep:
+    """A step that samples the image by tables of places."""
+    layer = cast("Resize", binding.group.main)
+    source = Operand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
+    output = Operand.of(bound_array(binding, layer.outputs[0].name))
+    tables = [_axis_tables(layer, source, output, axis) for axis in (2, 3)]
+    (row_offsets, row_weights), (column_offsets, column_weights) = tables
+    N, C, H, W = output.shape
+    work = _RESIZE.work(
+        min(N * H, chunks_for(N * C * H * W, binding.num_threads)),
+        source=source.address,
+        image_stride=source.strides[0],
+        channel_stride=source.strides[1],
+        kind=source.kind,
+        **output.output_fields(),
+        row_offsets=row_offsets.ctypes.data,
+        row_weights=row_weights.ctypes.data,
+        column_offsets=column_offsets.ctypes.data,
+        column_weights=column_weights.ctypes.data,
+        is_nearest=int(layer.resize_mode is InterpolationMode.NEAREST),
+    )
+    return NativeStep(binding.group.name, [work], [binding, tables])

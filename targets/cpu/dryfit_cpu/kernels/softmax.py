@@ -11,7 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.softmax import Softmax
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import bound_array, element_code
@@ -19,19 +19,6 @@ from dryfit_cpu.steps import NativeStep, Work
 
 _SOFTMAX = NativeFunction("softmax", "softmax")
 _OTHER_AXES = 3
-
-
-def bind(binding: Binding) -> NativeStep:
-    """A step that takes the axis last and the others as three."""
-    layer = cast("Softmax", binding.group.main)
-    x, y = (
-        np.moveaxis(bound_array(binding, tensor.name), layer.axis, -1)
-        for tensor in (cast("Tensor", layer.inputs[0]), layer.outputs[0])
-    )
-    # More than three other axes: work for each index of those in front.
-    front = x.shape[: max(0, x.ndim - 1 - _OTHER_AXES)] if x.size else (0,)
-    work = [_work(_four_axes(x[index]), _four_axes(y[index]), binding.num_threads) for index in np.ndindex(*front)]
-    return NativeStep(binding.group.name, work, [binding])
 
 
 def _four_axes(array: Array) -> Array:
@@ -68,11 +55,20 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     return isinstance(group.main, Softmax) and len(group.layers) == 1
 
 
-KERNEL = Kernel(
-    name="cpu.softmax",
-    kinds=frozenset({"softmax"}),
-    data_types=frozenset({DataType.FLOAT, DataType.HALF}),
-    bind=bind,
+@kernel(
+    "cpu.softmax",
+    kinds="softmax",
+    data_types=[DataType.FLOAT, DataType.HALF],
     accepts=_accepts,
-    layout=HostLayout.ANY,
 )
+def take_softmax(binding: Binding) -> NativeStep:
+    """A step that takes the axis last and the others as three."""
+    layer = cast("Softmax", binding.group.main)
+    x, y = (
+        np.moveaxis(bound_array(binding, tensor.name), layer.axis, -1)
+        for tensor in (cast("Tensor", layer.inputs[0]), layer.outputs[0])
+    )
+    # More than three other axes: work for each index of those in front.
+    front = x.shape[: max(0, x.ndim - 1 - _OTHER_AXES)] if x.size else (0,)
+    work = [_work(_four_axes(x[index]), _four_axes(y[index]), binding.num_threads) for index in np.ndindex(*front)]
+    return NativeStep(binding.group.name, work, [binding])

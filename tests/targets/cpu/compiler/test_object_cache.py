@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE
 from dryfit_cpu.compiler import object_cache
 from dryfit_cpu.compiler.object_cache import CompiledFunction
 
@@ -29,7 +30,7 @@ print("numba" in sys.modules)
 
 def run_program(cache: Path) -> bool:
     """Whether a new process that uses this cache had to import numba."""
-    environment = {**os.environ, object_cache.ENVIRONMENT_VARIABLE: str(cache)}
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: str(cache)}
     found = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
     return found.stdout.strip() == "True"
 
