@@ -11,6 +11,8 @@ import attrs
 
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
+from dryfit.builder.observation import build_observer
+from dryfit.builder.segment_cost import segment_estimate
 from dryfit.builder.segment_pools import PoolNeeds
 from dryfit.builder.stages import Stages
 from dryfit.engine.plan import LayerPlacement, Reformat, Segment
@@ -60,15 +62,19 @@ def assess(network: Network, config: BuilderConfig) -> Assessment:
     Raises:
         NetworkError: the network is wrong; all problems are listed.
         ConfigError: config and network, or parts of the config, do not fit together.
-        BuildError: the config's progress monitor cancelled.
+        BuildError: a pass fails, or the config's progress monitor cancelled.
 
     Example:
         >>> assessment = assess(network, config)
         >>> [layer.layer for layer in assessment.layers if layer.device == "GPU"]
         ['prob']
     """
-    with Stages(f"Assessing {network.name}", NUM_STAGES, config.progress_monitor) as stages:
-        design = design_network(network, config, stages)
+    observer = build_observer(network, config)
+    try:
+        with Stages(f"Assessing {network.name}", NUM_STAGES, config.progress_monitor, observer=observer) as stages:
+            design = design_network(network, config, stages)
+    finally:
+        observer.build_finished(None)
     variants = {variant.device: variant for variant in design.variants.values()}
     return Assessment(
         network=network.name,
@@ -118,6 +124,7 @@ def segment_records(design: Design, pools: Sequence[Mapping[str, int]] | None = 
                 ),
                 pools=needs,
                 cut_cause=run.cut_cause,
+                estimate=segment_estimate(variant, run.layers, design.specs),
             )
         )
     return records

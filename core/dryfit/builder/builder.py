@@ -9,6 +9,7 @@ from dryfit.builder import design, linking
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag, DeviceType
 from dryfit.builder.canonicalise import require_profile
 from dryfit.builder.layer_precisions import WEAK_TYPES
+from dryfit.builder.observation import build_observer
 from dryfit.builder.optimization_profile import OptimizationProfile
 from dryfit.builder.placement import placement_error
 from dryfit.builder.stages import Stages, logger
@@ -75,15 +76,20 @@ class Builder:
             NetworkError: the network is wrong; all problems are listed.
             ConfigError: config and network do not fit together, such as a dynamic input without a profile.
             PlacementError: parts of the network can run nowhere; all of them are listed.
-            BuildError: something was asked for that cannot be built, or the progress monitor cancelled.
+            BuildError: something was asked for that cannot be built, a pass fails, or the progress monitor cancelled.
         """
         directory = None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
         num_stages = design.NUM_STAGES + linking.NUM_STAGES
-        with Stages(f"Building {network.name}", num_stages, config.progress_monitor, directory) as stages:
-            decisions = design.design_network(network, config, stages)
-            require_profile(decisions.network, config)
-            _require_buildable(decisions, config)
-            plan = linking.link(network, decisions, config, stages)
+        observer = build_observer(network, config)
+        plan: Plan | None = None
+        try:
+            with Stages(f"Building {network.name}", num_stages, config.progress_monitor, directory, observer) as stages:
+                decisions = design.design_network(network, config, stages)
+                require_profile(decisions.network, config)
+                _require_buildable(decisions, config)
+                plan = linking.link(network, decisions, config, stages)
+        finally:
+            observer.build_finished(plan)
         logger.info("%d layers in %d segments", len(plan.operations), len(plan.segments))
         return plan
 

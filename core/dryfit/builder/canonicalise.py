@@ -11,6 +11,7 @@ from dryfit.errors import ConfigError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, TensorLocation
 from dryfit.passes.canonical import canonical_pipeline
+from dryfit.passes.pipeline import Pipeline
 from dryfit.passes.specialise import specialise
 
 
@@ -19,12 +20,18 @@ def profiles_of(config: BuilderConfig) -> list[OptimizationProfile]:
     return [config.get_optimization_profile(index) for index in range(config.num_optimization_profiles)]
 
 
-def canonicalise(network: Network, config: BuilderConfig) -> Network:
+def canonicalise(network: Network, config: BuilderConfig, pipeline: Pipeline | None = None) -> Network:
     """A copy of the network, specialised for what all profiles agree on, without what need not be run.
 
     Weights are shared with the user's network, which stays as it is.
 
+    Args:
+        network: the user's.
+        config: has the profiles.
+        pipeline: the passes that it goes through; by default a new `canonical_pipeline`.
+
     Raises:
+        BuildError: a pass fails.
         ConfigError: a profile does not fit the network.
         NetworkError: a layer's parameters do not fit the profiles' shapes.
     """
@@ -32,7 +39,7 @@ def canonicalise(network: Network, config: BuilderConfig) -> Network:
     for profile in profiles:
         profile.check(network)
     copy = specialise(network, _agreed_shapes(network, profiles))
-    canonical_pipeline().run(copy)
+    (pipeline or canonical_pipeline()).run(copy)
     return copy
 
 

@@ -26,10 +26,16 @@ from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.tensor import Tensor
 from dryfit.network.verify import check
+from dryfit.passes.canonical import canonical_pipeline
+from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.plugins import registry
+from dryfit.plugins.contributions import BuildObserver
 from dryfit.reference.inference import infer_specs
 
 NUM_STAGES = 6
+
+SHAPE_COMPUTATION = "a shape computation"
+"""Cause of a layer that the host computes before the run."""
 
 
 @attrs.frozen(eq=False)
@@ -46,6 +52,8 @@ class Design:
         specs: tensor name to spec, at the optimum shapes of the first profile.
         caller: device on which the caller keeps inputs and outputs.
         refusals: layers and segments that can run nowhere, in words.
+        passes: names of the passes that the network went through, in order.
+        claims: what became of its quantized groups.
     """
 
     network: Network
@@ -57,11 +65,13 @@ class Design:
     specs: Specs
     caller: str
     refusals: Sequence[str]
+    passes: Sequence[str]
+    claims: GroupClaims
 
     @property
     def warnings(self) -> Sequence[str]:
         """What the user should know of, such as layers that fell back."""
-        return [*self.assignment.warnings, *self.precisions.warnings]
+        return [*self.claims.warnings, *self.assignment.warnings, *self.precisions.warnings]
 
     def carries_data(self, tensor: Tensor) -> bool:
         """Whether a tensor is neither a constant nor the result of a shape computation."""
@@ -78,12 +88,17 @@ class Design:
                 device=host if role is LayerRole.SHAPE else self.assignment.devices[layer.name],
                 precision=self.precisions.layers.get(layer.name, layer.outputs[0].dtype),
                 segment=self.partition.segments.get(layer.name, -1),
-                cause="a shape computation" if role is LayerRole.SHAPE else self.assignment.causes[layer.name],
+                cause=SHAPE_COMPUTATION if role is LayerRole.SHAPE else self._cause(layer),
                 onnx_nodes=layer.onnx_nodes,
             )
             for layer in self.network.layers
             if (role := self.assignment.roles[layer.name]) is not LayerRole.CONSTANT
         ]
+
+    def _cause(self, layer: Layer) -> str:
+        """Why a layer is where it is and, where it took the place of a quantized group, why it is there at all."""
+        claim = self.claims.causes.get(layer.name)
+        return "; ".join(filter(None, (self.assignment.causes[layer.name], claim)))
 
 
 def design_network(network: Network, config: BuilderConfig, stages: Stages) -> Design:
@@ -92,12 +107,19 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     Raises:
         NetworkError: the network is wrong; all problems are listed.
         ConfigError: config and network, or parts of the config, do not fit together.
+        BuildError: a pass fails.
     """
     stages.run("verify", lambda: check(network))
     own_devices = config.explicit_device_types(network)
-    work = stages.run("canonicalise", lambda: canonicalise(network, config), lambda copy: [network_text(copy)])
-    assignment = stages.run("place", lambda: assign_devices(work, config, own_devices), _describe_assignment)
-    for warning in assignment.warnings:
+    claims = GroupClaims()
+    pipeline = canonical_pipeline(claims)
+    work = stages.run(
+        "canonicalise", lambda: canonicalise(network, config, pipeline), lambda copy: [network_text(copy)]
+    )
+    assignment = stages.run(
+        "place", lambda: assign_devices(work, config, own_devices, stages.observer), _describe_assignment
+    )
+    for warning in [*claims.warnings, *assignment.warnings]:
         logger.warning("%s", warning)
     specs = infer_specs(work, optimum_shapes(work, config))
     variants = _variants(config, assignment)
@@ -115,7 +137,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         _describe_partition,
     )
     if partition.moved:
-        assignment = _after_moves(work, config, assignment, partition)
+        assignment = _after_moves(work, config, assignment, partition, stages.observer)
     final_precisions = stages.run(
         "choose precisions",
         lambda: choose_precisions(work, assignment, config),
@@ -135,7 +157,19 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         lambda chosen: [f"{one.tensor}: {one.source} -> {one.destination}, {one.cause}" for one in chosen.reformats],
     )
     refusals = [*map(str, assignment.refused), *partition.refused]
-    return Design(work, assignment, partition, final_precisions, formats, variants, specs, caller, refusals)
+    return Design(
+        network=work,
+        assignment=assignment,
+        partition=partition,
+        precisions=final_precisions,
+        formats=formats,
+        variants=variants,
+        specs=specs,
+        caller=caller,
+        refusals=refusals,
+        passes=pipeline.names,
+        claims=claims,
+    )
 
 
 def _variants(config: BuilderConfig, assignment: Assignment) -> dict[str, TargetVariant]:
@@ -150,7 +184,9 @@ def _variants(config: BuilderConfig, assignment: Assignment) -> dict[str, Target
     return {**variants, NOWHERE: variants[registry.host().device]}
 
 
-def _after_moves(network: Network, config: BuilderConfig, assignment: Assignment, partition: Partition) -> Assignment:
+def _after_moves(
+    network: Network, config: BuilderConfig, assignment: Assignment, partition: Partition, observer: BuildObserver
+) -> Assignment:
     """The assignment with the layers of segments that could not stay where they were put."""
     fallback = config.fallback_device or ""
     refused = list(assignment.refused)
@@ -159,6 +195,7 @@ def _after_moves(network: Network, config: BuilderConfig, assignment: Assignment
         if layer.name in partition.moved:
             verdict = ask(layer, fallback, config, is_own=False)
             verdicts[layer.name][fallback] = verdict
+            observer.verdict_given(verdict)
             if not verdict:
                 refused.append(verdict)
     warnings = [f"{cause}. It runs on {fallback}" for cause in dict.fromkeys(partition.moved.values())]

@@ -2,7 +2,8 @@
 
 Networks are weakly typed, as TensorRT's are up to version 10: FLOAT in a network means "as precise as the builder was
 allowed to be". Where the config's flags allow FP16, layers that work on floating-point numbers are computed in it.
-What is not arithmetic on such numbers keeps the types that it has.
+What is not arithmetic on such numbers keeps the types that it has. A layer plugin gets the combination of types, of
+those that it names, that suits the flags best.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import attrs
 
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.placement import NOWHERE, Assignment
+from dryfit.builder.precision import REDUCED_TYPES
+from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
+from dryfit.network.format_combinations import EXCHANGED_TYPES, FormatCombination, chosen_combination
 from dryfit.network.layer import Layer
+from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
-WEAK_TYPES = frozenset({DataType.FLOAT, DataType.HALF, DataType.BF16})
+WEAK_TYPES = frozenset(EXCHANGED_TYPES)
 """Types that the builder may exchange for one another."""
 
 TYPED_KINDS = frozenset(
@@ -45,6 +50,7 @@ class Precisions:
         layers: layer name to the type that it is computed in.
         converted: names of layers whose floating-point tensors have that type, whatever the network says.
         output_types: (layer name, output index) to the type that the user asked for.
+        combinations: name of a plugin layer to the types and formats that it gets, where its plugin names some.
         warnings: wishes that could not be granted.
         problems: wishes that had to be granted, and could not.
     """
@@ -54,12 +60,15 @@ class Precisions:
     output_types: Mapping[tuple[str, int], DataType]
     warnings: Sequence[str]
     problems: Sequence[str]
+    combinations: Mapping[str, FormatCombination] = attrs.field(factory=dict)
 
     def input_type(self, layer: Layer, index: int) -> DataType:
         """The type in which a layer takes one of its connected inputs."""
         tensor = layer.inputs[index]
         if tensor is None:
             raise ValueError(f"input {index} of layer {layer.name!r} is not connected")
+        if layer.name in self.combinations:
+            return self.combinations[layer.name].input_types[index]
         is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
         if index not in DATA_INPUTS.get(layer.kind, (index,)) or (
             index and is_constant and layer.kind in WEIGHTED_KINDS
@@ -69,6 +78,8 @@ class Precisions:
 
     def produced_type(self, layer: Layer, index: int) -> DataType:
         """The type in which a layer gives one of its outputs."""
+        if layer.name in self.combinations:
+            return self.combinations[layer.name].output_types[index]
         return self._computed(layer, layer.outputs[index].dtype)
 
     def stored_type(self, layer: Layer, index: int) -> DataType:
@@ -87,15 +98,26 @@ class Precisions:
 
 
 def choose_precisions(network: Network, assignment: Assignment, config: BuilderConfig) -> Precisions:
-    """The computation type of every layer that runs on a device."""
+    """The computation type of every layer that runs on a device.
+
+    Raises:
+        NetworkError: layer plugins do not compute with any types that are permitted; all of them are listed.
+    """
     chooser = _Chooser(config)
     for layer in network.layers:
         if layer.name in assignment.devices:
             device = assignment.devices[layer.name]
             verdict = assignment.verdicts.get(layer.name, {}).get(device)
             chooser.choose(layer, registry.host() if device == NOWHERE else registry.target(device), verdict)
+    if chooser.refusals:
+        raise NetworkError("Layer plugins cannot get the types that they need:\n  " + "\n  ".join(chooser.refusals))
     return Precisions(
-        chooser.layers, frozenset(chooser.converted), chooser.output_types, chooser.warnings, chooser.problems
+        chooser.layers,
+        frozenset(chooser.converted),
+        chooser.output_types,
+        chooser.warnings,
+        chooser.problems,
+        chooser.combinations,
     )
 
 
@@ -110,17 +132,48 @@ class _Chooser:
         self.output_types: dict[tuple[str, int], DataType] = {}
         self.warnings: list[str] = []
         self.problems: list[str] = []
+        self.combinations: dict[str, FormatCombination] = {}
+        self.refusals: list[str] = []
 
     def choose(self, layer: Layer, target: Target, verdict: Verdict | None) -> None:
         tensors = [tensor for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
         own = next((tensor.dtype for tensor in tensors if tensor.dtype in WEAK_TYPES), None)
-        if own is None or layer.kind in TYPED_KINDS:
+        if isinstance(layer, Plugin) and self._has_combination(layer, target, own, verdict):
+            types = (*self.combinations[layer.name].output_types, *self.combinations[layer.name].input_types)
+            self.layers[layer.name] = next((dtype for dtype in types if dtype in WEAK_TYPES), types[0])
+        elif own is None or layer.kind in TYPED_KINDS:
             self.layers[layer.name] = tensors[0].dtype if tensors else DataType.FLOAT
         else:
             self.layers[layer.name] = self._computation_type(layer, target, own, verdict)
             self.converted.append(layer.name)
         for index, wished in sorted(layer.output_types.items()):
             self._choose_output(layer, index, wished, target)
+
+    def _has_combination(self, layer: Plugin, target: Target, own: DataType | None, verdict: Verdict | None) -> bool:
+        """Choose among the types and formats that a layer's plugin names; False where it names none.
+
+        FLOAT is always permitted, since it holds what narrower types hold; so is what the network has.
+        """
+        wish = DataType.FLOAT if own is None else self._computation_type(layer, target, own, verdict)
+        permitted = [*(dtype for flag, dtype in REDUCED_TYPES if self._config.get_flag(flag)), DataType.FLOAT]
+        permitted += [tensor.dtype for tensor in layer.inputs if tensor is not None and tensor.dtype in WEAK_TYPES]
+        if layer.precision in WEAK_TYPES:
+            permitted = [layer.precision]
+        inputs = [None if tensor is None else tensor.spec for tensor in layer.inputs]
+        try:
+            combination = chosen_combination(
+                layer.implementation(),
+                layer.complete_fields(),
+                inputs,
+                [wish, *permitted],
+                allowed=list(dict.fromkeys(permitted)),
+            )
+        except NetworkError as error:
+            self.refusals.append(f"{layer.where}: {error}")
+            return False
+        if combination is not None:
+            self.combinations[layer.name] = combination
+        return combination is not None
 
     def _computation_type(self, layer: Layer, target: Target, own: DataType, verdict: Verdict | None) -> DataType:
         if layer.precision is not None and layer.precision not in target.precisions:

@@ -1,7 +1,8 @@
 """Device assignment, with TensorRT's meaning.
 
 A layer's own device wins over the default. The default puts on the device every layer that can run there. A layer that
-cannot run where it was put goes to the fallback device, with a warning; without fallback it is refused.
+cannot run where it was put goes to the fallback device, with a warning; without fallback it is refused. Where fallback
+is allowed, plugins may vote that a layer without a device of its own goes there though it need not.
 """
 
 from __future__ import annotations
@@ -12,14 +13,19 @@ import attrs
 
 from dryfit.builder.builder_config import BuilderConfig, DeviceType
 from dryfit.builder.layer_roles import LayerRole, layer_roles
+from dryfit.builder.placement_votes import PlacementVotes
 from dryfit.errors import PlacementError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.plugins import registry
+from dryfit.plugins.contributions import BuildObserver
 from dryfit.target.verdict import Verdict
 
 NOWHERE = ""
 """The device of a layer that was refused."""
+
+DEFAULT_DEVICE, OWN_DEVICE = "the default device", "its own device"
+"""Causes of layers of which there is nothing more to tell."""
 
 
 @attrs.frozen
@@ -32,7 +38,7 @@ class Assignment:
         causes: layer name to why it is there.
         verdicts: layer name to device to verdict, for the devices that were asked.
         refused: verdicts of the layers that can run neither on their device nor on the fallback device.
-        warnings: one sentence a layer that fell back.
+        warnings: one sentence a layer that fell back, and one for votes of a plugin that had no effect.
     """
 
     roles: Mapping[str, LayerRole]
@@ -63,28 +69,34 @@ def _fallback_remedy(default_device: str) -> str:
     return "Allow fallback (--fallback GPU, or the flag GPU_FALLBACK), or change what is named"
 
 
-def assign_devices(network: Network, config: BuilderConfig, own_devices: Mapping[str, str]) -> Assignment:
+def assign_devices(
+    network: Network, config: BuilderConfig, own_devices: Mapping[str, str], observer: BuildObserver | None = None
+) -> Assignment:
     """The device of each layer.
 
     Args:
         network: as it is built, after canonicalisation.
         config: default and fallback device, precision, platforms.
         own_devices: layer name to device, for the layers that have one of their own.
+        observer: is told of every verdict.
     """
     roles = layer_roles(network)
-    placer = _Placer(config, own_devices)
+    placer = _Placer(config, own_devices, observer or BuildObserver())
     for layer in network.layers:
         if roles[layer.name] is LayerRole.WORK:
             placer.place(layer)
-    return Assignment(roles, placer.devices, placer.causes, placer.verdicts, placer.refused, placer.warnings)
+    warnings = [*placer.warnings, *placer.votes.warnings]
+    return Assignment(roles, placer.devices, placer.causes, placer.verdicts, placer.refused, warnings)
 
 
 class _Placer:
     """Places one layer after another."""
 
-    def __init__(self, config: BuilderConfig, own_devices: Mapping[str, str]) -> None:
+    def __init__(self, config: BuilderConfig, own_devices: Mapping[str, str], observer: BuildObserver) -> None:
         self._config = config
         self._own_devices = own_devices
+        self._observer = observer
+        self.votes = PlacementVotes()
         self.devices: dict[str, str] = {}
         self.causes: dict[str, str] = {}
         self.verdicts: dict[str, dict[str, Verdict]] = {}
@@ -96,8 +108,10 @@ class _Placer:
         device = own or self._config.default_device_type
         fallback = self._config.fallback_device
         verdict = self._ask(layer, device)
-        if verdict:
-            self._put(layer, device, "its own device" if own else "the default device")
+        if not own and (elected := self._elected(layer, device)):
+            self._put(layer, *elected)
+        elif verdict:
+            self._put(layer, device, OWN_DEVICE if own else DEFAULT_DEVICE)
         elif fallback is None or fallback == device:
             self._put(layer, NOWHERE, str(verdict))
             self.refused.append(verdict)
@@ -112,10 +126,19 @@ class _Placer:
         self.devices[layer.name] = device
         self.causes[layer.name] = cause
 
+    def _elected(self, layer: Layer, default: str) -> tuple[str, str] | None:
+        """The device that plugins voted for, and the cause; None where there is no choice, or no vote decides it."""
+        fallback = self._config.fallback_device
+        if fallback is None or fallback == default or not self.votes.is_held:
+            return None
+        return self.votes.elect(layer, {device: self._ask(layer, device) for device in (default, fallback)})
+
     def _ask(self, layer: Layer, device: str) -> Verdict:
-        verdict = ask(layer, device, self._config, is_own=self._own_devices.get(layer.name) == device)
-        self.verdicts.setdefault(layer.name, {})[device] = verdict
-        return verdict
+        asked = self.verdicts.setdefault(layer.name, {})
+        if device not in asked:
+            asked[device] = ask(layer, device, self._config, is_own=self._own_devices.get(layer.name) == device)
+            self._observer.verdict_given(asked[device])
+        return asked[device]
 
 
 def ask(layer: Layer, device: str, config: BuilderConfig, *, is_own: bool) -> Verdict:

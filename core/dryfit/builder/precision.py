@@ -9,7 +9,8 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.target.target import Target
 
-_REDUCED = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.BF16))
+REDUCED_TYPES = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.BF16))
+"""Flags and the narrower floating-point types that they permit, the one that is preferred first."""
 
 
 def computation_type(
@@ -28,7 +29,7 @@ def computation_type(
     may_be_int8 = BuilderFlag.INT8 in flags and DataType.INT8 in target.precisions
     if may_be_int8 and (assume_scales or has_scales(layer)):
         return DataType.INT8
-    for flag, precision in _REDUCED:
+    for flag, precision in REDUCED_TYPES:
         if flag in flags and precision in target.precisions:
             return precision
     if target.default_precision is not None:

@@ -1,4 +1,4 @@
-"""The stages of a build as its log, a progress monitor and a directory of dumps see them."""
+"""The stages of a build as its log, a progress monitor, observers of plugins and a directory of dumps see them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from dryfit.errors import BuildError
+from dryfit.plugins.contributions import BuildObserver
 
 logger = logging.getLogger("dryfit.builder")
 
@@ -42,15 +43,25 @@ class Stages:
         num_stages: how many will run.
         monitor: told of each; may cancel.
         dump_directory: where a text of each stage's result goes.
+        observer: told of each; the stages tell it what they find.
+
+    Attributes:
+        observer: the one that was given, or one that does nothing.
     """
 
     def __init__(
-        self, name: str, num_stages: int, monitor: Monitor | None = None, dump_directory: Path | None = None
+        self,
+        name: str,
+        num_stages: int,
+        monitor: Monitor | None = None,
+        dump_directory: Path | None = None,
+        observer: BuildObserver | None = None,
     ) -> None:
         self._name = name
         self._num_stages = num_stages
         self._monitor = monitor
         self._dump_directory = dump_directory
+        self.observer = observer or BuildObserver()
         self._done = 0
 
     def __enter__(self) -> Self:
@@ -87,6 +98,7 @@ class Stages:
             file_name = f"{self._done + 1:02d}-{re.sub('[^a-z0-9]+', '-', name.lower())}.txt"
             text = "".join(f"{line}\n" for line in describe(result))
             (self._dump_directory / file_name).write_text(text, encoding="utf-8")
+        self.observer.stage_finished(name, self._done, self._num_stages)
         self._done += 1
         self._step(self._name, self._done - 1)
         return result

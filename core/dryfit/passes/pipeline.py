@@ -1,10 +1,14 @@
-"""Passes and the list that runs them: named, logged, and open to additions before and after each other."""
+"""Passes and the list that runs them: named, logged, and open to additions before and after each other.
+
+dryfit's own passes are trusted. One that a plugin brings is checked after it ran: what it leaves is a network without
+problems, with the same inputs and outputs.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -12,6 +16,8 @@ import attrs
 from dryfit.errors import BuildError, ConfigError, DryfitError, UnknownNameError
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
+from dryfit.network.verify import check
+from dryfit.passes.network_border import border_of, require_same_border
 
 PassFunction = Callable[[Network], bool]
 """Rewrites the network in place without changing what it computes, and returns whether it changed anything."""
@@ -26,14 +32,21 @@ class NetworkPass:
     Attributes:
         name: unique in a pipeline, such as `fold-constants`.
         function: what it does.
+        plugin: the plugin that brings it, as `name version (distribution)`; "" for dryfit's own.
     """
 
     name: str
     function: PassFunction
+    plugin: str = ""
 
     def __call__(self, network: Network) -> bool:
         """Rewrite the network; returns whether it changed."""
         return self.function(network)
+
+    @property
+    def where(self) -> str:
+        """The pass in words, for messages."""
+        return f"pass {self.name!r} of {self.plugin}" if self.plugin else f"pass {self.name!r}"
 
 
 def network_pass(name: str) -> Callable[[PassFunction], NetworkPass]:
@@ -131,18 +144,13 @@ class Pipeline:
                 in the order of execution; created where it is missing.
 
         Raises:
-            BuildError: a pass fails; names the pass.
+            BuildError: a pass fails, or one of a plugin leaves a network that is wrong; names the pass and the plugin.
         """
         self._dump(network, dump_directory, 0, "start")
         reports = []
         for number, network_pass in enumerate(self._passes, 1):
             before, started = len(network), time.perf_counter()
-            try:
-                changed = network_pass(network)
-                network.refresh_shapes()
-            except Exception as error:  # a pass may come from a plugin: its name belongs to whatever goes wrong in it
-                text = str(error) if isinstance(error, DryfitError) else f"{type(error).__name__}: {error}"
-                raise BuildError("A pass failed", where=f"pass {network_pass.name!r}", found=text) from error
+            changed = self._run_one(network_pass, network, self.names[: number - 1])
             report = StageReport(network_pass.name, changed, before, len(network), time.perf_counter() - started)
             reports.append(report)
             logger.info(
@@ -154,6 +162,27 @@ class Pipeline:
             )
             self._dump(network, dump_directory, number, network_pass.name)
         return reports
+
+    @staticmethod
+    def _run_one(network_pass: NetworkPass, network: Network, predecessors: Sequence[str]) -> bool:
+        """Run a pass, and check what a plugin's pass leaves; returns whether it changed the network.
+
+        Raises:
+            BuildError: it fails, or leaves a network that is wrong.
+        """
+        border = border_of(network) if network_pass.plugin else {}
+        try:
+            changed = bool(network_pass(network))
+            network.refresh_shapes()
+            if network_pass.plugin:
+                check(network)
+                require_same_border(border, border_of(network))
+        except (Exception, SystemExit) as error:  # a plugin may raise anything: the name belongs to whatever it is
+            text = str(error) if isinstance(error, DryfitError) else f"{type(error).__name__}: {error}"
+            before = f"; before it ran {', '.join(predecessors)}" if predecessors else ""
+            remedy = "Report it to the makers of the plugin, or switch the plugin off" if network_pass.plugin else None
+            raise BuildError("A pass failed", where=network_pass.where, found=text + before, remedy=remedy) from error
+        return changed
 
     def _insert(self, position: int, added: NetworkPass) -> None:
         if added.name in self.names:

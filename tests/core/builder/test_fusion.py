@@ -6,15 +6,13 @@ from dryfit.builder import fusion
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.fusion import LayerPlace, fuse_layers, rounds_once
 from dryfit.builder.host_layouts import choose_host_layouts
-from dryfit.builder.kernel_choice import choose_kernel, kernels_for
+from dryfit.builder.kernel_choice import KernelChoice
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation
 from dryfit.network.layers.elementwise import Elementwise
-from dryfit.plugins import registry
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import HostLayout, Kernel
-from dryfit.target.target import Target
 
 FLOAT = DataType.FLOAT
 
@@ -129,14 +127,14 @@ def chosen(monkeypatch, *kernels):
     monkeypatch.setattr("dryfit.builder.kernel_choice.kernels_for", lambda device: kernels)
     network = chain("c")
     specs = {tensor.name: tensor.spec for tensor in network.tensors}
-    return choose_kernel("GPU", LayerGroup((network.layer("c0"),)), specs).name
+    return [one.name for one in KernelChoice().candidates("GPU", LayerGroup((network.layer("c0"),)), specs)]
 
 
-def test_the_first_kernel_that_serves_kind_types_and_group_is_taken(monkeypatch):
+def test_only_kernels_that_serve_kind_types_and_group_may_run_it(monkeypatch):
     other_kind = kernel("other kind", {"pooling"})
     other_type = kernel("other type", {"convolution"}, types={DataType.INT8})
     refuses = kernel("refuses", {"convolution"}, accepts=lambda group, specs: False)
-    assert chosen(monkeypatch, other_kind, other_type, refuses, MATRIX) == "test.matrix"
+    assert chosen(monkeypatch, other_kind, other_type, refuses, MATRIX) == ["test.matrix"]
 
 
 def test_a_layer_that_no_kernel_serves_is_an_error_that_names_it(monkeypatch):
@@ -144,21 +142,6 @@ def test_a_layer_that_no_kernel_serves_is_an_error_that_names_it(monkeypatch):
         chosen(monkeypatch, kernel("other", {"pooling"}))
     assert "layer 'c0'" in str(caught.value)
     assert "'x': FLOAT" in str(caught.value)
-
-
-def test_a_devices_own_kernels_are_asked_first_then_the_hosts_each_by_priority(monkeypatch):
-    low, high = kernel("own.low", {"convolution"}), kernel("own.high", {"convolution"}, priority=5)
-
-    class Own(Target):
-        kernels = (low, high)
-
-    target = Own("OWN", "Own", registry.host().platforms)
-    monkeypatch.setattr(registry, "target", lambda device: target)
-    names = [one.name for one in kernels_for.__wrapped__("OWN")]
-    assert names[:2] == ["own.high", "own.low"]
-    host = [one.name for one in sorted(registry.host().kernels, key=lambda one: (-one.priority, one.name))]
-    assert names[2:] == host
-    assert host[-1] == "cpu.reference"
 
 
 # Host layouts

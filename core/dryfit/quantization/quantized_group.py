@@ -1,0 +1,141 @@
+"""A quantized group: a layer with the dequantizations before it and the quantizations after it, looked at as one unit.
+
+A network with Q/DQ pairs says in real numbers what is meant to be computed on quantized ones. The group is what a
+device, a plugin or a kernel can take on as a whole: quantized tensors in, quantized tensors out, with their scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.quantize import Quantize
+from dryfit.network.tensor import Tensor
+from dryfit.reference.scale_expansion import spread
+
+Array = np.ndarray[Any, Any]
+
+_NO_CENTRE = frozenset({"constant", "dequantize", "dynamic_quantize", "quantize", "shape"})
+"""Kinds that compute nothing a group could be about."""
+
+
+@attrs.frozen(eq=False)
+class QuantizedGroup:
+    """A layer and its Q/DQ neighbours. Found by `find_quantized_group`; read-only.
+
+    Attributes:
+        layer: what is computed, in real numbers.
+        dequantizes: for each input of the layer the layer that dequantizes it; None for an input that is no data
+            (an index, a shape), that is a constant in real numbers (a bias), or that is absent.
+        quantizes: for each output the layer that quantizes it; of several that do the same, one.
+
+    Example:
+        >>> group = find_quantized_group(network.layer("conv"))
+        >>> [tensor.name for tensor in group.inputs], [tensor.name for tensor in group.outputs]
+        (['x_quantized', 'weights_quantized'], ['y_quantized'])
+        >>> float(group.input_scales[0]), group.input_scales[1].shape
+        (0.5, (8, 1, 1, 1))
+    """
+
+    layer: Layer
+    dequantizes: Sequence[Dequantize | None]
+    quantizes: Sequence[Quantize]
+
+    @property
+    def inputs(self) -> Sequence[Tensor | None]:
+        """The layer's inputs on the quantized side: what is dequantized, and what is not quantized as it is."""
+        return [
+            tensor if dequantize is None else dequantize.inputs[0]
+            for tensor, dequantize in zip(self.layer.inputs, self.dequantizes, strict=True)
+        ]
+
+    @property
+    def outputs(self) -> Sequence[Tensor]:
+        """The quantized outputs, in the order of the layer's outputs."""
+        return [quantize.outputs[0] for quantize in self.quantizes]
+
+    @property
+    def input_scales(self) -> Sequence[Array | None]:
+        """For each input its scale: float32, and broadcasts against the input; None for one that is not quantized."""
+        return [None if one is None else _scale(one) for one in self.dequantizes]
+
+    @property
+    def output_scales(self) -> Sequence[Array]:
+        """For each output its scale: float32, and broadcasts against the output."""
+        return [_scale(one) for one in self.quantizes]
+
+    @property
+    def private_dequantizes(self) -> Sequence[Dequantize]:
+        """The dequantizations that only this layer reads, each once: they go where the group goes."""
+        return [one for one in dict.fromkeys(self.dequantizes) if one is not None and self._is_private(one)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no dequantization is shared with other layers, so that none stays behind without the group."""
+        return len(self.private_dequantizes) == len({id(one) for one in self.dequantizes if one is not None})
+
+    def _is_private(self, dequantize: Dequantize) -> bool:
+        output = dequantize.outputs[0]
+        return not output.is_network_output and all(reader is self.layer for reader, _ in output.consumers)
+
+
+def find_quantized_group(layer: Layer) -> QuantizedGroup | None:
+    """The quantized group around a layer of a network, or None where there is none.
+
+    There is one when all data that the layer reads comes out of dequantize layers, and all that it gives goes into
+    quantize layers that do the same, each with a scale that is known. A zero point makes it none: devices do not have
+    them, and what overlooked one would compute something else. So does a result that is wanted in real numbers, or
+    quantized under the names of two network outputs.
+    """
+    if layer.kind in _NO_CENTRE:
+        return None
+    dequantizes: list[Dequantize | None] = []
+    for tensor in layer.inputs:
+        producer = None if tensor is None else tensor.producer
+        if isinstance(producer, Dequantize) and _has_known_scale(producer):
+            dequantizes.append(producer)
+        elif tensor is None or not tensor.dtype.is_floating_point or getattr(producer, "kind", "") == "constant":
+            dequantizes.append(None)
+        else:
+            return None
+    quantizes = [quantize for output in layer.outputs if (quantize := _quantization(output)) is not None]
+    is_group = any(dequantizes) and len(quantizes) == len(layer.outputs)
+    return QuantizedGroup(layer, dequantizes, quantizes) if is_group else None
+
+
+def _quantization(output: Tensor) -> Quantize | None:
+    """The quantize layer that stands for all readers of an output; None where they do not all do the same."""
+    readers = [reader for reader, index in output.consumers if isinstance(reader, Quantize) and index == 0]
+    if not readers or len(readers) != len(output.consumers) or output.is_network_output:
+        return None
+    if not all(_has_known_scale(reader) and _is_same(reader, readers[0]) for reader in readers):
+        return None
+    named = [reader for reader in readers if reader.outputs[0].is_network_output]
+    return None if len(named) > 1 else (named or readers)[0]
+
+
+def _is_same(one: Quantize, other: Quantize) -> bool:
+    settings = [(q.to_type, q.saturate) for q in (one, other)]
+    return settings[0] == settings[1] and np.array_equal(_scale(one), _scale(other))
+
+
+def _has_known_scale(layer: Quantize | Dequantize) -> bool:
+    """Whether the scale is a constant, and no zero point stands beside it."""
+    x, scale = layer.inputs[0], layer.inputs[1]
+    if len(layer.inputs) > 2 or x is None or scale is None or scale.spec.value is None:
+        return False
+    is_blocked = bool(layer.block_shape) or (len(scale.shape) > 1 and scale.spec.value.size > 1)
+    return x.spec.is_static or not is_blocked
+
+
+def _scale(layer: Quantize | Dequantize) -> Array:
+    x, scale = layer.inputs[0], layer.inputs[1]
+    if x is None or scale is None or scale.spec.value is None:
+        raise layer.problem("The scale is not known", allowed="a constant", remedy="Find the group again")
+    return spread(layer, scale.spec.value, x.shape, layer.axis, layer.block_shape).astype(DataType.FLOAT.numpy)

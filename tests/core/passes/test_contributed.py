@@ -1,0 +1,157 @@
+"""Passes of plugins stand where they ask to stand, are checked, and are named when they go wrong."""
+
+import pytest
+from tests.core.builder.networks import chain
+
+from dryfit.builder.builder import Builder
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.errors import BuildError
+from dryfit.passes.canonical import canonical_pipeline, own_passes
+from dryfit.plugins import registry
+
+PASSES = """
+from dryfit import hookimpl
+from dryfit.plugins.contributions import PassContribution
+
+def nothing(network):
+    return False
+
+@hookimpl
+def contribute_passes():
+    return [{passes}]
+"""
+
+
+def contributing(*passes):
+    """Code of a module that contributes passes: (name, "before" or "after", neighbour)."""
+    return PASSES.format(
+        passes=", ".join(
+            f"PassContribution({name!r}, nothing, {side}={neighbour!r})" for name, side, neighbour in passes
+        )
+    )
+
+
+def running(code):
+    """Code of a module whose pass, after all others, runs this."""
+    return f"""
+import numpy as np
+from dryfit import hookimpl
+from dryfit.plugins.contributions import PassContribution
+
+def rewrite(network):
+    {code}
+
+@hookimpl
+def contribute_passes():
+    return [PassContribution("rewrite", rewrite, after="remove-dead-layers")]
+"""
+
+
+OWN = [one.name for one in own_passes()]
+
+
+def test_the_names_of_the_own_passes_are_part_of_the_plugin_interface():
+    assert OWN == [
+        "fold-constants",
+        "absorb-dimensions",
+        "remove-identities",
+        "claim-quantized-groups",
+        "remove-dead-layers",
+    ]
+    assert canonical_pipeline().names == OWN
+
+
+def test_passes_stand_before_and_after_others_in_the_order_of_their_packages(install):
+    install("boards", contributing(("b1", "after", "fold-constants"), ("b2", "before", "fold-constants")))
+    install(
+        "acme",
+        contributing(
+            ("a1", "after", "fold-constants"), ("a2", "after", "fold-constants"), ("a3", "before", "fold-constants")
+        ),
+    )
+    assert canonical_pipeline().names == ["a3", "b2", "fold-constants", "a1", "a2", "b1", *OWN[1:]]
+    assert registry.failures() == []
+
+
+def test_a_pass_may_stand_beside_one_that_another_package_brings(install):
+    install("acme", contributing(("a", "after", "b"), ("c", "before", "a")))
+    install("boards", contributing(("b", "after", "remove-dead-layers"), ("d", "after", "remove-dead-layers")))
+    assert canonical_pipeline().names == [*OWN, "b", "c", "a", "d"]
+
+
+def test_an_entry_point_contributes_a_pass_as_a_hook_does(install):
+    install(
+        "acme",
+        "from dryfit.plugins.contributions import PassContribution\n"
+        "PASS = PassContribution('mine', lambda network: False, before='fold-constants')\n",
+        {"dryfit.passes": {"mine": "acme:PASS"}},
+    )
+    assert canonical_pipeline().names == ["mine", *OWN]
+
+
+def test_all_passes_of_a_plugin_that_have_no_place_are_recorded_together(install):
+    install("acme", contributing(("x", "after", "nobody"), ("p", "after", "q"), ("q", "before", "p")))
+    assert canonical_pipeline().names == OWN
+    (failure,) = registry.failures()
+    assert (failure.distribution, failure.hook) == ("acme", "contribute_passes")
+    assert "pass 'x': There is no pass named 'nobody'" in failure.message
+    assert (
+        "pass 'p': its neighbour 'q' has no place either; pass 'q': its neighbour 'p' has no place" in failure.message
+    )
+
+
+def test_a_misspelled_neighbour_is_answered_with_the_closest_name(install):
+    install("acme", contributing(("x", "after", "fold-constant"), ("y", "after", "fold-constants")))
+    assert canonical_pipeline().names == ["fold-constants", "y", *OWN[1:]]
+    (failure,) = registry.failures()
+    assert failure.message.startswith("pass 'x': There is no pass named 'fold-constant'")
+    assert "Did you mean 'fold-constants'" in failure.message
+
+
+@pytest.mark.parametrize(("name", "owner"), [("fold-constants", "dryfit"), ("mine", "acme 1.0 (acme)")])
+def test_of_two_passes_of_one_name_the_first_stays_and_the_other_is_recorded_with_its_owner(install, name, owner):
+    install("acme", contributing(("mine", "before", "fold-constants")))
+    install("boards", contributing((name, "after", "fold-constants")))
+    assert canonical_pipeline().names == ["mine", *OWN]
+    (failure,) = registry.failures()
+    assert failure.distribution == "boards"
+    assert failure.message == f"pass {name!r}: {owner} has a pass of this name"
+
+
+def test_the_passes_are_written_into_the_engine_in_order(install):
+    install("acme", contributing(("mine", "after", "remove-identities")))
+    plan = Builder().build_plan(chain("c", "r"), BuilderConfig())
+    assert plan.settings["passes"] == [*OWN[:3], "mine", *OWN[3:]]
+
+
+def test_a_pass_rewrites_the_network_that_is_built_and_not_the_users(install):
+    install("acme", running("network.rename_layer(network.layers[0], 'renamed'); return True"))
+    network = chain("c", "r")
+    assert [layer.layer for layer in Builder().build_plan(network, BuilderConfig()).layers] == ["renamed", "r1"]
+    assert [layer.name for layer in network] == ["c0", "r1"]
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("raise ValueError('odd')", "ValueError: odd"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("network.layers[0].kernel[...] = np.nan", "Weights are not finite numbers"),
+        ("network.unmark_output(network.outputs[0])", "The network has no output"),
+        (
+            "network.rename_tensor(network.outputs[0], 'other')",
+            "found output 'other' FLOAT (1, 8, 6, 6); allowed: output 'r1' FLOAT (1, 8, 6, 6)",
+        ),
+        ("network.mark_output(network.tensor('c0'))", "found output 'c0' FLOAT (1, 8, 6, 6); allowed: nothing"),
+        ("network.inputs[0].shape = (2, 8, 6, 6)", "found input 'x' FLOAT (2, 8, 6, 6), output 'r1'"),
+    ],
+)
+def test_a_pass_that_goes_wrong_ends_the_build_with_its_name_its_plugins_and_what_ran_before(install, code, what):
+    install("acme", running(code))
+    with pytest.raises(BuildError) as caught:
+        Builder().build_plan(chain("c", "r"), BuilderConfig())
+    message = str(caught.value)
+    assert message.startswith("pass 'rewrite' of acme 1.0 (acme): A pass failed")
+    assert what in message
+    assert f"before it ran {', '.join(OWN)}" in message
+    assert "switch the plugin off" in str(caught.value.remedy)
