@@ -172,7 +172,8 @@ def _tuple_check(arguments: tuple[Any, ...]) -> Check:
     def check_all(value: Any) -> Any:
         if is_number and (isinstance(value, numbers.Number) or (isinstance(value, np.ndarray) and value.ndim == 0)):
             value = (value[()],) if isinstance(value, np.ndarray) else (value,)
-        if isinstance(value, (str, bytes, dict)) or not isinstance(value, Iterable):
+        is_scalar = isinstance(value, np.ndarray) and value.ndim == 0
+        if isinstance(value, (str, bytes, dict)) or is_scalar or not isinstance(value, Iterable):
             raise WrongTypeError(described(value), f"a tuple of {words}")
         items = tuple(value)
         try:

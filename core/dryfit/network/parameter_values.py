@@ -43,10 +43,10 @@ class ArrayNames:
 
 
 def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
-    """A parameter as JSON has it; floats that JSON lacks and arrays become small objects.
+    """A parameter as JSON has it; floats and integers that JSON readers lack, bytes and arrays become small objects.
 
     Args:
-        value: an enum member, number, text, array, None, or a tuple, list or dict of these.
+        value: an enum member, number, text, bytes, array, None, or a tuple, list or dict of these.
         arrays: takes the arrays.
         name: of the parameter, for the names of arrays and for errors.
 
@@ -55,8 +55,12 @@ def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
     """
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, int) and not -_LARGEST_INT < value < _LARGEST_INT:
+        return {"int": hex(value)}
     if value is None or isinstance(value, (bool, int, str)):
         return value
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, float):
@@ -71,7 +75,7 @@ def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
         "The parameter cannot be written to a file",
         where=name,
         found=type(value).__name__,
-        allowed="enum members, numbers, text, arrays, None, and tuples of these",
+        allowed="enum members, numbers, text, bytes, arrays, None, and tuples of these",
     )
 
 
@@ -135,22 +139,35 @@ def _scalar(data: Any, kind: Any, where: str) -> Any:
     return data
 
 
+def _from_hexadecimal(data: Mapping[str, Any], kind: type[int | bytes], where: str) -> int | bytes:
+    """Bytes, or an integer that plain JSON readers would not keep."""
+    text = data.get(kind.__name__) if len(data) == 1 else None
+    try:
+        if isinstance(text, str):
+            return bytes.fromhex(text) if kind is bytes else int(text, 16)
+    except ValueError:
+        pass
+    raise _wrong(where, data, f"{kind.__name__} in hexadecimal digits")
+
+
 def _one_of(
     data: Any, kind: Any, arguments: tuple[Any, ...], arrays: Mapping[str, Array], where: str, depth: int
 ) -> Any:
     """A value of a union (or of any type): what the data looks like decides which of its types is meant."""
     # `Any` stands inside the tuples of plugin fields, which hold what a field itself can hold.
-    members = arguments or (bool, int, float, str, tuple[Any, ...], np.ndarray[Any, Any])
+    members = arguments or (type(None), bool, int, float, str, bytes, np.ndarray[Any, Any], tuple[Any, ...])
     for member in members:
         origin = typing.get_origin(member) or member
         fits = (
             (origin is np.ndarray and isinstance(data, dict) and "array" in data)
-            or (origin is float and isinstance(data, dict) and "float" in data)
+            or (origin in (int, float, bytes) and isinstance(data, dict) and origin.__name__ in data)
             or (origin is tuple and isinstance(data, list))
             or (origin in (type(None), types.NoneType) and data is None)
             or (isinstance(origin, type) and issubclass(origin, enum.Enum) and isinstance(data, str))
             or type(data) is origin
         )
+        if fits and origin in (int, bytes) and isinstance(data, dict):
+            return _from_hexadecimal(data, origin, where)
         if fits:
             return from_plain(data, member, arrays, where, depth)
     if float in members and type(data) is int:

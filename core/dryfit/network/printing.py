@@ -47,15 +47,20 @@ def layer_text(layer: Layer) -> str:
     """The line of one layer."""
     outputs = ", ".join(f"{_name(tensor.name)} {_type(tensor)}" for tensor in layer.outputs)
     inputs = ", ".join("-" if tensor is None else _name(tensor.name) for tensor in layer.inputs)
-    parameters = [
-        f"{field.name}={_value(getattr(layer, field.name))}"
-        for field in layer.parameters()
-        if not _is_default(field, getattr(layer, field.name))
-    ]
+    parameters = parameter_texts(layer)
     asked = [f"precision={layer.precision.name}"] if layer.precision else []
     asked += [f"output_type[{index}]={dtype.name}" for index, dtype in sorted(layer.output_types.items())]
     inside = "; ".join(part for part in (inputs, ", ".join(parameters + asked)) if part)
     return f"{_name(layer.name)}: {outputs} = {layer.kind}({inside})"
+
+
+def parameter_texts(layer: Layer, printed_elements: int = _PRINTED_ELEMENTS) -> list[str]:
+    """`name=value` of the parameters that differ from the default; of arrays with more elements only type and shape."""
+    return [
+        f"{field.name}={_value(getattr(layer, field.name), printed_elements)}"
+        for field in layer.parameters()
+        if not _is_default(field, getattr(layer, field.name))
+    ]
 
 
 def _is_default(field: attrs.Attribute[Any], value: Any) -> bool:
@@ -78,16 +83,16 @@ def _name(name: str) -> str:
     return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped) + '"'
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, printed_elements: int) -> str:
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, np.ndarray):
         kind = f"{DataType.from_numpy(value.dtype).name}[{', '.join(map(str, value.shape))}]"
-        if value.size > _PRINTED_ELEMENTS:
+        if value.size > printed_elements:
             return kind
         return f"{kind}{{{', '.join(str(element) for element in value.reshape(-1).tolist())}}}"
     if isinstance(value, (tuple, list)):
-        return f"({', '.join(_value(item) for item in value)})"
+        return f"({', '.join(_value(item, printed_elements) for item in value)})"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_value(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {_value(item, printed_elements)}' for key, item in value.items())}}}"
     return repr(value)

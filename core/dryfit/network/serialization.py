@@ -1,7 +1,7 @@
 """A network as plain data and named arrays, for files; and back, from a file that nobody vouches for.
 
-Nothing is evaluated and no plugin is asked: what a plugin said of its outputs stands in the data. The shapes of all
-other layers are inferred again, and must be those that stand there.
+Reading evaluates nothing and asks no plugin: what a plugin said of its outputs stands in the data. The shapes of all
+other layers are inferred again, and must be those that stand there. Writing asks a layer plugin which fields it keeps.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from dryfit.errors import DryfitError, NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import LAYER_KINDS, Layer
+from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.parameter_values import Array, ArrayNames, from_plain, to_plain
 from dryfit.network.tensor import Tensor, TensorLocation, TensorSpec
@@ -101,7 +102,7 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
 
 def _layer_to_dict(layer: Layer, arrays: ArrayNames) -> Plain:
     parameters = {
-        field.name: to_plain(getattr(layer, field.name), arrays, f"{layer.name}.{field.name}")
+        field.name: to_plain(_saved(layer, field.name), arrays, f"{layer.name}.{field.name}")
         for field in layer.parameters()
     }
     return {
@@ -115,6 +116,13 @@ def _layer_to_dict(layer: Layer, arrays: ArrayNames) -> Plain:
         "inputs": [tensor and tensor.name for tensor in layer.inputs],
         "outputs": [_tensor_to_dict(tensor) for tensor in layer.outputs],
     }
+
+
+def _saved(layer: Layer, name: str) -> Any:
+    """A parameter as files keep it."""
+    if isinstance(layer, Plugin) and name == "fields":
+        return layer.fields_to_save()
+    return getattr(layer, name)
 
 
 def _tensor_to_dict(tensor: Tensor) -> Plain:

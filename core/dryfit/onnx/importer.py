@@ -6,13 +6,11 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import attrs
 import onnx
 from onnx import FunctionProto, NodeProto, TensorProto, ValueInfoProto
 
 from dryfit.errors import DryfitError, OnnxImportError
 from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.identity import Identity
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.onnx.behind import (
@@ -25,14 +23,16 @@ from dryfit.onnx.behind import (
 )
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.finishing import keep_metadata, name_dimensions, remove_unused_layers
-from dryfit.onnx.functions import bound_body, function_of, is_unchanged, sorted_nodes
-from dryfit.onnx.layer_plugins import add_layer_plugin, has_layer_plugin, plugin_key, unknown_operator
+from dryfit.onnx.functions import bound_body, sorted_nodes
+from dryfit.onnx.graph_borders import add_graph_input, mark_graph_output
 from dryfit.onnx.model_file import ModelSource, read_model
 from dryfit.onnx.node import LayerHost, Node
+from dryfit.onnx.node_meaning import meaning_of
 from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError, NodeRefusedError
-from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, Result, find_importer
-from dryfit.onnx.tensors import array_of, data_type
+from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, Result
+from dryfit.onnx.tensors import array_of
+from dryfit.onnx.value_names import claim_name, named_results
 
 LARGEST_NODE_COUNT = 500_000
 """Nodes after functions are put in their callers' places. Our choice: a small file can nest functions so that the
@@ -136,7 +136,7 @@ class GraphImport:
             layer.name = operand.name
             self.network.add_layer(layer, [])
             operand.tensor = layer.outputs[0]
-            self._claim_name(operand.tensor, operand.name)
+            claim_name(self.network, operand.tensor, operand.name)
         if operand.tensor is None:
             raise NodeRefusedError("A value is neither known nor computed", found=operand.name)
         return operand.tensor
@@ -186,21 +186,8 @@ class GraphImport:
     ) -> list[Operand | None]:
         domain = _domain(proto.domain)
         opset = opsets.get(domain, 1)
-        if not domain and opset < OLDEST_OPSET and not is_unchanged(proto.op_type, opset, OLDEST_OPSET):
-            raise NodeRefusedError(
-                f"The operator meant something else before opset {OLDEST_OPSET}",
-                found=f"opset {opset}",
-                allowed=f"{OLDEST_OPSET} to {NEWEST_OPSET}",
-                remedy="Convert the model, for example with onnx.version_converter",
-            )
         inputs = [self._looked_up(value, scope, prefix) for value in proto.input]
-        importer = find_importer(proto.op_type, domain, opset)
-        function = self._functions.get((proto.domain, proto.op_type))
-        is_plugin = importer is None and function is None and has_layer_plugin(plugin_key(proto))
-        if importer is None and function is None and not is_plugin:
-            function = function_of(proto, domain, opset, inputs)
-            if function is None:
-                raise unknown_operator(proto, domain, opset)
+        meaning = meaning_of(proto, domain, opset, self._functions.get((proto.domain, proto.op_type)), inputs)
         taken = [output for output in proto.output if output and output in scope]
         if taken:
             raise NodeRefusedError("Two nodes produce one value", code=ErrorCode.INVALID_GRAPH, found=taken[0])
@@ -211,12 +198,12 @@ class GraphImport:
                 code=ErrorCode.INVALID_GRAPH,
                 found=", ".join(missing),
             )
-        if function is not None and importer is None:
-            return self._import_function(function, proto, name, prefix, inputs)
+        if isinstance(meaning, FunctionProto):
+            return self._import_function(meaning, proto, name, prefix, inputs)
 
         def import_into(host: LayerHost, operands: Sequence[Operand | None]) -> list[Operand]:
             node = Node(proto, name, opset, operands, host)
-            results = _as_list(importer.function(node) if importer is not None else add_layer_plugin(node))
+            results = _as_list(meaning(node))
             wanted = [index for index, output in enumerate(proto.output) if output]
             if wanted and wanted[-1] >= len(results):
                 raise NodeRefusedError("An output of the node is not supported", found=proto.output[wanted[-1]])
@@ -225,7 +212,7 @@ class GraphImport:
 
         if any(isinstance(operand, UnseenOperand) for operand in inputs):
             return [*looked_at_behind(lambda tried: import_into(TrialNetwork(self.array_of), tried), inputs)]
-        return self._named(import_into(self, inputs), proto.output, prefix, name)
+        return named_results(self.network, import_into(self, inputs), proto.output, prefix, name)
 
     def _looked_up(self, value: str, scope: Scope, prefix: str) -> Operand | None:
         """The operand of a node's input; None where it is absent, or nothing produces it."""
@@ -249,63 +236,21 @@ class GraphImport:
             self._import_nodes(bound_body(function, proto, absent), inner, opsets, f"{name}/")
         finally:
             self._nesting -= 1
-        return self._named([inner.get(value) for value in function.output], proto.output, prefix, f"{name}/")
-
-    def _named(
-        self, operands: Sequence[Operand | None], outputs: Sequence[str], prefix: str, node_name: str
-    ) -> list[Operand | None]:
-        """The results of a node under their ONNX names, which the tensors that it made take too.
-
-        Names inside a function carry the path of the call, because the function can be called again.
-        """
-        named: list[Operand | None] = []
-        for operand, output in zip(operands, outputs, strict=False):
-            if operand is None or not output:
-                named.append(operand)
-                continue
-            if operand.tensor is not None and _is_made_by(operand.tensor, node_name):
-                self._claim_name(operand.tensor, prefix + output)
-            named.append(attrs.evolve(operand, name=prefix + output))
-        return named
-
-    def _claim_name(self, tensor: Tensor, name: str) -> None:
-        """Name a tensor as ONNX does; a tensor that has the name by chance gets another."""
-        if tensor.name == name:
-            return
-        holder = self.network.find_tensor(name)
-        if holder is not None:
-            number = 1
-            while self.network.find_tensor(f"{name}_{number}") is not None:
-                number += 1
-            self.network.rename_tensor(holder, f"{name}_{number}")
-        self.network.rename_tensor(tensor, name)
+        results = [inner.get(value) for value in function.output]
+        return named_results(self.network, results, proto.output, prefix, f"{name}/")
 
     # Borders ------------------------------------------------------------------------------------------------------
 
     def _input(self, info: ValueInfoProto) -> Operand:
         if info.name in self._constants:
             return Operand.known(info.name, self._constants[info.name])
-        where = f"input {info.name!r}"
-        if not info.type.HasField("tensor_type"):
-            raise OnnxImportError("An input is not a tensor", where=where, found=info.type.WhichOneof("value"))
-        kind = info.type.tensor_type
-        dtype = data_type(kind.elem_type, where)
-        if not kind.HasField("shape"):
-            raise OnnxImportError("The number of axes of an input is not given", where=where)
-        shape = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
-        tensor = self.network.add_input(info.name, dtype, shape)
-        return Operand(info.name, tensor.spec, tensor)
+        return add_graph_input(self.network, info)
 
     def _mark_output(self, name: str, scope: Scope) -> None:
         operand = scope.get(name)
         if operand is None:
             raise OnnxImportError("Nothing produces this output of the graph", where=f"output {name!r}")
-        tensor = self.tensor_of(operand)
-        if tensor.name != name and (tensor.is_network_input or tensor.is_network_output):
-            layer = Identity(name=f"output {name}")
-            tensor = self.network.add_layer(layer, [tensor]).outputs[0]
-        self._claim_name(tensor, name)
-        self.network.mark_output(tensor)
+        mark_graph_output(self.network, self.tensor_of(operand), name)
 
     # Reasons ------------------------------------------------------------------------------------------------------
 
@@ -337,12 +282,6 @@ class GraphImport:
 
 def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
-
-
-def _is_made_by(tensor: Tensor, node_name: str) -> bool:
-    """Whether a tensor is new from a node, or from a node inside a function whose call's path ends in a slash."""
-    names = tensor.producer.onnx_nodes if tensor.producer is not None else ()
-    return node_name in names or (node_name.endswith("/") and any(name.startswith(node_name) for name in names))
 
 
 def _as_list(result: Result) -> list[Operand]:

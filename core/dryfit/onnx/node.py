@@ -9,8 +9,10 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
 
 from dryfit.network.layer import Layer
+from dryfit.network.layer_plugin import FieldValue
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
+from dryfit.onnx.attribute_fields import attribute_fields
 from dryfit.onnx.folding import folded, followed_extents
 from dryfit.onnx.operand import Array, Operand, specs_of
 from dryfit.onnx.problems import ErrorCode, NodeRefusedError
@@ -142,26 +144,13 @@ class Node:
         value = self._attribute(name, AttributeProto.TENSOR, "t", None)
         return None if value is None else self._graph.array_of(value)
 
-    def fields(self) -> dict[str, Any]:
-        """Every attribute as a plain value, for a layer plugin."""
-        getters = {
-            AttributeProto.INT: lambda name: self.get_int(name, 0),
-            AttributeProto.FLOAT: lambda name: self.get_float(name, 0.0),
-            AttributeProto.STRING: lambda name: self.get_string(name, ""),
-            AttributeProto.INTS: self.get_ints,
-            AttributeProto.FLOATS: self.get_floats,
-            AttributeProto.TENSOR: self.get_array,
-        }
-        values = {}
-        for name, attribute in self._attributes.items():
-            if attribute.type not in getters:
-                raise self.refusal(
-                    f"Attribute {name!r} has a type that a layer plugin cannot take",
-                    code=ErrorCode.UNSUPPORTED_NODE_ATTR,
-                    found=AttributeProto.AttributeType.Name(attribute.type),
-                )
-            values[name] = getters[attribute.type](name)
-        return values
+    def fields(self) -> dict[str, FieldValue]:
+        """Every attribute as the field of a layer plugin.
+
+        Raises:
+            NodeRefusedError: an attribute holds a graph, a sparse tensor or a type.
+        """
+        return attribute_fields(self.proto.attribute, self._graph.array_of)
 
     def choice(self, name: str, default: str, allowed: Sequence[str]) -> str:
         """A text attribute that has one of a few values.

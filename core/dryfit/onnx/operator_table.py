@@ -14,8 +14,8 @@ Generated from the importer's registry by `make docs`; do not edit.
 
 Models of opset {OLDEST_OPSET} to {NEWEST_OPSET} are imported, and older ones where each operator is the same in opset
 {OLDEST_OPSET}. "Becomes" names the layers that a node turns into; what is known when the model is imported is computed
-then, and becomes no layer. An operator that is not in the table is imported through the function by which ONNX defines
-it, where it has one, or as a layer plugin of its name, where one is installed. Strings, sequences, optionals, sparse
+then, and becomes no layer. An operator that is not in the table is imported by what an installed package brings for it,
+as a layer plugin of its name, or through the function by which ONNX defines it. Strings, sequences, optionals, sparse
 tensors and graphs inside nodes are not supported.
 
 | operator | opsets | becomes |

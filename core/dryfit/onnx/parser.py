@@ -106,7 +106,7 @@ class OnnxParser:
 
     def supports_operator(self, op_name: str) -> bool:
         """Whether an operator of ONNX's own set can be parsed, in the newest opset, or a layer plugin has its name."""
-        return find_importer(op_name, "", NEWEST_OPSET) is not None or has_layer_plugin((op_name, "1", ""))
+        return find_importer(op_name, "", NEWEST_OPSET) is not None or has_layer_plugin(op_name)
 
     def set_flag(self, flag: OnnxParserFlag) -> None:
         """Set one flag."""

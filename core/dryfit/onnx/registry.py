@@ -1,4 +1,7 @@
-"""The table of ONNX operators that can be imported, filled by the files of `dryfit.onnx.operators`."""
+"""The table of ONNX operators that can be imported, filled by the files of `dryfit.onnx.operators`.
+
+Operators of other sets than ONNX's may also come from installed packages, as `OnnxOperator` records.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,14 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from dryfit.errors import DryfitError, PluginError
+from dryfit.onnx.behind import UnseenValueError
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand
+from dryfit.onnx.problems import ErrorCode
+from dryfit.plugins import facade
+from dryfit.plugins.contributions import OnnxOperator
+from dryfit.plugins.switches import CHOOSE_ONE
 
 Result = Operand | Sequence[Operand]
 OperatorFunction = Callable[[Node], Result]
@@ -53,10 +62,18 @@ def operator(*op_types: str, since: int = 1, domain: str = "") -> Callable[[Oper
 
 
 def find_importer(op_type: str, domain: str, opset: int) -> Importer | None:
-    """The newest importer of an operator that is not newer than the model's operator set."""
+    """The newest importer of an operator that is not newer than the model's operator set.
+
+    What dryfit imports itself nobody replaces; operators of other sets than ONNX's may come from installed packages.
+
+    Raises:
+        PluginError: two packages bring it.
+    """
     _load()
     fitting = [importer for importer in _IMPORTERS.get((domain, op_type), ()) if importer.since <= opset]
-    return fitting[-1] if fitting else None
+    if fitting:
+        return fitting[-1]
+    return _contributed(op_type, domain, opset) if domain else None
 
 
 def all_importers() -> list[Importer]:
@@ -70,3 +87,50 @@ def _load() -> None:
     package = importlib.import_module("dryfit.onnx.operators")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def _contributed(op_type: str, domain: str, opset: int) -> Importer | None:
+    """The newest importer that an installed package brings, and that is not newer than the model's operator set.
+
+    Raises:
+        PluginError: two packages bring it.
+    """
+    fitting = [owned for owned in facade.onnx_operators(domain, op_type) if owned.value.since <= opset]
+    newest = max((owned.value.since for owned in fitting), default=0)
+    owners = [owned for owned in fitting if owned.value.since == newest]
+    if len(owners) > 1:
+        raise PluginError(
+            f"The importer of {domain}::{op_type} from version {newest} on is brought by more than one package",
+            found=", ".join(owned.plugin for owned in owners),
+            remedy=CHOOSE_ONE,
+        )
+    return Importer(op_type, domain, newest, _guarded(owners[0])) if owners else None
+
+
+def _guarded(owned: facade.Owned[OnnxOperator]) -> OperatorFunction:
+    """A package's operator function, whose failures become refusals of the node that name the package."""
+
+    def import_node(node: Node) -> Result:
+        try:
+            result = owned.value.function(node)
+        except (DryfitError, UnseenValueError):
+            raise
+        except Exception as error:  # foreign code: whatever it raises is told with the node's name
+            raise node.refusal(
+                "The operator's importer failed",
+                code=ErrorCode.INTERNAL_ERROR,
+                found=f"{type(error).__name__}: {error}",
+                remedy=f"It comes from the plugin {owned.plugin}",
+            ) from error
+        results = [result] if isinstance(result, Operand) else result
+        if not isinstance(results, Sequence) or not all(isinstance(one, Operand) for one in results):
+            raise node.refusal(
+                "The operator's importer returned something else",
+                code=ErrorCode.INTERNAL_ERROR,
+                found=type(result).__name__,
+                allowed="an operand, or a list of operands",
+                remedy=f"It comes from the plugin {owned.plugin}",
+            )
+        return results
+
+    return import_node

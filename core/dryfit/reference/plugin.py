@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from dryfit.errors import DryfitError, ExecutionError, PluginError
+from dryfit.errors import DryfitError, ExecutionError
+from dryfit.network.data_types import DataType
+from dryfit.network.format_combinations import LINEAR, arranged, chosen_combination, with_types
+from dryfit.network.layer import Inputs
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.tensor import TensorSpec
 from dryfit.reference.registry import Array, reference
@@ -15,35 +21,91 @@ from dryfit.reference.registry import Array, reference
 @reference(Plugin)
 def plugin(layer: Plugin, inputs: Sequence[Array | None]) -> list[Array]:
     """What the plugin's `enqueue` returns, checked against its `output_specs`."""
-    specs = layer.infer_outputs([None if array is None else TensorSpec.of(array) for array in inputs])
-    where = f"layer {layer.name!r}, plugin {layer.plugin_name!r}"
-    try:
-        outputs = list(layer.implementation().enqueue(layer.fields, [_read_only(array) for array in inputs]))
-    except DryfitError:
-        raise
-    except Exception as error:  # a plugin is foreign code: whatever it raises is told with the layer's name
-        raise ExecutionError(f"The plugin failed: {error or type(error).__name__}", where=where) from error
-    found = [(getattr(array, "dtype", None), np.shape(array)) for array in outputs]
-    fits = len(outputs) == len(specs) and all(
+    return ConfiguredPlugin(layer, [None if array is None else TensorSpec.of(array) for array in inputs]).run(inputs)
+
+
+class ConfiguredPlugin:
+    """A plugin layer for one set of shapes, configured once and ready for any number of runs.
+
+    Where the plugin does not compute in the inputs' floating-point types it gets others that it does compute in, FLOAT
+    if it can, and its outputs are rounded to the types that the network expects.
+
+    Args:
+        layer: the layer.
+        inputs: specs of its inputs without dynamic extents.
+
+    Raises:
+        NetworkError: the plugin refuses the inputs.
+        PluginError: there is no such plugin.
+        ExecutionError: the plugin's `configure` failed.
+    """
+
+    def __init__(self, layer: Plugin, inputs: Inputs) -> None:
+        self._where = f"layer {layer.name!r}, plugin {layer.plugin_name!r}"
+        self._plugin = layer.implementation()
+        self._promised = list(layer.infer_outputs(inputs))
+        fields = layer.complete_fields()
+        own = [spec.dtype for spec in (*inputs, *self._promised) if spec is not None]
+        with self._failures_told("configure"):
+            combination = chosen_combination(self._plugin, fields, inputs, [*own[:1], DataType.FLOAT])
+            if combination is None:
+                self._slots = [(None if spec is None else spec.dtype, LINEAR) for spec in inputs]
+                self._given, given_inputs = self._promised, list(inputs)
+            else:
+                self._slots = list(combination.inputs)
+                given_inputs = with_types(inputs, combination.input_types)
+                self._given = list(self._plugin.output_specs(fields, given_inputs))
+            self._fields = MappingProxyType(dict(self._plugin.configure(fields, given_inputs, self._given)))
+
+    def run(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """The outputs for inputs of these shapes.
+
+        Raises:
+            ExecutionError: the plugin fails, or its outputs are not what it said.
+        """
+        arrays = [
+            None if array is None or dtype is None else arranged(array, dtype, layout)
+            for array, (dtype, layout) in zip(inputs, self._slots, strict=True)
+        ]
+        with self._failures_told("enqueue"):
+            outputs = self._plugin.enqueue(self._fields, arrays)
+        return [
+            output if output.dtype == spec.dtype.numpy else output.astype(spec.dtype.numpy)
+            for output, spec in zip(self._checked(outputs), self._promised, strict=True)
+        ]
+
+    @contextmanager
+    def _failures_told(self, method: str) -> Iterator[None]:
+        try:
+            yield
+        except DryfitError:
+            raise
+        except Exception as error:  # a plugin is foreign code: whatever it raises is told with the layer's name
+            raise ExecutionError(
+                f"The plugin failed in `{method}`: {error or type(error).__name__}", where=self._where
+            ) from error
+
+    def _checked(self, outputs: Any) -> list[Array]:
+        is_sequence = isinstance(outputs, Sequence)
+        arrays = [np.asarray(one) if isinstance(one, np.generic) else one for one in outputs] if is_sequence else []
+        if is_sequence and len(arrays) == len(self._given) and all(map(_is_as_promised, arrays, self._given)):
+            return arrays
+        raise ExecutionError(
+            "The plugin's outputs are not what it said they would be",
+            where=self._where,
+            found=[_described(array) for array in arrays] if is_sequence else type(outputs).__name__,
+            allowed=[f"{spec.dtype.numpy} {spec.shape}" for spec in self._given],
+        )
+
+
+def _is_as_promised(array: Any, spec: TensorSpec) -> bool:
+    return (
         isinstance(array, np.ndarray)
         and array.dtype == spec.dtype.numpy
         and array.ndim == spec.rank
-        and all(expected in (-1, extent) for expected, extent in zip(spec.shape, array.shape, strict=True))
-        for array, spec in zip(outputs, specs, strict=True)
+        and all(promised in (-1, extent) for promised, extent in zip(spec.shape, array.shape, strict=True))
     )
-    if not fits:
-        raise PluginError(
-            "The plugin's outputs are not what it said they would be",
-            where=where,
-            found=found,
-            allowed=[(spec.dtype.numpy, spec.shape) for spec in specs],
-        )
-    return outputs
 
 
-def _read_only(array: Array | None) -> Array | None:
-    if array is None:
-        return None
-    view = array.view()
-    view.flags.writeable = False
-    return view
+def _described(array: Any) -> str:
+    return f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs
-from dryfit.network.layers.plugin import Fields
+from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, PluginField
 from dryfit.network.tensor import TensorSpec
 
-Array = np.ndarray[Any, Any]
 
-
-class BitCast:
+class BitCast(LayerPlugin):
     """The same bits under another type of the same width. Field: `to_type`, its name. Source: ONNX `BitCast`."""
+
+    plugin_name = "BitCast"
+    declared_fields = {"to_type": PluginField(str)}
 
     def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
         """The input's shape, of the other type."""

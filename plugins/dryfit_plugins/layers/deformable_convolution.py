@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dryfit.network.layer import Inputs
-from dryfit.network.layers.plugin import Fields
+from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, PluginField
 from dryfit.network.layers.spatial_window import PaddingMode, output_extent
 from dryfit.network.tensor import TensorSpec
 from dryfit.reference.registry import compute_type
 from dryfit_plugins.layers.bilinear import sample
 
-Array = np.ndarray[Any, Any]
 
-
-class DeformableConvolution:
+class DeformableConvolution(LayerPlugin):
     """A 2-D convolution that reads `x` at moved positions, bilinearly, and weighted by a mask.
 
     Inputs: `x[N, C, H, W]`, `weights[K, C / group, kh, kw]`, `offset[N, offset_group * kh * kw * 2, oH, oW]` as (row,
     column) pairs, and optionally `bias[K]` and `mask[N, offset_group * kh * kw, oH, oW]`.
     Fields: `group`, `offset_group`, `kernel_shape`, `strides`, `pads`, `dilations`. Source: ONNX `DeformConv`.
     """
+
+    plugin_name = "DeformConv"
+    declared_fields = {
+        "group": PluginField(int, default=1),
+        "offset_group": PluginField(int, default=1),
+        "kernel_shape": PluginField(tuple[int, ...], default=()),
+        "strides": PluginField(tuple[int, int], default=(1, 1)),
+        "pads": PluginField(tuple[int, int, int, int], default=(0, 0, 0, 0)),
+        "dilations": PluginField(tuple[int, int], default=(1, 1)),
+    }
 
     def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
         """`[N, K, oH, oW]` of the input's type."""
@@ -33,19 +40,8 @@ class DeformableConvolution:
         if x is None or weights is None or x.rank != 4 or weights.rank != 4:
             raise ValueError("input and weights have two spatial axes")
         kernel = weights.shape[2:]
-        strides, dilations, pads = _window(fields)
-        extents = [
-            output_extent(
-                PaddingMode.EXPLICIT_ROUND_DOWN,
-                x.shape[2 + a],
-                kernel[a],
-                strides[a],
-                dilations[a],
-                pads[a],
-                pads[2 + a],
-            )
-            for a in range(2)
-        ]
+        strides, pads, dilations = (fields[name] for name in ("strides", "pads", "dilations"))
+        extents = [_extent(x.shape[2 + a], kernel[a], strides[a], dilations[a], pads[a], pads[2 + a]) for a in range(2)]
         return [TensorSpec((x.shape[0], weights.shape[0], *extents), x.dtype)]
 
     def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> list[Array]:
@@ -54,7 +50,7 @@ class DeformableConvolution:
         bias = inputs[3] if len(inputs) > 3 else None
         mask = inputs[4] if len(inputs) > 4 else None
         work = compute_type(x.dtype)
-        groups, offset_groups = int(str(fields["group"])), int(str(fields["offset_group"]))
+        groups, offset_groups = fields["group"], fields["offset_group"]
         batch, channels = x.shape[:2]
         outputs, kernel_height, kernel_width = weights.shape[0], *weights.shape[2:]
         height, width = offset.shape[2:]
@@ -63,7 +59,7 @@ class DeformableConvolution:
         weight = np.ones((batch, offset_groups, taps, height, width), work)
         if mask is not None:
             weight = mask.reshape(weight.shape).astype(work)
-        strides, dilations, pads = _window(fields)
+        strides, pads, dilations = (fields[name] for name in ("strides", "pads", "dilations"))
         rows = np.arange(height)[:, None] * strides[0] - pads[0]
         columns = np.arange(width)[None, :] * strides[1] - pads[1]
         taken = np.empty((batch, channels, taps, height, width), work)
@@ -82,15 +78,11 @@ class DeformableConvolution:
         return [result.astype(x.dtype)]
 
 
-def _window(fields: Fields) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """(strides, dilations, pads)."""
-    strides, dilations, pads = (
-        fields.get(name) or default
-        for name, default in (("strides", (1, 1)), ("dilations", (1, 1)), ("pads", (0, 0, 0, 0)))
-    )
-    if not (isinstance(strides, tuple) and isinstance(dilations, tuple) and isinstance(pads, tuple) and len(pads) == 4):
-        raise ValueError("strides and dilations have two values, pads four")
-    return strides, dilations, pads
+def _extent(extent: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
+    """The output's extent along an axis; -1 where the input's or the kernel's is not known."""
+    if kernel < 0:
+        return -1
+    return output_extent(PaddingMode.EXPLICIT_ROUND_DOWN, extent, kernel, stride, dilation, before, after)
 
 
 PLUGIN = DeformableConvolution()

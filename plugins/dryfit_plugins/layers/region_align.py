@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dryfit.network.layer import Inputs
-from dryfit.network.layers.plugin import Fields
+from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, PluginField
 from dryfit.network.tensor import TensorSpec
 from dryfit.reference.registry import compute_type
 from dryfit_plugins.layers.bilinear import corners
 
-Array = np.ndarray[Any, Any]
 
-
-class RegionAlign:
+class RegionAlign(LayerPlugin):
     """`[regions, C, output_height, output_width]`: each bin is the average or maximum of points read bilinearly.
 
     Inputs: `x[N, C, H, W]`, regions `[R, 4]` as (x1, y1, x2, y2), and for each region its index of N.
@@ -25,19 +22,29 @@ class RegionAlign:
     from the region's extent), `spatial_scale`, `coordinate_transformation_mode`. Source: ONNX `RoiAlign`.
     """
 
+    plugin_name = "RoiAlign"
+    declared_fields = {
+        "mode": PluginField(str, default="avg"),
+        "output_height": PluginField(int, default=1),
+        "output_width": PluginField(int, default=1),
+        "sampling_ratio": PluginField(int, default=0),
+        "spatial_scale": PluginField(float, default=1.0),
+        "coordinate_transformation_mode": PluginField(str, default="half_pixel"),
+    }
+
     def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
         """The shape above, of the input's type."""
         x, regions = inputs[0], inputs[1] if len(inputs) == 3 else None
         if x is None or regions is None or x.rank != 4 or regions.rank != 2:
             raise ValueError("the inputs are x[N, C, H, W], regions[R, 4] and batch indices[R]")
-        height, width = int(str(fields["output_height"])), int(str(fields["output_width"]))
+        height, width = fields["output_height"], fields["output_width"]
         return [TensorSpec((regions.shape[0], x.shape[1], height, width), x.dtype)]
 
     def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> list[Array]:
         """The pooled regions, computed in FP32 at least."""
         x, regions, batch = (np.asarray(array) for array in inputs[:3])
         work = compute_type(x.dtype)
-        height, width = int(str(fields["output_height"])), int(str(fields["output_width"]))
+        height, width = fields["output_height"], fields["output_width"]
         output = np.empty((regions.shape[0], x.shape[1], height, width), work)
         for index, region in enumerate(regions.astype(np.float64)):
             picture = x[int(batch[index])].astype(work)
@@ -47,11 +54,11 @@ class RegionAlign:
 
 def _pooled(picture: Array, region: Array, height: int, width: int, fields: Fields) -> Array:
     half_pixel = fields["coordinate_transformation_mode"] == "half_pixel"
-    left, top, right, bottom = region * float(str(fields["spatial_scale"])) - (0.5 if half_pixel else 0.0)
+    left, top, right, bottom = region * fields["spatial_scale"] - (0.5 if half_pixel else 0.0)
     tall, wide = bottom - top, right - left
     if not half_pixel:  # regions of no extent were enlarged before half pixels came
         tall, wide = max(tall, 1.0), max(wide, 1.0)
-    ratio = int(str(fields["sampling_ratio"]))
+    ratio = fields["sampling_ratio"]
     points_y = ratio if ratio > 0 else math.ceil(tall / height)
     points_x = ratio if ratio > 0 else math.ceil(wide / width)
     row_weights = _points(top, tall / height, height, points_y, picture.shape[1])

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs
-from dryfit.network.layers.plugin import Fields
+from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, PluginField
 from dryfit.network.tensor import TensorSpec
 
-Array = np.ndarray[Any, Any]
 
-
-class Unique:
+class Unique(LayerPlugin):
     """(values, index of the first occurrence of each, index into the values of each element, count of each).
 
     Fields: `sorted` (1: ascending, 0: by first occurrence), `axis` (absent: the flattened input). How many values there
     are depends on the data. Source: ONNX `Unique`.
     """
+
+    plugin_name = "Unique"
+    declared_fields = {"sorted": PluginField(int, default=1), "axis": PluginField(int | None, default=None)}
 
     def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
         """The input's shape with a dynamic extent along the axis, and three INT64 vectors."""
@@ -41,7 +41,7 @@ class Unique:
             x, return_index=True, return_inverse=True, return_counts=True, axis=axis
         )
         inverse = inverse.reshape(-1)  # NumPy 2.0 gives it the input's rank
-        if not fields.get("sorted", 1):
+        if not fields["sorted"]:
             order = np.argsort(first)
             rank = np.empty_like(order)
             rank[order] = np.arange(order.size)
@@ -51,10 +51,10 @@ class Unique:
 
 
 def _axis(fields: Fields, rank: int) -> int | None:
-    axis = fields.get("axis")
+    axis: int | None = fields["axis"]
     if axis is None:
         return None
-    if not isinstance(axis, int) or not -rank <= axis < rank:
+    if not -rank <= axis < rank:
         raise ValueError(f"there is no axis {axis} in a tensor of rank {rank}")
     return axis % rank
 

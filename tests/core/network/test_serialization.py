@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from tests.core.network.random_networks import networks
 
 from dryfit.errors import DryfitError, NetworkError
+from dryfit.network import plugin_table
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import LAYER_KINDS
-from dryfit.network.layers import plugin as plugins
+from dryfit.network.layer_plugin import LayerPlugin
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.fill import FillOperation
-from dryfit.network.layers.plugin import Plugin, register_layer_plugin
+from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
+from dryfit.network.plugin_table import register_layer_plugin
 from dryfit.network.printing import network_text
 from dryfit.network.serialization import network_from_dict, network_to_dict
 from dryfit.network.tensor import TensorLocation, TensorSpec
@@ -107,7 +109,8 @@ def test_parameters_of_every_layer_kind_have_types_that_a_file_can_hold():
         assert _parameter_types(cls).keys() == {field.name for field in cls.parameters()}
 
 
-class _Doubler:
+class _Doubler(LayerPlugin):
+    plugin_name = "Doubler"
     asked = 0
 
     def output_specs(self, fields, inputs):
@@ -119,8 +122,8 @@ class _Doubler:
 
 
 def test_reading_asks_no_plugin_and_keeps_its_fields(monkeypatch):
-    monkeypatch.setattr(plugins, "_PLUGINS", {})
-    register_layer_plugin("Doubler", _Doubler())
+    monkeypatch.setattr(plugin_table, "_REGISTERED", {})
+    register_layer_plugin(_Doubler())
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (2, -1))
     fields = {
@@ -133,9 +136,10 @@ def test_reading_asks_no_plugin_and_keeps_its_fields(monkeypatch):
         "g": False,
     }
     network.mark_output(network.add_plugin([x], "Doubler", fields).get_output(0))
-    plugins._PLUGINS.clear()
+    data, arrays = network_to_dict(network)
+    plugin_table._REGISTERED.clear()
     asked = _Doubler.asked
-    again = _through_json(network)
+    again = network_from_dict(json.loads(json.dumps(data)), arrays)
     assert _Doubler.asked == asked
     assert isinstance(again[0], Plugin)
     assert again[0].get_output(0).shape == (2, -1)
@@ -231,8 +235,8 @@ def test_an_array_of_the_wrong_shape_or_type_is_refused():
 
 
 def test_deep_nesting_is_refused(monkeypatch):
-    monkeypatch.setattr(plugins, "_PLUGINS", {"Doubler": None})
-    register_layer_plugin("Doubler", _Doubler())
+    monkeypatch.setattr(plugin_table, "_REGISTERED", {})
+    register_layer_plugin(_Doubler())
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (2,))
     network.mark_output(network.add_plugin([x], "Doubler", {"a": (1,)}).get_output(0))

@@ -297,10 +297,13 @@ def test_sparse_initializers_are_refused() -> None:
 
 
 def test_a_layer_plugin_of_the_operators_name_is_used() -> None:
-    from dryfit.network.layers.plugin import register_layer_plugin
+    from dryfit.network.layer_plugin import LayerPlugin
+    from dryfit.network.plugin_table import register_layer_plugin
     from dryfit.network.tensor import TensorSpec
 
-    class Doubling:
+    class Doubling(LayerPlugin):
+        plugin_name, plugin_version, plugin_namespace = "TestOnlyTimes", "2", "mine"
+
         def output_specs(self, fields, inputs):
             assert fields == {"times": 3, "word": "w", "list": (1, 2)}
             return [TensorSpec(inputs[0].shape, DataType.FLOAT)]
@@ -308,7 +311,7 @@ def test_a_layer_plugin_of_the_operators_name_is_used() -> None:
         def enqueue(self, fields, inputs):
             return [inputs[0] * fields["times"]]
 
-    register_layer_plugin("TestOnlyTimes", Doubling(), version="2", namespace="mine")
+    register_layer_plugin(Doubling())
     node = helper.make_node("TestOnlyTimes", ["x"], ["y"], domain="their.own", times=3, word="w", list=[1, 2])
     node.attribute.append(helper.make_attribute("plugin_version", "2"))
     node.attribute.append(helper.make_attribute("plugin_namespace", "mine"))

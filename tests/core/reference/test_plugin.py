@@ -3,16 +3,20 @@
 import numpy as np
 import pytest
 
-from dryfit.errors import ExecutionError, PluginError
+from dryfit.errors import ExecutionError
+from dryfit.network import plugin_table
 from dryfit.network.data_types import DataType
-from dryfit.network.layers import plugin as plugins
-from dryfit.network.layers.plugin import Plugin, register_layer_plugin
+from dryfit.network.layer_plugin import LayerPlugin
+from dryfit.network.layers.plugin import Plugin
+from dryfit.network.plugin_table import register_layer_plugin
 from dryfit.network.tensor import TensorSpec
 from dryfit.reference.registry import evaluate
 
 
-class Scaled:
+class Scaled(LayerPlugin):
     """Multiplies by a field; misbehaves as the field `fault` says."""
+
+    plugin_name = "Scaled"
 
     def output_specs(self, fields, inputs):
         return [TensorSpec(inputs[0].shape, inputs[0].dtype)]
@@ -31,8 +35,8 @@ class Scaled:
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
-    monkeypatch.setattr(plugins, "_PLUGINS", {})
-    register_layer_plugin("Scaled", Scaled())
+    monkeypatch.setattr(plugin_table, "_REGISTERED", {})
+    register_layer_plugin(Scaled())
 
 
 def _layer(**fields):
@@ -46,7 +50,7 @@ def test_it_computes_what_the_plugin_says():
 
 @pytest.mark.parametrize("fault", ["shape", "type", "none"])
 def test_outputs_that_are_not_as_declared_are_refused(fault):
-    with pytest.raises(PluginError, match="not what it said") as caught:
+    with pytest.raises(ExecutionError, match="not what it said") as caught:
         evaluate(_layer(fault=fault), [np.ones(3, np.float32)])
     assert "layer 'mine', plugin 'Scaled'" in str(caught.value)
 
@@ -61,6 +65,8 @@ def test_whatever_a_plugin_raises_is_told_with_the_layers_name(fault, text):
 
 def test_a_plugin_gets_none_for_an_absent_input():
     class Absent(Scaled):
+        plugin_name = "Absent"
+
         def output_specs(self, fields, inputs):
             return [TensorSpec((2,), DataType.FLOAT)]
 
@@ -68,5 +74,5 @@ def test_a_plugin_gets_none_for_an_absent_input():
             assert inputs[0] is None
             return [np.ones(2, np.float32)]
 
-    register_layer_plugin("Absent", Absent())
+    register_layer_plugin(Absent())
     assert evaluate(Plugin(plugin_name="Absent"), [None, np.ones(1, np.float32)])[0].tolist() == [1, 1]

@@ -10,7 +10,8 @@ from tests.core.onnx.models import assert_agrees, model, numbers, run, run_runti
 
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.plugin import LayerPlugin, Plugin
+from dryfit.network.layer_plugin import LayerPlugin
+from dryfit.network.layers.plugin import Plugin
 from dryfit.network.tensor import TensorSpec
 from dryfit.plugins.layer_plugins import connect
 

@@ -2,102 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
 
 import attrs
-import numpy as np
 
-from dryfit.errors import DryfitError, PluginError
+from dryfit.errors import DryfitError
+from dryfit.network.format_combinations import chosen_combination
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layer_plugin import Fields, FieldValue, LayerPlugin, PluginKey
+from dryfit.network.plugin_fields import complete_fields, kept_fields
+from dryfit.network.plugin_table import check_layer_plugin, find_plugin, get_plugin, register_layer_plugin
 from dryfit.network.tensor import Tensor, TensorSpec
-
-FieldValue = bool | int | float | str | tuple[Any, ...] | np.ndarray[Any, Any]
-"""What a plugin field can hold; tuples hold bools, numbers, strings or tuples."""
-Fields = Mapping[str, FieldValue]
-
-
-@runtime_checkable
-class LayerPlugin(Protocol):
-    """What a layer plugin answers: its outputs' shapes and types, and their contents.
-
-    A plugin has no state: what differs from layer to layer stands in `fields`.
-    """
-
-    def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Shapes and types of the outputs; -1 for an extent that is dynamic or depends on the data.
-
-        Args:
-            fields: the layer's parameters.
-            inputs: specs, None where an optional input is absent.
-
-        Raises:
-            ValueError: fields and inputs do not fit together. The text says why; the layer's name is added to it.
-        """
-        ...
-
-    def enqueue(self, fields: Fields, inputs: Sequence[np.ndarray[Any, Any] | None]) -> Sequence[np.ndarray[Any, Any]]:
-        """The outputs as arrays of the types that `output_specs` says. The inputs are not changed.
-
-        Args:
-            fields: the layer's parameters.
-            inputs: arrays, None where an optional input is absent.
-        """
-        ...
-
-
-PluginKey = tuple[str, str, str]
-"""(name, version, namespace)."""
-
-_PLUGINS: dict[PluginKey, LayerPlugin] = {}
-
-find_layer_plugin: Callable[[str, str, str], LayerPlugin | None] | None = None
-"""Asked for a plugin that is not registered; whoever discovers installed plugins points it at its loader."""
-
-
-def register_layer_plugin(name: str, plugin: LayerPlugin, *, version: str = "1", namespace: str = "") -> None:
-    """Make a plugin available to the layers that name it.
-
-    Raises:
-        PluginError: another plugin has this name, version and namespace, or it is no layer plugin.
-    """
-    key = (name, version, namespace)
-    if not isinstance(plugin, LayerPlugin):
-        raise PluginError(
-            "The object is no layer plugin",
-            where=f"layer plugin {_written(key)}",
-            found=type(plugin).__name__,
-            allowed="an object with the methods output_specs and enqueue",
-        )
-    if _PLUGINS.get(key, plugin) is not plugin:
-        raise PluginError("Two layer plugins have one name", where=f"layer plugin {_written(key)}", found=plugin)
-    _PLUGINS[key] = plugin
-
-
-def layer_plugin(name: str, version: str = "1", namespace: str = "") -> LayerPlugin:
-    """The plugin of this name, registered or found.
-
-    Raises:
-        PluginError: there is none; says which there are.
-    """
-    key = (name, version, namespace)
-    if key not in _PLUGINS and find_layer_plugin is not None:
-        found = find_layer_plugin(name, version, namespace)
-        if found is not None:
-            register_layer_plugin(name, found, version=version, namespace=namespace)
-    if key not in _PLUGINS:
-        raise PluginError(
-            "There is no such layer plugin",
-            found=_written(key),
-            allowed=", ".join(_written(known) for known in sorted(_PLUGINS)) or "none is registered",
-            remedy="Install the package that brings it, or call register_layer_plugin",
-        )
-    return _PLUGINS[key]
-
-
-def _written(key: PluginKey) -> str:
-    name, version, namespace = key
-    return f"{namespace}::{name} version {version}" if namespace else f"{name} version {version}"
 
 
 @layer_kind("plugin", "PLUGIN_V3")
@@ -116,12 +31,24 @@ class Plugin(Layer):
     plugin_namespace: str = ""
     fields: dict[str, FieldValue] = attrs.field(factory=dict)
 
+    @property
+    def key(self) -> PluginKey:
+        """Name, version and namespace of the plugin."""
+        return self.plugin_name, self.plugin_version, self.plugin_namespace
+
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """What the plugin says."""
         plugin = self.implementation()
+        fields = self.complete_fields()
         try:
-            specs = list(plugin.output_specs(self.fields, inputs))
-        except DryfitError:
+            specs = list(plugin.output_specs(fields, inputs))
+            if all(isinstance(spec, TensorSpec) for spec in specs) and not _may_be_quantized(plugin, inputs):
+                chosen_combination(plugin, fields, inputs, ())  # refuses types that it cannot compute with
+        except DryfitError as error:
+            if error.where is None:
+                raise self.problem(
+                    error.message, found=error.found, allowed=error.allowed, remedy=error.remedy
+                ) from error
             raise
         except Exception as error:  # a plugin is foreign code: whatever it raises is told with the layer's name
             raise self.problem(f"The plugin refuses the layer: {error or type(error).__name__}") from error
@@ -133,27 +60,47 @@ class Plugin(Layer):
         """The plugin.
 
         Raises:
-            PluginError: it is not installed.
+            PluginError: there is none of this name, or it cannot be used.
         """
+        return get_plugin(self.key, self.where)
+
+    def complete_fields(self) -> Fields:
+        """The fields as the plugin declares them, defaults included.
+
+        Raises:
+            PluginError: there is no such plugin.
+            UnknownNameError: it has no such field.
+            NetworkError: a field is missing, or of another type.
+        """
+        return complete_fields(self.implementation(), self.fields, self.where)
+
+    def fields_to_save(self) -> Fields:
+        """The fields that an engine file keeps: those that the plugin chooses, or all where it is not there to ask.
+
+        Raises:
+            PluginError: the plugin is installed and cannot be used.
+            NetworkError: it chooses what no file can hold, or fails.
+        """
+        plugin = find_plugin(self.key)
+        if plugin is None:
+            return self.fields
         try:
-            return layer_plugin(self.plugin_name, self.plugin_version, self.plugin_namespace)
-        except PluginError as error:
-            raise PluginError(
-                error.message,
-                where=f"layer {self.name!r}",
-                found=error.found,
-                allowed=error.allowed,
-                remedy=error.remedy,
-            ) from error
+            chosen = plugin.serialized_fields(self.complete_fields())
+        except DryfitError:
+            raise
+        except Exception as error:  # foreign code, as above
+            raise self.problem(f"The plugin failed in `serialized_fields`: {error or type(error).__name__}") from error
+        # A field that is None is one that is absent: its default says so again.
+        return kept_fields({name: value for name, value in chosen.items() if value is not None}, self.where)
 
 
 class AddPlugin:
-    """The builder method of plugin layers."""
+    """The builder methods of plugin layers."""
 
     def add_plugin(
         self: LayerOwner,
         inputs: Sequence[Tensor | None],
-        plugin_name: str,
+        plugin: str | LayerPlugin,
         fields: Fields | None = None,
         *,
         plugin_version: str = "1",
@@ -163,19 +110,58 @@ class AddPlugin:
 
         Args:
             inputs: None where an optional input is absent.
-            plugin_name: of the plugin.
+            plugin: the plugin, which is registered with it, or its name.
             fields: its parameters.
-            plugin_version: of the plugin.
-            plugin_namespace: of the plugin.
+            plugin_version: of the plugin; only with a name.
+            plugin_namespace: of the plugin; only with a name.
 
         Raises:
-            PluginError: there is no such plugin.
+            PluginError: there is no such plugin, or another has its name.
             NetworkError: it refuses the inputs or the fields.
+            UnknownNameError: it has no such field.
         """
-        layer = Plugin(
-            plugin_name=plugin_name,
-            plugin_version=plugin_version,
-            plugin_namespace=plugin_namespace,
-            fields=dict(fields or {}),
-        )
-        return self.add_layer(layer, inputs)
+        key = (plugin, plugin_version, plugin_namespace) if isinstance(plugin, str) else _registered(plugin)
+        return self.add_layer(_plugin_layer(key, fields), inputs)
+
+    def add_plugin_v3(
+        self: LayerOwner,
+        inputs: Sequence[Tensor | None],
+        shape_inputs: Sequence[Tensor],
+        plugin: LayerPlugin,
+        fields: Fields | None = None,
+    ) -> Plugin:
+        """TensorRT's name for `add_plugin`; here, shape inputs are inputs like the others, and come last.
+
+        Raises:
+            PluginError: another plugin has its name.
+            NetworkError: it refuses the inputs or the fields.
+            UnknownNameError: it has no such field.
+        """
+        return self.add_layer(_plugin_layer(_registered(plugin), fields), [*inputs, *shape_inputs])
+
+
+def _may_be_quantized(plugin: LayerPlugin, inputs: Inputs) -> bool:
+    """Whether the build may still give a plugin quantized tensors, so that its types are not final."""
+    return plugin.takes_quantized and not any(spec is not None and spec.dtype.is_quantized for spec in inputs)
+
+
+def _plugin_layer(key: PluginKey, fields: Fields | None) -> Plugin:
+    """A layer that is in no network yet."""
+    name, version, namespace = key
+    return Plugin(
+        plugin_name=name,
+        plugin_version=version,
+        plugin_namespace=namespace,
+        fields=kept_fields(fields or {}, f"a new layer of the plugin {name!r}"),
+    )
+
+
+def _registered(plugin: LayerPlugin) -> PluginKey:
+    """The key of a plugin that is given as an object.
+
+    Raises:
+        PluginError: it is no layer plugin, or another has its name.
+    """
+    check_layer_plugin(plugin)
+    register_layer_plugin(plugin)
+    return plugin.key

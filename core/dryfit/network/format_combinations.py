@@ -1,0 +1,174 @@
+"""The types and formats that a layer plugin can compute with, and which of them it gets.
+
+Two formats reach a plugin: LINEAR, and HWC, whose channels lie innermost. In both it sees arrays of the tensor's own
+shape. The formats of TensorRT that cut channels into vectors (CHW4, CHW32) hold the same values in an order that only
+a device's own code reads, so a plugin that runs on this machine has no use for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.errors import NetworkError, PluginError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs
+from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, plugin_title
+from dryfit.network.tensor import TensorSpec
+
+LINEAR, CHANNELS_LAST = "LINEAR", "HWC"
+PLUGIN_FORMATS = (LINEAR, CHANNELS_LAST)
+
+EXCHANGED_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
+"""Types that stand for one another in a weakly typed network; the first holds every value of the others."""
+
+
+@attrs.frozen
+class FormatCombination:
+    """One answer of a plugin's `format_combinations`.
+
+    Attributes:
+        inputs: (type, format) of each input; of no account where the input is absent.
+        outputs: (type, format) of each output.
+    """
+
+    inputs: Sequence[tuple[DataType, str]]
+    outputs: Sequence[tuple[DataType, str]]
+
+    @property
+    def input_types(self) -> tuple[DataType, ...]:
+        """The type of each input."""
+        return tuple(dtype for dtype, _ in self.inputs)
+
+    @property
+    def output_types(self) -> tuple[DataType, ...]:
+        """The type of each output."""
+        return tuple(dtype for dtype, _ in self.outputs)
+
+    def __str__(self) -> str:
+        sides = [", ".join(f"{dtype.name} {layout}" for dtype, layout in side) for side in (self.inputs, self.outputs)]
+        return " -> ".join(sides)
+
+
+def stated_combinations(plugin: LayerPlugin, fields: Fields, inputs: Inputs) -> list[FormatCombination] | None:
+    """What a plugin answers, read; None where it takes what the network has.
+
+    Raises:
+        PluginError: the answer is none: slots are missing, or are no types and formats.
+    """
+    answer = plugin.format_combinations(fields, inputs)
+    if answer is None:
+        return None
+    num_outputs = len(plugin.output_specs(fields, inputs))
+    combinations = []
+    for slots in answer:
+        read = [_slot(slot) for slot in slots] if isinstance(slots, (tuple, list)) else [None]
+        if None in read or len(read) != len(inputs) + num_outputs:
+            raise PluginError(
+                "A combination has a type, or a (type, format) pair, for each input and then each output",
+                where=f"layer plugin {plugin_title(plugin.key)}",
+                found=slots,
+                allowed=f"{len(inputs)} inputs and {num_outputs} outputs; formats {', '.join(PLUGIN_FORMATS)}",
+            )
+        pairs = [slot for slot in read if slot is not None]
+        combinations.append(FormatCombination(pairs[: len(inputs)], pairs[len(inputs) :]))
+    return combinations
+
+
+def _slot(slot: Any) -> tuple[DataType, str] | None:
+    dtype, layout = slot if isinstance(slot, tuple) and len(slot) == 2 else (slot, LINEAR)
+    return (dtype, layout) if isinstance(dtype, DataType) and layout in PLUGIN_FORMATS else None
+
+
+def chosen_combination(
+    plugin: LayerPlugin,
+    fields: Fields,
+    inputs: Inputs,
+    wishes: Sequence[DataType],
+    *,
+    allowed: Sequence[DataType] = EXCHANGED_TYPES,
+) -> FormatCombination | None:
+    """The combination that a plugin gets; None where it takes what the network has.
+
+    Of those that fit, the one with the most slots of the first wish is taken, then of the second, and so on; among
+    equal ones the first that the plugin names.
+
+    Args:
+        plugin: the plugin.
+        fields: the layer's, complete.
+        inputs: specs of the network's inputs.
+        wishes: types for FLOAT, HALF and BF16 slots, the dearest first.
+        allowed: the types that those slots may have.
+
+    Raises:
+        NetworkError: none fits; lists all of them.
+        PluginError: the plugin's answer is none.
+    """
+    combinations = stated_combinations(plugin, fields, inputs)
+    if combinations is None:
+        return None
+    fitting = [one for one in combinations if _fits(plugin, fields, inputs, one, allowed)]
+    if not fitting:
+        types = [spec.dtype.name for spec in inputs if spec is not None]
+        raise NetworkError(
+            f"The plugin {plugin_title(plugin.key)} does not compute with these types",
+            found=f"{', '.join(types)} with {', '.join(dtype.name for dtype in allowed)} permitted",
+            allowed="; ".join(map(str, combinations)) or "nothing",
+            remedy="Cast the inputs, or permit a type with a builder flag such as FP16",
+        )
+
+    def granted(combination: FormatCombination) -> list[int]:
+        return [-sum(dtype is wish for dtype in _types(combination, inputs)) for wish in wishes]
+
+    return min(fitting, key=granted)
+
+
+def _types(combination: FormatCombination, inputs: Inputs) -> list[DataType]:
+    """The types of the inputs that are there, and of the outputs."""
+    given = zip(combination.input_types, inputs, strict=True)
+    return [dtype for dtype, spec in given if spec is not None] + list(combination.output_types)
+
+
+def _fits(
+    plugin: LayerPlugin, fields: Fields, inputs: Inputs, combination: FormatCombination, allowed: Sequence[DataType]
+) -> bool:
+    """Whether the inputs can be had in a combination's types and formats, and the plugin then gives its outputs."""
+    for (dtype, layout), spec in zip(combination.inputs, inputs, strict=True):
+        if spec is not None and not (_can_be(spec.dtype, dtype, allowed) and _has_channels(spec, layout)):
+            return False
+    outputs = list(plugin.output_specs(fields, with_types(inputs, combination.input_types)))
+    return tuple(spec.dtype for spec in outputs) == combination.output_types and all(
+        _has_channels(spec, layout) for spec, (_, layout) in zip(outputs, combination.outputs, strict=True)
+    )
+
+
+def _can_be(own: DataType, other: DataType, allowed: Sequence[DataType]) -> bool:
+    return own is other if own not in EXCHANGED_TYPES else other in allowed
+
+
+def _has_channels(spec: TensorSpec, layout: str) -> bool:
+    return layout == LINEAR or spec.rank >= 3
+
+
+def with_types(inputs: Inputs, types: Sequence[DataType]) -> list[TensorSpec | None]:
+    """The specs with other types; contents that are known are rounded to them."""
+    return [
+        spec
+        if spec is None or spec.dtype is dtype
+        else TensorSpec(spec.shape, dtype, None if spec.value is None else spec.value.astype(dtype.numpy))
+        for spec, dtype in zip(inputs, types, strict=True)
+    ]
+
+
+def arranged(array: Array, dtype: DataType, layout: str) -> Array:
+    """A read-only array of the type, with its memory in the order of the format. A copy only where it has to be."""
+    if layout == CHANNELS_LAST:
+        memory = np.ascontiguousarray(np.moveaxis(array, -3, -1), dtype.numpy)
+        view = np.moveaxis(memory, -1, -3)
+    else:
+        view = np.ascontiguousarray(array, dtype.numpy).reshape(array.shape).view()
+    view.flags.writeable = False
+    return view

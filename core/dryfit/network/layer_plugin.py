@@ -1,0 +1,149 @@
+"""What a layer plugin is: a layer of somebody's own, by the answers that TensorRT's `IPluginV3` gives.
+
+`dryfit.network.plugin_function` makes one of a plain function, which is enough for most.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs
+from dryfit.network.tensor import TensorSpec
+
+Array = np.ndarray[Any, Any]
+FieldValue = bool | int | float | str | bytes | Array | tuple[Any, ...]
+"""What a field can hold; a tuple holds such values, tuples of them, or None."""
+Fields = Mapping[str, Any]
+"""Field name to value, a `FieldValue`; of which kind, the plugin declares."""
+
+Slot = DataType | tuple[DataType, str]
+"""The type of one input or output, row-major; or the type and the name of a format, `LINEAR` or `HWC`."""
+
+PluginKey = tuple[str, str, str]
+"""(name, version, namespace)."""
+
+REQUIRED: Any = object()
+"""The default of a field that has none."""
+
+
+@attrs.frozen
+class PluginField:
+    """What one field of a layer plugin may hold.
+
+    Attributes:
+        kind: `bool`, `int`, `float`, `str`, `bytes`, `numpy.ndarray`, a tuple of these such as `tuple[int, ...]`, or a
+            union.
+        default: what it holds where the layer does not say; without one, every layer has to say.
+
+    Example:
+        >>> fields = {"axis": PluginField(int, default=-1), "table": PluginField(np.ndarray)}
+    """
+
+    kind: Any
+    default: Any = REQUIRED
+
+
+class LayerPlugin(abc.ABC):
+    """A layer of your own.
+
+    A plugin has no state, since all layers that name it share it: what differs from layer to layer stands in `fields`.
+    Inputs that are optional and absent are None.
+
+    Attributes:
+        plugin_name, plugin_version, plugin_namespace: how layers, ONNX nodes and engines name it.
+        declared_fields: name to what the field may hold. Fields are then checked, and completed by their defaults,
+            before any method sees them. None: whatever a layer says is taken as it is.
+        takes_quantized: whether it computes on quantized values. The dequantizations before such a layer and the
+            quantizations after it are left out, and it finds their scales in the fields `input_scales` and
+            `output_scales`: one array for each input or output, None where it is not quantized.
+
+    Source: TensorRT `IPluginV3OneCore`, `IPluginV3OneBuild`, `IPluginV3OneRuntime`.
+
+    Example:
+        >>> class Clamp(LayerPlugin):
+        ...     plugin_name, plugin_namespace = "Clamp", "acme"
+        ...     declared_fields = {"top": PluginField(float, default=6.0)}
+        ...
+        ...     def output_specs(self, fields, inputs):
+        ...         return [TensorSpec(inputs[0].shape, inputs[0].dtype)]
+        ...
+        ...     def enqueue(self, fields, inputs):
+        ...         return [np.clip(inputs[0], 0, fields["top"])]
+    """
+
+    plugin_name: str = ""
+    plugin_version: str = "1"
+    plugin_namespace: str = ""
+    declared_fields: Mapping[str, PluginField] | None = None
+    takes_quantized: bool = False
+
+    @property
+    def key(self) -> PluginKey:
+        """Name, version and namespace."""
+        return self.plugin_name, self.plugin_version, self.plugin_namespace
+
+    @abc.abstractmethod
+    def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
+        """Shapes and types of the outputs; -1 for an extent that is dynamic or depends on the data.
+
+        Args:
+            fields: the layer's.
+            inputs: specs, with extents of -1 where dynamic, and with contents in `value` where they are known.
+
+        Raises:
+            ValueError: fields and inputs do not fit together. The text says why; the layer's name is added to it.
+        """
+
+    def format_combinations(self, fields: Fields, inputs: Inputs) -> Sequence[Sequence[Slot]] | None:
+        """The types and formats that it can compute with, the best first: one slot for each input, then each output.
+
+        The builder converts FLOAT, HALF and BF16 into one another to meet one of them, and prefers the type that the
+        config's flags ask for. None, as here: it takes the types that the network has, row-major.
+
+        Args:
+            fields: the layer's.
+            inputs: specs of the network's inputs, whose types need not be what it will get.
+        """
+        del fields, inputs
+        return None
+
+    def configure(self, fields: Fields, inputs: Inputs, outputs: Sequence[TensorSpec]) -> Fields:
+        """What `enqueue` is to get as its fields, for these shapes; here, the layer's fields.
+
+        Called before the first run with shapes, and once for them: the place for what need not be done in every run.
+
+        Args:
+            fields: the layer's.
+            inputs: specs without dynamic extents.
+            outputs: specs; -1 where an extent depends on the data.
+        """
+        del inputs, outputs
+        return fields
+
+    @abc.abstractmethod
+    def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> Sequence[Array]:
+        """The outputs, of the types and shapes that `output_specs` says.
+
+        Several threads may call it at once.
+
+        Args:
+            fields: what `configure` returned.
+            inputs: arrays that cannot be written to. In the format HWC the shape is the same `[N, C, H, W]`, and the
+                channels of an element lie together in memory.
+        """
+
+    def serialized_fields(self, fields: Fields) -> Fields:
+        """The fields that an engine file keeps; here, all. A loaded engine has these, and may be saved again."""
+        return fields
+
+
+def plugin_title(key: PluginKey) -> str:
+    """A plugin in words, such as `acme::Swish version 1`."""
+    name, version, namespace = key
+    return f"{namespace}::{name} version {version}" if namespace else f"{name} version {version}"

@@ -1,0 +1,207 @@
+"""The short form of a layer plugin: one decorated function of numpy or Numba."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dryfit.errors import PluginError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs
+from dryfit.network.layer_plugin import REQUIRED, Array, Fields, LayerPlugin, PluginField, Slot
+from dryfit.network.plugin_fields import SCALE_FIELDS
+from dryfit.network.tensor import TensorSpec
+
+OutputFunction = Callable[..., TensorSpec | Sequence[TensorSpec]]
+
+
+def layer_plugin(
+    name: str,
+    *,
+    version: str = "1",
+    namespace: str = "",
+    outputs: OutputFunction | None = None,
+    formats: Sequence[Sequence[Slot]] | None = None,
+    takes_quantized: bool = False,
+) -> Callable[[Callable[..., Any]], FunctionPlugin]:
+    """Make a function a layer plugin.
+
+    The function's positional parameters are the layer's inputs; one whose default is None is optional. Its
+    keyword-only parameters are the fields: an annotation, or else the default, says their type. It returns an array,
+    or a tuple of arrays. A function that `numba.njit` compiled will do too.
+
+    Args:
+        name: of the plugin.
+        version: of the plugin.
+        namespace: of the plugin.
+        outputs: a function with the same parameters that gets the inputs' specs and returns the outputs' spec or
+            specs; without it there is one output, like the first input.
+        formats: what the function can compute with; see `LayerPlugin.format_combinations`.
+        takes_quantized: see `LayerPlugin`; the function then has the fields `input_scales` and `output_scales`.
+
+    Raises:
+        PluginError: the function has parameters that are neither inputs nor fields, or a field has no type.
+
+    Example:
+        >>> @layer_plugin("Swish", namespace="acme")
+        ... def swish(x, *, beta: float = 1.0):
+        ...     return x / (1 + np.exp(-beta * x))
+    """
+
+    def decorate(function: Callable[..., Any]) -> FunctionPlugin:
+        return FunctionPlugin(function, (name, version, namespace), outputs, formats, takes_quantized=takes_quantized)
+
+    return decorate
+
+
+class FunctionPlugin(LayerPlugin):
+    """What `layer_plugin` makes of a function. It can still be called as the function."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        key: tuple[str, str, str],
+        outputs: OutputFunction | None = None,
+        formats: Sequence[Sequence[Slot]] | None = None,
+        *,
+        takes_quantized: bool = False,
+    ) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.plugin_name, self.plugin_version, self.plugin_namespace = key
+        self.takes_quantized = takes_quantized
+        self._function = function
+        self._is_compiled = hasattr(function, "py_func")
+        source = getattr(function, "py_func", function)
+        self._signature = inspect.signature(source)
+        self._outputs = outputs
+        self._formats = formats
+        self.declared_fields = fields = _declared_fields(source, self._signature)
+        missing = sorted(SCALE_FIELDS.keys() - fields.keys()) if takes_quantized else []
+        if missing:
+            raise PluginError(
+                "A function that takes quantized tensors has their scales as keyword-only parameters",
+                where=_place(source),
+                found=f"no {', '.join(missing)}",
+            )
+
+    def __call__(self, *inputs: Any, **fields: Any) -> Any:
+        """What the function returns."""
+        if not self._is_compiled:
+            return self._function(*inputs, **fields)
+        bound = self._signature.bind(*inputs, **fields)
+        bound.apply_defaults()
+        # Compiled functions take keyword-only parameters by their place, and know no defaults of them.
+        return self._function(*bound.args, *bound.kwargs.values())
+
+    def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
+        """What the function `outputs` says, or the first input's shape and type."""
+        self._check_inputs(inputs)
+        if self._outputs is not None:
+            specs = self._outputs(*inputs, **fields)
+            return [specs] if isinstance(specs, TensorSpec) else specs
+        first = next((spec for spec in inputs if spec is not None), None)
+        if first is None:
+            raise ValueError("it has no input that its output could be like")
+        return [TensorSpec(first.shape, first.dtype)]
+
+    def format_combinations(self, fields: Fields, inputs: Inputs) -> Sequence[Sequence[Slot]] | None:
+        """What the decorator was given."""
+        del fields, inputs
+        return self._formats
+
+    def configure(self, fields: Fields, inputs: Inputs, outputs: Sequence[TensorSpec]) -> Fields:
+        """The fields, with the outputs' types for `enqueue`."""
+        return {**super().configure(fields, inputs, outputs), _TYPES: tuple(spec.dtype.name for spec in outputs)}
+
+    def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> Sequence[Array]:
+        """What the function returns. Floating-point results of another width are rounded to the output's type."""
+        types = fields[_TYPES]
+        result = self(*inputs, **{name: value for name, value in fields.items() if name != _TYPES})
+        arrays = list(result) if isinstance(result, (tuple, list)) else [result]
+        if not isinstance(types, tuple) or len(types) != len(arrays):
+            return arrays
+        return [_of_type(array, DataType[name]) for array, name in zip(arrays, types, strict=True)]
+
+    def _check_inputs(self, inputs: Inputs) -> None:
+        """Refuse more or fewer inputs than the function has parameters.
+
+        Raises:
+            ValueError: says how many there may be.
+        """
+        parameters = self._signature.parameters.values()
+        positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        most = float("inf") if any(one.kind is one.VAR_POSITIONAL for one in parameters) else len(positional)
+        required = [one.name for one in positional if one.default is one.empty]
+        absent = [name for index, name in enumerate(required) if index >= len(inputs) or inputs[index] is None]
+        if absent:
+            raise ValueError(f"the input {absent[0]!r} is required and absent")
+        if len(inputs) > most:
+            raise ValueError(f"it takes {most} inputs, not {len(inputs)}")
+
+
+_TYPES = "(output types)"
+"""A key among configured fields that no keyword-only parameter can have."""
+
+
+def _of_type(result: Any, dtype: DataType) -> Any:
+    """A floating-point result in a floating-point type; anything else as it is, for whoever checks it."""
+    array = np.asarray(result)
+    if array.dtype == dtype.numpy or not dtype.is_floating_point or array.dtype.hasobject:
+        return array
+    is_floating = np.issubdtype(array.dtype, np.floating) or array.dtype.name in _FLOATING_NAMES
+    return array.astype(dtype.numpy) if is_floating else array
+
+
+_FLOATING_NAMES = frozenset(dtype.numpy_name for dtype in DataType if dtype.is_floating_point)
+
+
+def _declared_fields(function: Callable[..., Any], signature: inspect.Signature) -> dict[str, PluginField]:
+    """The keyword-only parameters as fields.
+
+    Raises:
+        PluginError: a parameter takes any keyword, or a field has neither an annotation nor a default.
+    """
+    fields = [one for one in signature.parameters.values() if one.kind is one.KEYWORD_ONLY]
+    if any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values()):
+        raise PluginError(
+            "The function of a layer plugin names its fields one by one",
+            where=_place(function),
+            found="a parameter for any keyword",
+        )
+    kinds = _annotations(function, [one.name for one in fields if one.annotation is not one.empty])
+    untyped = [one.name for one in fields if one.name not in kinds and one.default in (one.empty, None)]
+    if untyped:
+        raise PluginError(
+            "A field of a layer plugin has a type",
+            where=_place(function),
+            found=f"keyword-only parameters without annotation or default: {', '.join(untyped)}",
+        )
+    return {
+        one.name: PluginField(
+            kinds.get(one.name, type(one.default)), REQUIRED if one.default is one.empty else one.default
+        )
+        for one in fields
+    }
+
+
+def _annotations(function: Callable[..., Any], names: Sequence[str]) -> dict[str, Any]:
+    """The types of some parameters; those of the others, which may be unknown at run time, are not looked at."""
+
+    class Chosen:
+        __annotations__ = {name: function.__annotations__[name] for name in names}
+
+    try:
+        return typing.get_type_hints(Chosen, globalns=getattr(function, "__globals__", {}))
+    except (NameError, TypeError) as error:
+        raise PluginError(
+            "The type of a field of a layer plugin cannot be found", where=_place(function), found=error
+        ) from error
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{getattr(function, '__qualname__', function)}"

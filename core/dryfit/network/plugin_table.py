@@ -1,0 +1,136 @@
+"""The layer plugins of this process by name, version and namespace."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from dryfit.errors import PluginError
+from dryfit.network.layer_plugin import LayerPlugin, PluginKey, plugin_title
+
+
+class InstalledPlugins(Protocol):
+    """Who knows the layer plugins of installed packages."""
+
+    def find(self, key: PluginKey) -> LayerPlugin | None:
+        """The plugin of this name, loaded; None where no package brings it.
+
+        Raises:
+            PluginError: it is broken, or two packages bring it.
+        """
+        ...
+
+    def titles(self) -> Sequence[str]:
+        """The plugins that could be asked for, in words."""
+        ...
+
+    def reason(self, key: PluginKey) -> str:
+        """Why a plugin is not found though a package brings one of its name; "" where none does."""
+        ...
+
+
+_REGISTERED: dict[PluginKey, LayerPlugin] = {}
+
+installed: InstalledPlugins | None = None
+"""Asked for a plugin that is not registered; whoever discovers packages puts itself here."""
+
+
+def register_layer_plugin(plugin: LayerPlugin) -> None:
+    """Make a plugin available to the layers, ONNX nodes and engines that name it.
+
+    Installed packages name theirs by an entry point instead, and are found when they are needed. Since plugins have no
+    state, another instance of the same class is the same plugin; of a class or function that was defined again at the
+    same place, as in a notebook, the latest counts.
+
+    Raises:
+        PluginError: another plugin has this name, version and namespace, or it is no layer plugin.
+    """
+    check_layer_plugin(plugin)
+    other = _REGISTERED.get(plugin.key, plugin)
+    if _origin(other) != _origin(plugin):
+        raise PluginError(
+            "Two layer plugins have one name",
+            where=f"layer plugin {plugin_title(plugin.key)}",
+            found=f"{_origin(other)} and {_origin(plugin)}",
+            remedy="Give one of them another plugin_name, plugin_version or plugin_namespace",
+        )
+    _REGISTERED[plugin.key] = plugin
+
+
+def check_layer_plugin(plugin: Any) -> None:
+    """Refuse what is no layer plugin with a name.
+
+    Raises:
+        PluginError: it is something else, or has no name.
+    """
+    if not isinstance(plugin, LayerPlugin):
+        raise PluginError(
+            "The object is no layer plugin",
+            found=f"{plugin.__module__}.{plugin.__qualname__}" if isinstance(plugin, type) else type(plugin).__name__,
+            allowed="an instance of a subclass of dryfit.LayerPlugin, or a function that dryfit.layer_plugin decorates",
+        )
+    if not plugin.plugin_name or not all(isinstance(part, str) for part in plugin.key):
+        raise PluginError(
+            "A layer plugin has a name, a version and a namespace, which are texts",
+            where=_origin(plugin),
+            found=plugin.key,
+        )
+
+
+def find_plugin(key: PluginKey) -> LayerPlugin | None:
+    """The plugin of this name, registered or installed; None where there is none.
+
+    Raises:
+        PluginError: it is installed, and cannot be used.
+    """
+    if key not in _REGISTERED and installed is not None:
+        found = installed.find(key)
+        if found is not None:
+            register_layer_plugin(found)
+    return _REGISTERED.get(key)
+
+
+def get_plugin(key: PluginKey, where: str) -> LayerPlugin:
+    """The plugin of this name, registered or installed.
+
+    Args:
+        key: name, version, namespace.
+        where: the layer that asks, for errors.
+
+    Raises:
+        PluginError: there is none, or it cannot be used.
+    """
+    found = find_plugin(key)
+    if found is None:
+        reason = installed.reason(key) if installed is not None else ""
+        raise PluginError(
+            "There is no such layer plugin",
+            where=where,
+            found=f"{plugin_title(key)}; {reason}" if reason else plugin_title(key),
+            allowed=", ".join(known_plugins()) or "none is registered or installed",
+            remedy=f"{likely_meant(key)}Install the package that brings it, or call register_layer_plugin",
+        )
+    return found
+
+
+def known_plugins() -> list[str]:
+    """Every plugin that is registered or installed, in words, sorted. Only hooks are asked, and no plugin is loaded."""
+    registered = {key: plugin_title(key) for key in _REGISTERED}
+    plain = {title.partition(" version ")[0] for title in registered.values()}
+    others = installed.titles() if installed is not None else ()
+    return sorted({*registered.values(), *(title for title in others if title not in plain)})
+
+
+def likely_meant(key: PluginKey) -> str:
+    """`Did you mean ...? ` where a plugin's name resembles the one asked for; else nothing."""
+    names = {title.partition(" version ")[0]: title for title in known_plugins()}
+    lowered = {name.lower(): name for name in names}
+    full = plugin_title(key).partition(" version ")[0].lower()
+    close = difflib.get_close_matches(full, lowered, n=1, cutoff=0.7)
+    return f"Did you mean {names[lowered[close[0]]]}? " if close else ""
+
+
+def _origin(plugin: LayerPlugin) -> str:
+    """Where a plugin was written: its class, or the function that it is made of."""
+    return f"{plugin.__module__}.{getattr(plugin, '__qualname__', type(plugin).__qualname__)}"
