@@ -1,0 +1,142 @@
+"""Calibrators of TensorRT's interface: objects that bring their own batches and keep their own cache."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from dryfit.errors import CalibrationError
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.collector import Array
+
+
+class CalibrationAlgoType(enum.IntEnum):
+    """What a stream asks for; the numbers are TensorRT's."""
+
+    LEGACY_CALIBRATION = 0
+    ENTROPY_CALIBRATION = 1
+    ENTROPY_CALIBRATION_2 = 2
+    MINMAX_CALIBRATION = 3
+
+
+CALIBRATOR_NAMES = {
+    CalibrationAlgoType.LEGACY_CALIBRATION: "legacy",
+    CalibrationAlgoType.ENTROPY_CALIBRATION: "entropy",
+    CalibrationAlgoType.ENTROPY_CALIBRATION_2: "entropy2",
+    CalibrationAlgoType.MINMAX_CALIBRATION: "minmax",
+}
+"""The calibrator that each algorithm means."""
+
+
+class CalibrationStream(Protocol):
+    """TensorRT's `IInt8Calibrator`, as its Python users write it. Nothing of dryfit is needed to be one."""
+
+    def get_batch_size(self) -> int:
+        """The number of samples in a batch."""
+        ...
+
+    def get_batch(self, names: list[str]) -> Sequence[Any] | None:
+        """The next batch, or None or an empty list at the end.
+
+        An array for each input, in the order of `names`: of numpy, or with `__array_interface__` or DLPack; or the
+        address, as a whole number, of C-ordered memory of the input's type and shape. `names` are the network's inputs.
+        """
+        ...
+
+    def read_calibration_cache(self) -> bytes | None:
+        """A cache that was written before; None where there is none."""
+        ...
+
+    def write_calibration_cache(self, cache: bytes) -> None:
+        """Keep a cache; called once, at the end."""
+        ...
+
+    def get_algorithm(self) -> int:
+        """Which calibrator is to find the ranges: a `CalibrationAlgoType`."""
+        ...
+
+
+STREAM_METHODS = (
+    "get_algorithm",
+    "get_batch",
+    "get_batch_size",
+    "read_calibration_cache",
+    "write_calibration_cache",
+)
+
+
+def is_stream(candidate: object) -> bool:
+    """Whether an object, or the objects of a class, have all methods of a stream."""
+    return all(callable(getattr(candidate, name, None)) for name in STREAM_METHODS)
+
+
+def stream_algorithm(stream: CalibrationStream) -> CalibrationAlgoType:
+    """The algorithm that a stream asks for.
+
+    Raises:
+        CalibrationError: it names none.
+    """
+    answer = stream.get_algorithm()
+    try:
+        return CalibrationAlgoType(int(answer))
+    except (TypeError, ValueError):
+        raise CalibrationError(
+            "There is no such calibration algorithm",
+            where=f"{type(stream).__name__}.get_algorithm",
+            found=repr(answer),
+            allowed=", ".join(f"{one.value} ({one.name})" for one in CalibrationAlgoType),
+        ) from None
+
+
+def stream_samples(stream: CalibrationStream, network: Network) -> Iterator[tuple[str, dict[str, Array]]]:
+    """The batches of a stream as samples: `batch 0` and its arrays by input name, and so on.
+
+    Raises:
+        CalibrationError: the batch size or a batch is not what the interface says.
+    """
+    batch_size = stream.get_batch_size()
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise CalibrationError(
+            "A batch has at least one sample", where=f"{type(stream).__name__}.get_batch_size", found=repr(batch_size)
+        )
+    index = 0
+    names = [tensor.name for tensor in network.inputs]
+    while (batch := stream.get_batch(list(names))) is not None and len(batch):
+        if len(batch) != len(names):
+            raise CalibrationError(
+                "A batch has an array for each input",
+                where=f"batch {index} of {type(stream).__name__}",
+                found=f"{len(batch)}",
+                allowed=f"{len(names)}: {', '.join(names)}",
+            )
+        arrays = [_array(one, tensor, batch_size) for one, tensor in zip(batch, network.inputs, strict=True)]
+        yield f"batch {index}", dict(zip(names, arrays, strict=True))
+        index += 1
+
+
+def _array(one: Any, tensor: Tensor, batch_size: int) -> Array:
+    """The array that a batch has for an input."""
+    if not isinstance(one, (int, np.integer)):
+        return np.from_dlpack(one) if _is_only_dlpack(one) else np.asarray(one)
+    shape = [batch_size if extent == -1 and axis == 0 else extent for axis, extent in enumerate(tensor.shape)]
+    if -1 in shape or not one:
+        raise CalibrationError(
+            "An address says nothing of the shape",
+            where=f"input {tensor.name!r}",
+            found=f"address {int(one)} for the shape {tuple(tensor.shape)}",
+            allowed="an address other than 0, and extents that the network states, the first one excepted",
+            remedy="Give an array",
+        )
+    dtype = tensor.dtype.numpy
+    memory = (ctypes.c_ubyte * (dtype.itemsize * math.prod(shape))).from_address(int(one))
+    return np.ctypeslib.as_array(memory).view(dtype).reshape(shape).copy()
+
+
+def _is_only_dlpack(one: Any) -> bool:
+    return hasattr(one, "__dlpack__") and not hasattr(one, "__array__") and not hasattr(one, "__array_interface__")

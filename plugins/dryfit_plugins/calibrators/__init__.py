@@ -1,0 +1,1 @@
+"""Calibrators, one file each."""

@@ -1,0 +1,166 @@
+"""Calibrators of TensorRT's interface: their batches, their cache, and what they may get wrong."""
+
+import numpy as np
+import pytest
+from tests.core.quantization.small_networks import LARGEST, SAMPLES, doubling_network
+
+from dryfit.errors import CalibrationError
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ActivationType
+from dryfit.network.network import Network
+from dryfit.quantization.calibration import calibrate_ranges
+from dryfit.quantization.calibration_stream import (
+    CalibrationAlgoType,
+    is_stream,
+    stream_algorithm,
+    stream_samples,
+)
+from dryfit.quantization.calibrator import Calibrator, Solution
+
+
+class Stream:
+    """A calibrator as TensorRT's users write it."""
+
+    cache = None
+    asked = 0
+    end = None
+
+    def __init__(self, batches=None, algorithm=3):
+        self.batches = iter([[sample["x"]] for sample in SAMPLES] if batches is None else batches)
+        self.algorithm = algorithm
+
+    def get_batch_size(self):
+        return 1
+
+    def get_batch(self, names):
+        type(self).asked += 1
+        self.names = names
+        return next(self.batches, self.end)
+
+    def read_calibration_cache(self):
+        return self.cache
+
+    def write_calibration_cache(self, cache):
+        type(self).cache = bytes(cache)
+
+    def get_algorithm(self):
+        return self.algorithm
+
+
+def calibrator_of(stream):
+    return Calibrator(
+        name="acme", title="Acme", solve=lambda one: Solution.of_threshold(one.magnitude), stream=lambda: stream
+    )
+
+
+@pytest.fixture
+def fresh():
+    """A class of streams that shares nothing with those of other tests."""
+    return type("AcmeStream", (Stream,), {})
+
+
+def test_a_stream_is_known_by_its_methods():
+    assert is_stream(Stream)
+    assert is_stream(Stream())
+    assert not is_stream(Network)
+    assert not is_stream(type("Four", (Stream,), {"get_algorithm": None}))
+
+
+def test_a_stream_brings_samples_and_gets_a_cache(fresh):
+    solutions = calibrate_ranges(doubling_network(), calibrator_of(fresh()))
+    assert {name: one.dynamic_range.threshold for name, one in solutions.items()} == LARGEST
+    lines = fresh.cache.decode().splitlines()
+    assert lines[0] == "TRT-100300-MinMaxCalibration"
+    assert lines[1:] == ["x: 3d810204", "relu: 3c810204", "y: 3d010204"]  # 8, 2 and 4, divided by 127
+
+
+def test_a_cache_that_covers_the_network_saves_the_run(fresh):
+    network = doubling_network()
+    network.add_activation(network.tensor("x"), ActivationType.TANH)  # no output needs it: it is not in the cache
+    first = calibrate_ranges(network, calibrator_of(fresh()))
+    asked = fresh.asked
+    again = calibrate_ranges(network, calibrator_of(fresh()))
+    assert fresh.asked == asked
+    assert {n: one.dynamic_range.scale for n, one in again.items()} == {
+        n: one.dynamic_range.scale for n, one in first.items()
+    }
+    assert again["x"].details == {"origin": "cache"}
+
+
+@pytest.mark.parametrize(
+    "cache", [b"TRT-8600-MinMaxCalibration\nx: 3f800000\n", b"1\nx: 1\nrelu: 1\ny: 1\n", b"", memoryview(b"")]
+)
+def test_a_cache_of_too_few_tensors_or_another_algorithm_is_not_used(fresh, cache):
+    fresh.cache = cache
+    solutions = calibrate_ranges(doubling_network(), calibrator_of(fresh()))
+    assert solutions["x"].dynamic_range.threshold == 8.0
+    assert fresh.cache != cache
+
+
+def test_a_damaged_cache_is_an_error(fresh):
+    fresh.cache = b"TRT-8600-MinMaxCalibration\nx = 1\n"
+    with pytest.raises(CalibrationError, match=r"line 2"):
+        calibrate_ranges(doubling_network(), calibrator_of(fresh()))
+
+
+def test_an_empty_list_ends_a_stream_too(fresh):
+    fresh.end = []
+    samples = dict(stream_samples(fresh(), doubling_network()))
+    assert list(samples) == ["batch 0", "batch 1", "batch 2"]
+
+
+def test_addresses_are_read_with_the_shape_of_the_input(fresh):
+    memory = np.arange(6, dtype=np.float32)
+    network = Network()
+    network.add_input("x", DataType.FLOAT, (-1, 2, 3))
+    ((name, feeds),) = stream_samples(fresh([[memory.ctypes.data]]), network)
+    memory[...] = 0  # the batch's memory is the stream's: what was read is a copy
+    assert name == "batch 0"
+    assert feeds["x"].tolist() == [[[0, 1, 2], [3, 4, 5]]]
+
+
+def test_arrays_may_be_of_any_library_with_dlpack(fresh):
+    class OnlyDlpack:
+        def __init__(self, array):
+            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    batches = [[OnlyDlpack(sample["x"])] for sample in SAMPLES]
+    samples = [feeds["x"] for _, feeds in stream_samples(fresh(batches), doubling_network())]
+    assert [one.tolist() for one in samples] == [sample["x"].tolist() for sample in SAMPLES]
+
+
+def test_an_address_without_a_shape_is_refused(fresh):
+    network = Network()
+    network.add_input("x", DataType.FLOAT, (1, -1))
+    with pytest.raises(CalibrationError, match=r"input 'x'.*address 4096 for the shape \(1, -1\)"):
+        list(stream_samples(fresh([[4096]]), network))
+    with pytest.raises(CalibrationError, match=r"input 'x'.*address 0"):
+        list(stream_samples(fresh([[0]]), doubling_network()))
+
+
+def test_a_batch_with_too_few_arrays_is_refused(fresh):
+    with pytest.raises(CalibrationError, match=r"batch 1 of AcmeStream.*found 2; allowed: 1: x"):
+        list(stream_samples(fresh([[SAMPLES[0]["x"]], [1, 2]]), doubling_network()))
+
+
+@pytest.mark.parametrize("size", [0, -1, "8", None])
+def test_a_wrong_batch_size_is_refused(fresh, size):
+    fresh.get_batch_size = lambda self: size
+    with pytest.raises(CalibrationError, match=r"AcmeStream.get_batch_size.*found"):
+        list(stream_samples(fresh(), doubling_network()))
+
+
+@pytest.mark.parametrize("algorithm", [4, "entropy", None])
+def test_an_unknown_algorithm_is_refused_with_those_that_exist(algorithm):
+    with pytest.raises(CalibrationError, match=r"Stream.get_algorithm.*3 \(MINMAX_CALIBRATION\)"):
+        stream_algorithm(Stream(algorithm=algorithm))
+
+
+def test_an_algorithm_may_be_a_number_or_a_member():
+    assert stream_algorithm(Stream(algorithm=2)) is CalibrationAlgoType.ENTROPY_CALIBRATION_2
+    assert stream_algorithm(Stream(algorithm=CalibrationAlgoType(0))) is CalibrationAlgoType.LEGACY_CALIBRATION
+
+
+def test_samples_from_two_sides_are_refused(fresh):
+    with pytest.raises(CalibrationError, match=r"calibrator 'acme'.*brings its own samples"):
+        calibrate_ranges(doubling_network(), calibrator_of(fresh()), SAMPLES)
