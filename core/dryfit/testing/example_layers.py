@@ -50,10 +50,15 @@ class Examples:
         extent = x.shape[1] if self.rank > 1 else 1
         self.channels = extent if extent > 0 else _CHANNELS_IF_DYNAMIC
 
-    def constant(self, values: Any, dtype: type = np.float32) -> Tensor:
+    def constant(self, values: Any, dtype: Any = np.float32) -> Tensor:
         """A constant of these values."""
         array: Array = np.asarray(values, dtype)
         return self.network.add_constant(array.shape, array).get_output(0)
+
+    def operand(self, values: Any) -> Tensor:
+        """A constant of these values that stands beside the first input: of its type where that is a float's."""
+        dtype = self.x.dtype if self.x.dtype.is_floating_point else DataType.FLOAT
+        return self.constant(values, dtype.numpy)
 
     def weights(self, *shape: int) -> Array:
         """Random weights, float32, whose sums over all but the first axis have variance 1."""
@@ -87,7 +92,7 @@ class Examples:
     def matrix_multiply(self) -> Layer:
         """A product with a constant matrix."""
         columns = max(1, self.x.shape[-1])
-        matrix = self.constant(self.weights(8, columns).T.reshape((1,) * (self.rank - 2) + (columns, 8)))
+        matrix = self.operand(self.weights(8, columns).T.reshape((1,) * (self.rank - 2) + (columns, 8)))
         return self.network.add_matrix_multiply(self.x, MatrixOperation.NONE, matrix, MatrixOperation.NONE)
 
     def pooling(self) -> Layer:
@@ -109,7 +114,7 @@ class Examples:
     def parametric_relu(self) -> Layer:
         """A slope for each channel."""
         shape = (1, self.channels) + (1,) * (self.rank - 2)
-        return self.network.add_parametric_relu(self.x, self.constant(self._factors().reshape(shape[: self.rank])))
+        return self.network.add_parametric_relu(self.x, self.operand(self._factors().reshape(shape[: self.rank])))
 
     def resize(self) -> Layer:
         """The last two extents doubled."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import TensorFormat
 from dryfit.target.target import Target
+from dryfit.testing.guarded_memory import Arrangement, guarded_array
 
 Array = np.ndarray[Any, Any]
 
@@ -38,9 +39,9 @@ class FormatUse:
         return f"{self.direction}-{self.dtype.name}-{self.format.name}"
 
 
-def format_uses(target: Target) -> Iterator[FormatUse]:
-    """Every format that a target lists, for each type and direction."""
-    for direction, table in (("input", target.input_formats), ("output", target.output_formats)):
+def format_uses(tables: Mapping[str, Mapping[DataType, Sequence[TensorFormat]]]) -> Iterator[FormatUse]:
+    """Every format in the tables of the directions, for each type."""
+    for direction, table in tables.items():
         for dtype, formats in table.items():
             for one in formats:
                 yield FormatUse(direction, dtype, one)
@@ -57,7 +58,8 @@ def declaration_problems(use: FormatUse, target: Target) -> list[str]:
         found.append("`source` is empty")
     if one.name != one.name.upper():
         found.append("its name is not in upper case, so that it cannot be found")
-    if any(other.format.name == one.name and other.format != one for other in format_uses(target)):
+    tables = {"input": target.input_formats, "output": target.output_formats}
+    if any(other.format.name == one.name and other.format != one for other in format_uses(tables)):
         found.append("another format of the target has its name")
     return [f"{use}: {problem}" for problem in found]
 
@@ -106,7 +108,20 @@ def _shape_problems(use: FormatUse, shape: tuple[int, ...], family: str) -> Iter
         yield "unpack does not give back what was packed"
     if np.count_nonzero(memory) != np.count_nonzero(array):
         yield "the memory has other elements than the tensor, or padding that is not zero"
+    yield from _padding_problems(use, array, memory, family)
     yield from _stride_problems(use, array, memory, family)
+
+
+def _padding_problems(use: FormatUse, array: Array, memory: Array, family: str) -> Iterator[str]:
+    """Whether unpack reads padding, or pack reads what lies beside the tensor."""
+    dirty = memory.copy()
+    dirty[memory == 0] = array.flat[0] if array.size else 0
+    if not np.array_equal(use.format.unpack(dirty, array.shape, family), array):
+        yield "unpack reads padding: it gives other elements where the padding is not zero"
+    spaced = guarded_array(array.shape, array.dtype, Arrangement(is_spaced=True))
+    spaced.fill(array)
+    if use.format.pack(spaced.array, family).tobytes() != memory.tobytes():
+        yield "pack reads beside the tensor: a tensor that does not lie dense is packed as another"
 
 
 def _stride_problems(use: FormatUse, array: Array, memory: Array, family: str) -> Iterator[str]:

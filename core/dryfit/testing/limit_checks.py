@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.config_enumerations import BuilderFlag
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import LAYER_KINDS, Layer
@@ -18,11 +17,10 @@ from dryfit.target.rule import FIDELITIES, SEVERITIES
 from dryfit.target.target import Platform, Target
 from dryfit.target.verdict import Verdict
 from dryfit.testing.random_layers import random_layer
+from dryfit.testing.trial_networks import PRECISION_FLAGS
 
 Variant = tuple[Platform, tuple[int, ...]]
 """A platform with a software version."""
-
-_FLAGS = {DataType.HALF: BuilderFlag.FP16, DataType.BF16: BuilderFlag.BF16, DataType.INT8: BuilderFlag.INT8}
 
 
 def variants(target: Target) -> Iterator[Variant]:
@@ -99,8 +97,8 @@ def _answer_problems(target: Target, layer: Layer, variant: Variant, precision: 
     config.set_platform(target.device, platform.name)
     if software:
         config.set_software(target.device, ".".join(map(str, software)))
-    if precision in _FLAGS:
-        config.set_flag(_FLAGS[precision])
+    if precision in PRECISION_FLAGS:
+        config.set_flag(PRECISION_FLAGS[precision])
     where = f"on {platform.name} {'.'.join(map(str, software))}, {precision.name}, about {layer!r}"
     try:
         verdict = config.can_run_on(layer, target.device)

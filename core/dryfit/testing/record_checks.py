@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from dryfit.errors import ConfigError
+import attrs
+
+from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
-from dryfit.target.target import Platform, Target
+from dryfit.target.target import Platform, Target, inherited
 
 DECLARATIONS = (
     "limits",
@@ -24,7 +26,11 @@ DECLARATIONS = (
     "output_formats",
     "memory_pools",
     "arithmetic",
+    "fusions",
     "kernels",
+    "compile_segment",
+    "load_segment",
+    "estimate_cost",
     "create_schedule",
 )
 """Attributes of `Target` that are imported at first use."""
@@ -102,7 +108,7 @@ def declaration(target: Target, name: str) -> tuple[Any, str]:
     try:
         return getattr(target, name), ""
     except Exception as error:  # noqa: BLE001  the module is the target's: it may raise anything
-        return None, f"{type(error).__name__}: {error}"
+        return None, str(error) if isinstance(error, DryfitError) else f"{type(error).__name__}: {error}"
 
 
 def declaration_problems(target: Target) -> list[str]:
@@ -117,22 +123,29 @@ def declaration_problems(target: Target) -> list[str]:
     return found
 
 
+def declares(target: Target, name: str) -> bool:
+    """Whether a target names a declaration itself, rather than inheriting the host's."""
+    place = getattr(target, f"{name}_at")
+    return place is not None and (target.segment_rules.is_host or place != getattr(registry.host(), f"{name}_at"))
+
+
 def installation_problems(target: Target) -> list[str]:
     """Whether the target is found by its entry point, and its record imports nothing heavy."""
-    entry = next(
-        (one for one in registry.installed().entries(registry.TARGETS) if registry.installed().load(one) is target),
-        None,
-    )
-    if entry is None:
-        reasons = [f"{one.name}: {one.message}" for one in registry.failures()]
-        return [
-            f"no entry point of the group {registry.TARGETS} names this record",
-            *(f"an entry point could not be used: {reason}" for reason in reasons),
-        ]
-    if registry.targets().get(target.device) is not target:
-        return [f"the device {target.device} is another record's, or claimed by two packages"]
-    heavy = _modules_after_import(entry.module)
-    return [f"importing {entry.module} loads {', '.join(heavy)}"] if heavy else []
+    try:
+        found = registry.target(target.device)
+        entry = registry.installed().entry(registry.TARGETS, target.device)
+    except DryfitError as error:
+        return [f"no usable entry point of the group {registry.TARGETS} names this record: {error}"]
+    if not _is_record_of(found, target):
+        return [f"the device {target.device} is another record's"]
+    heavy = [] if entry is None else _modules_after_import(entry.module)
+    return [f"importing {entry.module} loads {', '.join(heavy)}"] if entry is not None and heavy else []
+
+
+def _is_record_of(found: Target, target: Target) -> bool:
+    """Whether what the registry gives is this record, with what it leaves out filled in."""
+    expected = target if target.segment_rules.is_host else inherited(target, registry.host())
+    return all(getattr(found, field.name) == getattr(expected, field.name) for field in attrs.fields(Target))
 
 
 def _modules_after_import(module: str) -> list[str]:

@@ -1,19 +1,20 @@
-"""A small sound target, as a third party would write it, and wrong declarations to put in its place."""
+"""A small sound target, as a third party would write it, and formats and rules to put in the place of its own."""
 
 import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ActivationType
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import Arithmetic
 from dryfit.target.checks import between, check, each, equals, one_of, parameter, platform_is, quantity
+from dryfit.target.cost import CostEstimate
 from dryfit.target.formats import LINEAR, TensorFormat
-from dryfit.target.kernels import Kernel
+from dryfit.target.fusions import Fusion
+from dryfit.target.kernels import kernel
 from dryfit.target.limits import Finding, LimitTable, rule, rules
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.target import Platform, Target
-from dryfit_cpu.kernels.reference import bind as bind_reference
-from dryfit_cpu.steps import PythonStep
 
 PLACE = __name__
 MANUAL = "Acme manual, 3.2"
@@ -75,6 +76,29 @@ ARITHMETIC = {
     for precision in (DataType.HALF, DataType.FLOAT)
 }
 
+FUSIONS = (Fusion("convolution-activation", ["convolution", "activation"], source=MANUAL),)
+
+
+def is_relu(group, specs):
+    return group.main.activation_type is ActivationType.RELU
+
+
+@kernel("acme.relu", kinds="activation", data_types=["FLOAT", "HALF"], accepts=is_relu)
+def relu(binding):
+    """A plain numpy function, for arrays of any strides."""
+    (x,), (y,) = binding.inputs, binding.outputs
+    return lambda: np.maximum(x, 0, out=y)
+
+
+KERNELS = (relu,)
+
+
+def estimate_cost(layers, specs, platform, software):
+    """A byte a nanosecond."""
+    moved = sum(4 * int(np.prod(specs[tensor.name].shape)) for layer in layers for tensor in layer.outputs)
+    return CostEstimate(moved / 1000, moved, 0, "results at one byte a nanosecond", MANUAL)
+
+
 TARGET = Target(
     device="ACME_NPU",
     title="Acme neural processing unit",
@@ -89,6 +113,9 @@ TARGET = Target(
     output_formats_at=f"{PLACE}:FORMATS",
     memory_pools_at=f"{PLACE}:POOLS",
     arithmetic_at=f"{PLACE}:ARITHMETIC",
+    fusions_at=f"{PLACE}:FUSIONS",
+    kernels_at=f"{PLACE}:KERNELS",
+    estimate_cost_at=f"{PLACE}:estimate_cost",
     simulated="placement and limits of an Acme NPU",
 )
 
@@ -117,51 +144,6 @@ class Small(TensorFormat):
 
     def size_bytes(self, shape, dtype, family=""):
         return dtype.bytes_of(int(np.prod(shape)))
-
-
-def _kernel(name, kinds, bind, **others):
-    return Kernel(name=name, kinds=kinds, data_types=set(DataType), bind=bind, priority=10, **others)
-
-
-EVERYTHING = ("activation", "elementwise", "convolution", "softmax", "pooling", "concatenation", "scale", "reduce")
-
-
-def bind_inexact(binding):
-    """The right values, each 1 % too large."""
-    step = bind_reference(binding)
-
-    def run():
-        step.run()
-        for output in binding.group.outputs:
-            binding.arrays[output.name][...] *= 1.01
-
-    return PythonStep(step.name, run)
-
-
-def bind_by_threads(binding):
-    """The right values within the tolerance, but other bits for another number of threads."""
-    step = bind_reference(binding)
-
-    def run():
-        step.run()
-        for output in binding.group.outputs:
-            binding.arrays[output.name][...] *= 1 + 1e-6 * (binding.num_threads - 1)
-
-    return PythonStep(step.name, run)
-
-
-def bind_never(binding):
-    raise RuntimeError(f"the board is on fire at {binding.group.name}")
-
-
-PACKED = iter(range(1 << 30))
-
-INEXACT = [_kernel("acme.inexact", EVERYTHING, bind_inexact)]
-BY_THREADS = [_kernel("acme.by_threads", EVERYTHING, bind_by_threads)]
-RESTLESS = [
-    _kernel("acme.restless", EVERYTHING, bind_reference, pack=lambda group: {"n": np.full(1, next(PACKED), np.int32)})
-]
-ON_FIRE = [_kernel("acme.on_fire", EVERYTHING, bind_never)]
 
 
 @check("anything")

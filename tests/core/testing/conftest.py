@@ -1,39 +1,37 @@
 """Targets that are installed for one test."""
 
-from types import SimpleNamespace
+import importlib
+import sys
 
-import attrs
 import pytest
 
 from dryfit.plugins import registry
 
-
-@attrs.frozen
-class FakeEntry:
-    """An entry point that names an object, wherever it comes from."""
-
-    name: str
-    target: object
-    module: str
-    value: str = ""
-    group: str = registry.TARGETS
-    dist: object = SimpleNamespace(name="acme", version="1.0")
-
-    def load(self):
-        return self.target
+MODULE = "acme_in_memory"
 
 
 @pytest.fixture
-def install(monkeypatch):
-    """A function that installs a target beside those of the house, and returns it."""
-    read = registry._installed
+def install(tmp_path, monkeypatch):
+    """A function that installs a target as a package of its own, and returns it.
 
-    def installed(target, module="dryfit_dla"):
-        entry = FakeEntry(target.device.lower(), target, module)
-        fresh = registry.PluginRegistry(
-            lambda group: [*read(group), *([entry] if group == registry.TARGETS else [])], ""
-        )
-        monkeypatch.setattr(registry, "_registry", fresh)
+    `install(target)` takes any record; another process finds a package without one. `install(target, "module:NAME")`
+    installs the record that stands there, in every process.
+    """
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(site)
+
+    def installed(target, place=f"{MODULE}:TARGET"):
+        metadata = site / "acme-1.0.dist-info"
+        metadata.mkdir(exist_ok=True)
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(f"[{registry.TARGETS}]\n{target.device} = {place}\n")
+        (site / f"{MODULE}.py").write_text("")
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, MODULE, raising=False)
+        monkeypatch.setattr(importlib.import_module(MODULE), "TARGET", target, raising=False)
+        monkeypatch.setattr(registry, "_registry", None)  # entry points are read once a process
         return target
 
-    return installed
+    yield installed
+    sys.modules.pop(MODULE, None)

@@ -11,9 +11,10 @@ from dryfit.network.printing import network_text
 from dryfit.network.verify import check
 from dryfit.plugins.registry import target
 from dryfit.reference.executor import run_reference
-from dryfit.testing.engine_checks import KINDS, make_trial, number_problems
+from dryfit.testing.engine_checks import number_problems
 from dryfit.testing.example_layers import EXAMPLES, add_example
 from dryfit.testing.random_layers import random_layer
+from dryfit.testing.trial_networks import KINDS, make_trial
 
 
 def test_there_is_an_example_of_every_kind_but_plugins():

@@ -1,0 +1,93 @@
+"""Second level: the limit rules, at both sides of each limit, and an answer for any layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pytest
+
+from dryfit.network.layer import LAYER_KINDS
+from dryfit.target.boundaries import BoundaryCase
+from dryfit.target.limits import LimitTable, Rule
+from dryfit.testing import boundary_checks, limit_checks
+from dryfit.testing.example_layers import EXAMPLES
+from dryfit.testing.kit import Cases, declared, require_none
+from dryfit.testing.target_levels.target_kit import TargetKit
+
+
+def boundary_cases(kit: TargetLimits) -> Cases:
+    """(rule, case) for the values on both sides of each limit."""
+    table = kit.own("limits")
+    return [
+        (f"{rule.id}-{case.value}", (rule, case))
+        for rule in ([] if table is None else table.rules)
+        for case in boundary_checks.cases_of(rule, kit.target, kit.boundary_layers.get(rule.id))
+    ]
+
+
+def _rules(kit: TargetLimits) -> Cases:
+    table = kit.own("limits")
+    return [] if table is None else [(rule.id, rule) for rule in table.all_rules]
+
+
+def _kinds(kit: TargetLimits) -> Cases:
+    return [] if kit.own("limits") is None else [(kind, kind) for kind in sorted(LAYER_KINDS)]
+
+
+class TargetLimits(TargetKit):
+    """Limit rules.
+
+    Attributes:
+        boundary_layers: rule id to a function from a value to a layer in which what the rule looks at has the value.
+            Rules on a plain parameter of a layer need none.
+        layers: how many random layers of each kind are asked about.
+    """
+
+    boundary_layers: ClassVar[Mapping[str, boundary_checks.LayerWith]] = {}
+    layers: ClassVar[int] = 12
+    cases = {
+        "rule": _rules,
+        "boundary": boundary_cases,
+        "kind": _kinds,
+        "example_kind": lambda kit: [(kind, kind) for kind in EXAMPLES],
+    }
+
+    def test_a_rule_can_be_understood_and_can_hold(self, rule: Rule | None) -> None:
+        """Id, text, source, remedy, severity, fidelity; kinds, platforms and versions that exist."""
+        require_none(limit_checks.rule_problems(declared(rule, "limit rule"), self.complete, self._table()))
+
+    def test_a_rule_decides_at_its_limits_as_it_says(self, boundary: tuple[Rule, BoundaryCase] | None) -> None:
+        """The values on both sides of each limit, given to the check."""
+        require_none(boundary_checks.decision_problems(*declared(boundary, "rule with limits")))
+
+    def test_a_layer_at_a_limit_is_decided_as_the_rule_says(self, boundary: tuple[Rule, BoundaryCase] | None) -> None:
+        """The values on both sides of each limit, in a layer."""
+        rule, case = declared(boundary, "rule with limits")
+        try:
+            problems = boundary_checks.layer_problems(self.complete, rule, case, self.boundary_layers.get(rule.id))
+        except boundary_checks.NoLayerError as reason:
+            pytest.skip(str(reason))
+        require_none(problems)
+
+    def test_boundary_layers_belong_to_rules_with_limits(self) -> None:
+        """No entry of `boundary_layers` is left over."""
+        known = {rule.id for _, (rule, _) in boundary_cases(self)}
+        left = sorted(set(self.boundary_layers) - known)
+        require_none([f"boundary_layers[{one!r}]: no rule with limits has this id" for one in left])
+
+    def test_a_layer_kind_is_supported_or_has_a_reason(self, kind: str | None) -> None:
+        """The lists of kinds."""
+        table = self._table()
+        require_none(limit_checks.kind_problems(declared(kind, "layer kind"), table))
+
+    def test_supported_layer_kinds_exist(self) -> None:
+        """No kind is misspelt."""
+        require_none(limit_checks.unknown_kind_problems(self._table()))
+
+    def test_any_layer_gets_a_verdict(self, example_kind: str) -> None:
+        """`can_run_on` never raises, and its reasons are whole."""
+        require_none(limit_checks.verdict_problems(self.complete, example_kind, layers=self.layers))
+
+    def _table(self) -> LimitTable:
+        return declared(self.own("limits"), "limit: every layer is supported")  # type: ignore[no-any-return]

@@ -1,0 +1,164 @@
+"""Small random networks for a target, of layers that it supports, and the configs to build them with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
+from dryfit.target.target import Target
+from dryfit.target.verdict import Verdict
+from dryfit.testing.example_layers import EXAMPLES, add_example
+
+Array = np.ndarray[Any, Any]
+
+KINDS = (
+    "activation",
+    "concatenation",
+    "convolution",
+    "deconvolution",
+    "elementwise",
+    "fully_connected",
+    "lrn",
+    "matrix_multiply",
+    "normalization",
+    "parametric_relu",
+    "pooling",
+    "reduce",
+    "resize",
+    "scale",
+    "shuffle",
+    "slice",
+    "softmax",
+    "unary",
+)
+"""Kinds whose examples map numbers of ordinary size to such numbers."""
+
+PRECISION_FLAGS = {DataType.HALF: BuilderFlag.FP16, DataType.BF16: BuilderFlag.BF16, DataType.INT8: BuilderFlag.INT8}
+"""Computation type to the flag that asks for it; FLOAT needs none."""
+
+TRIAL_PRECISIONS = (DataType.FLOAT, DataType.HALF)
+"""Those whose engines are compared with the reference."""
+
+_LONGEST, _ATTEMPTS, _MOST_ELEMENTS = 6, 40, 1 << 14
+
+
+@attrs.frozen(eq=False)
+class Trial:
+    """A network for a target, the config to build it with, and what to feed it.
+
+    Attributes:
+        network: its layers are supported, but for those that a test adds.
+        config: the target by default, the host where it refuses.
+        feeds: input name to array.
+        kinds: of the layers that the target supports, in order.
+    """
+
+    network: Network
+    config: BuilderConfig
+    feeds: dict[str, Array]
+    kinds: Sequence[str]
+
+
+def make_trial(target: Target, precision: DataType, seed: int, *, fallback: bool = True) -> Trial:
+    """A random network; the same for the same arguments.
+
+    Each layer takes a tensor that a layer before it gave, and is kept where the target supports it. Tensors that
+    nothing takes are outputs. Without fallback nobody copies between the caller's memory and the device's, so inputs
+    and outputs are then in the device's own type and formats.
+
+    Args:
+        target: installed.
+        precision: computation type.
+        seed: which network.
+        fallback: whether the host takes what the target refuses.
+    """
+    rng = np.random.default_rng(seed)
+    config = config_for(target, precision, fallback=fallback)
+    network = Network(f"trial {seed}")
+    shape = (1, int(rng.choice([3, 4, 16])), int(rng.choice([8, 13])), 8)
+    tensors: list[Tensor] = [network.add_input("x", DataType.FLOAT if fallback else precision, shape)]
+    kinds: list[str] = []
+    for _ in range(_ATTEMPTS):
+        if len(kinds) == _LONGEST:
+            break
+        kind, mark = KINDS[int(rng.integers(len(KINDS)))], len(network)
+        layer = add_example(kind, network, tensors[-int(rng.integers(1, min(2, len(tensors)) + 1))], rng)
+        fits = layer is not None and int(np.prod(layer.get_output(0).shape)) <= _MOST_ELEMENTS
+        if layer is not None and fits and config.can_run_on(layer, target.device):
+            tensors.append(layer.get_output(0))
+            kinds.append(kind)
+        else:
+            network.remove_layers(network.layers[mark:])
+    for tensor in tensors[1:]:
+        if not tensor.consumers:
+            network.mark_output(tensor)
+    if not fallback:
+        _keep_in_device_formats(network, target)
+    feeds = {"x": rng.standard_normal(shape).astype(tensors[0].dtype.numpy)}
+    return Trial(network, config, feeds, kinds)
+
+
+def _keep_in_device_formats(network: Network, target: Target) -> None:
+    """Let inputs and outputs lie as the device reads and writes them, where it has formats for them."""
+    for tensors, table in ((network.inputs, target.input_formats), (network.outputs, target.output_formats)):
+        for tensor in tensors:
+            names = [one.name for one in table.get(tensor.dtype, ()) if one.allows(tensor.shape, tensor.dtype)]
+            tensor.allowed_formats = frozenset(names) or None
+
+
+def mixed_trial(target: Target, precision: DataType, *, fallback: bool) -> tuple[Trial, Layer, Verdict] | None:
+    """A supported layer before one that is not, with that one and its verdict; None where the kit has no two such."""
+    config = config_for(target, precision, fallback=fallback)
+    for first in KINDS:
+        for second in KINDS:
+            network, rng = Network(f"{first} and {second}"), np.random.default_rng(0)
+            x = network.add_input("x", DataType.FLOAT, (1, 4, 8, 8))
+            supported = add_example(first, network, x, rng)
+            if supported is None or not config.can_run_on(supported, target.device):
+                break
+            refused = add_example(second, network, supported.get_output(0), rng)
+            verdict = None if refused is None else config.can_run_on(refused, target.device)
+            if refused is not None and verdict is not None and not verdict:
+                network.mark_output(refused.get_output(0))
+                feeds = {"x": rng.standard_normal(x.shape).astype(np.float32)}
+                return Trial(network, config, feeds, [first]), refused, verdict
+    return None
+
+
+def supported_examples(target: Target, precision: DataType) -> list[str]:
+    """The kinds whose examples the target supports; where there are none, no network can be made for it."""
+    config, found = config_for(target, precision), []
+    for kind in KINDS:
+        network = Network(kind)
+        x = network.add_input("x", DataType.FLOAT, (1, 4, 8, 8))
+        layer = add_example(kind, network, x, np.random.default_rng(0)) if kind in EXAMPLES else None
+        if layer is not None and config.can_run_on(layer, target.device):
+            found.append(kind)
+    return found
+
+
+def config_for(target: Target, precision: DataType, *, fallback: bool = False) -> BuilderConfig:
+    """A config with the target as the default device, and the flag that asks for the precision.
+
+    Args:
+        target: installed.
+        precision: computation type.
+        fallback: whether the host takes what the target refuses.
+    """
+    config = BuilderConfig()
+    config.default_device_type = target.device
+    if fallback and not target.segment_rules.is_host:
+        config.allow_fallback(registry.host().device)
+    if precision in PRECISION_FLAGS:
+        config.set_flag(PRECISION_FLAGS[precision])
+    return config

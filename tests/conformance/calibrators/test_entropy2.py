@@ -1,0 +1,8 @@
+"""The default calibrator passes the kit that every calibrator is held to."""
+
+from dryfit.testing.calibrator_conformance import CalibratorConformance
+from dryfit_plugins.calibrators.entropy2 import CALIBRATOR
+
+
+class TestEntropy2(CalibratorConformance):
+    calibrator = CALIBRATOR
