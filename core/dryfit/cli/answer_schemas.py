@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dryfit.cli.check_schema import PLUGINS
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -109,6 +110,7 @@ RUN = _published(
                 "additionalProperties": {"type": "number", "minimum": 0},
                 "description": "Engine layer to median; null without --profile.",
             },
+            "plugins": PLUGINS,
         }
     ),
 )
@@ -146,6 +148,7 @@ _FACTS = {
             "source": _TEXT,
         }
     ),
+    "fusions": _list(dict.fromkeys(("name", "kinds", "source"), _TEXT)),
     "arithmetic": _list(dict.fromkeys(("precision", "accumulator", "rounding", "fidelity", "source"), _TEXT)),
     "limits": _list(
         {
@@ -160,7 +163,19 @@ TARGETS = _published(
     "targets",
     {
         "anyOf": [
-            {"title": "dryfit targets list --json", **_object({"targets": _list(_SUMMARY)})},
+            {
+                "title": "dryfit targets list --json",
+                **_object(
+                    {
+                        "targets": _list(_SUMMARY),
+                        "failures": _list(
+                            dict.fromkeys(("name", "distribution", "version", "message"), _TEXT),
+                            "Plugins that bring devices and cannot be used.",
+                        ),
+                        "plugins": PLUGINS,
+                    }
+                ),
+            },
             {"title": "dryfit targets show --json", **_object({**_SUMMARY, **_FACTS})},
             {
                 "title": "dryfit targets diff --json",

@@ -61,6 +61,18 @@ _LAYER = _object(
     }
 )
 
+ESTIMATE = _object(
+    {
+        "microseconds": {"type": ["number", "null"], "minimum": 0, "description": "Estimated, never measured."},
+        "bytes_moved": {**_COUNT, "description": "Estimated."},
+        "macs": {**_COUNT, "description": "Multiply-accumulates."},
+        "basis": {**_TEXT, "description": "How it was reckoned."},
+        "source": {**_TEXT, "description": "What it rests on."},
+        "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
+    },
+    "The target's estimate of one run.",
+)
+
 _SEGMENT = _object(
     {
         "id": _COUNT,
@@ -72,6 +84,7 @@ _SEGMENT = _object(
         "cut_cause": {**_TEXT, "description": "Why it does not continue an earlier segment of its device."},
     }
 )
+_SEGMENT["properties"]["estimate"] = {**ESTIMATE, "description": "Only where the device's target estimates costs."}
 
 _REFORMAT = _object({"tensor": _TEXT, "from": _TEXT, "to": _TEXT, "bytes": _COUNT, "cause": _TEXT})
 
@@ -97,6 +110,8 @@ _CONDITION = _object(
     }
 )
 
+PLUGINS = {**_TEXTS, "description": "Plugins that were active, each as `name version (distribution)`; sorted."}
+
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "dryfit check --json",
@@ -109,6 +124,7 @@ SCHEMA = {
             "precisions": {**_TEXTS, "description": "Allowed computation types beside FP32."},
             "fallback": {"type": ["string", "null"], "description": "Device of layers that the first refuses."},
             "simulated": {**_TEXT, "description": "What of the device is simulated."},
+            "plugins": PLUGINS,
             "layers": _list(_LAYER, "In the order of the network."),
             "segments": _list(_SEGMENT, "In the order in which they run."),
             "reformats": _list(_REFORMAT, "Copies between types, formats or devices."),

@@ -44,13 +44,18 @@ def explain_report(
         found = propose_edits(
             model, external, lambda one: measured(one, options, folder), rules, fixed_shapes(options), nodes
         )
-    top = ("model", "device", "platform", "software", "precisions", "fallback", "simulated")
+    top = ("model", "device", "platform", "software", "precisions", "fallback", "simulated", "plugins")
     return {
         **{key: placed.report[key] for key in top},
         "assumed": assumed,
         "layer": layer_name,
         "layers": [_layer(placed, layer) for layer in chosen],
         "causes": causes,
+        "estimates": [
+            {"segment": one["id"], "device": one["device"], **one["estimate"]}
+            for one in placed.report["segments"]
+            if "estimate" in one
+        ],
         "dynamic_inputs": [tensor.name for tensor in placed.network.inputs if -1 in tensor.shape],
         "summary": _summary(placed, leaving, len(chosen)),
         "edits": [] if found is None else [_proposal(one, found) for one in found.proposals],

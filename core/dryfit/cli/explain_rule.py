@@ -51,7 +51,7 @@ def explain_rule(rule_id: str, as_json: bool) -> None:
 
 def rules_below(words: str) -> list[tuple[Target, Rule]]:
     """The rules whose ids begin with these words, and their targets; none where the words are an id themselves."""
-    every = _every_rule()
+    every = _rules_for(words)
     return (
         [] if words.lower() in every else [one for name, one in every.items() if name.startswith(f"{words.lower()}.")]
     )
@@ -72,18 +72,20 @@ def find_rule(rule_id: str) -> tuple[Target, Rule]:
     Raises:
         UnknownNameError: no installed target has such a rule.
     """
-    rules = _every_rule()
+    rules = _rules_for(rule_id)
     if rule_id.lower() not in rules:
         raise UnknownNameError("rule", rule_id, rules)
     return rules[rule_id.lower()]
 
 
-def _every_rule() -> dict[str, tuple[Target, Rule]]:
+def _rules_for(words: str) -> dict[str, tuple[Target, Rule]]:
+    """Id to rule and target: of the device that the first word names, of all devices where it names none."""
     from dryfit.plugins import registry
 
+    named = registry.find_target(words.partition(".")[0])
     return {
         rule.id: (target, rule)
-        for target in registry.targets().values()
+        for target in (registry.targets().values() if named is None else [named])
         for rule in (() if target.limits is None else target.limits.all_rules)
     }
 

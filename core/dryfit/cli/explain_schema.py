@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dryfit.cli.check_schema import ESTIMATE
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -97,12 +98,25 @@ SCHEMA = {
         {
             **{
                 key: CHECK_SCHEMA["properties"][key]
-                for key in ("model", "device", "platform", "software", "precisions", "fallback", "simulated")
+                for key in (
+                    "model",
+                    "device",
+                    "platform",
+                    "software",
+                    "precisions",
+                    "fallback",
+                    "simulated",
+                    "plugins",
+                )
             },
             "assumed": {**_TEXTS, "description": "Options that were taken because nothing was said."},
             "layer": {"type": ["string", "null"], "description": "The layer that was asked about; null for all."},
             "layers": _list(_LAYER, "In the order of the network."),
             "causes": _list(_CAUSE, "Failed rules, that of the most multiply-accumulates first."),
+            "estimates": _list(
+                _object({"segment": _COUNT, "device": _TEXT, **ESTIMATE["properties"]}),
+                "What each segment is estimated to cost, for devices whose targets estimate it; never measured.",
+            ),
             "dynamic_inputs": {**_TEXTS, "description": "Inputs with extents that are not fixed."},
             "summary": _SUMMARY,
             "edits": _list(_EDIT, "Edits that pay, each measured alone, the largest saving first."),

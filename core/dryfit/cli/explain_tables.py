@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
-from dryfit.cli.placement_tables import LISTED_NAMES, heading
+from dryfit.cli.placement_causes import LISTED_NAMES, other_causes
+from dryfit.cli.placement_tables import estimate_text, heading
 
 Report = dict[str, Any]
 
@@ -29,6 +30,7 @@ def print_explanation(report: Report) -> None:
     print_line()
     _print_layers(report)
     _print_causes(report)
+    _print_estimates(report)
     _print_remarks(report)
     _print_edits(report)
 
@@ -113,8 +115,16 @@ def _print_causes(report: Report) -> None:
     print_list("Causes", entries)
 
 
+def _print_estimates(report: Report) -> None:
+    entries = [
+        (f"segment {one['segment']} on {one['device']}", estimate_text(one), f"Source: {one['source']}.")
+        for one in report["estimates"]
+    ]
+    print_list("Estimated cost of one run, not measured", entries)
+
+
 def _print_remarks(report: Report) -> None:
-    """Warnings and notes of layers that stay; those with the same words together."""
+    """Causes of placements that no rule tells, then warnings and notes of layers that stay; alike ones together."""
     layers: dict[str, list[str]] = {}
     for layer in report["layers"]:
         if layer["supported"]:
@@ -124,7 +134,10 @@ def _print_remarks(report: Report) -> None:
         (f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0], text, "")
         for text, names in layers.items()
     ]
-    print_list("To know", entries)
+    # The cause of a layer that was asked about by name has been told.
+    layers_to_tell = report["layers"] if report["layer"] is None else []
+    causes = {layer["name"]: layer["cause"] for layer in layers_to_tell if not layer["violations"]}
+    print_list("To know", [*other_causes(causes), *entries])
 
 
 def _print_edits(report: Report) -> None:

@@ -183,7 +183,9 @@ def _require_rule(subject: str) -> None:
     """Refuse a subject with which no rule's id begins; the ids are too many to list."""
     from dryfit.plugins import registry
 
-    tables = [target.limits for target in registry.targets().values() if target.limits is not None]
+    named = registry.find_target(subject.partition(".")[0])
+    asked = registry.targets().values() if named is None else [named]
+    tables = [target.limits for target in asked if target.limits is not None]
     known = {beginning for table in tables for rule in table.all_rules for beginning in _beginnings(rule.id)}
     if subject in known:
         return

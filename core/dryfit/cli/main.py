@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import traceback
@@ -12,7 +11,11 @@ from typing import Any
 
 import click
 
-from dryfit.errors import DryfitError, UnknownNameError
+from dryfit.cli.failure_notes import print_failure_notes, seconds_allowed
+from dryfit.cli.package_commands import OpenGroup
+from dryfit.errors import DryfitError
+from dryfit.plugins import loading, registry
+from dryfit.plugins.failures import PluginFailure
 
 COMMANDS = {
     "build": "dryfit.cli.build:build",
@@ -20,44 +23,38 @@ COMMANDS = {
     "explain": "dryfit.cli.explain:explain",
     "explain-rule": "dryfit.cli.explain_rule:explain_rule",
     "inspect": "dryfit.cli.inspect:inspect",
+    "plugins": "dryfit.cli.plugins:plugins",
     "run": "dryfit.cli.run:run",
     "targets": "dryfit.cli.targets:targets",
 }
 """Name to place of every command."""
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported at first use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names of the commands."""
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of a name; None where there is none."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments name; for an unknown name an error with the closest one."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.UsageError(str(UnknownNameError("command", args[0], COMMANDS)), ctx)
-        return super().resolve_command(ctx, args)
+def _only_own_plugins(context: click.Context, parameter: click.Parameter, chosen: bool) -> None:  # noqa: ARG001  click's
+    if chosen:
+        registry.switch_off_foreign()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=OpenGroup,
+    places=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(version("dryfit"), prog_name="dryfit")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.option("--no-plugins", is_flag=True, help="Load nothing that other packages registered.")
-def dryfit(debug: bool, no_plugins: bool) -> None:  # noqa: ARG001  `main` looks for --debug, also when parsing fails
+# `_run` looks for --debug in the arguments, since it counts also when they cannot be parsed.
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error, and of plugins that fail."
+)
+@click.option(
+    "--no-plugins",
+    is_flag=True,
+    is_eager=True,  # before --help, which lists the commands of packages
+    expose_value=False,
+    callback=_only_own_plugins,
+    help="Load nothing that other packages registered.",
+)
+def dryfit() -> None:
     """See where the layers of a network can run, why, and run it here with a device's rules. No device is needed."""
-    if no_plugins:
-        os.environ["DRYFIT_DISABLE_PLUGINS"] = "*"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -66,26 +63,45 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Exits with 0 (an answer), 1 (what --fail-on names was found), 2 (an error of the user's) or 3 (a fault of ours).
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
+    told = set(registry.failures())
     try:
-        status: Any = dryfit.main(args=given, prog_name="dryfit", standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("Stopped.", err=True)
-        sys.exit(2)
+        loading.allow_seconds(seconds_allowed())
+        status = _run(given, told)
+        print_failure_notes(told, debug="--debug" in given)
+    except DryfitError as error:
+        click.echo(f"Error: {error}", err=True)
+        status = 2
+    finally:
+        loading.allow_seconds(None)
+    sys.exit(status)
+
+
+def _run(given: list[str], told: set[PluginFailure]) -> int:
+    """Run a command and tell how it ends; returns the exit code.
+
+    Args:
+        given: the arguments.
+        told: the failures of plugins that need no note any more; commands add those that their answer has.
+    """
+    try:
+        status: Any = dryfit.main(args=given, prog_name="dryfit", standalone_mode=False, obj=told)
+    except click.exceptions.Abort as stopped:
+        click.echo("\n".join(["Stopped.", *getattr(stopped.__cause__, "__notes__", ())]), err=True)
+        return 2
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
+        return 2
     except DryfitError as error:
-        if debug:
+        if "--debug" in given:
             traceback.print_exc()
         click.echo(f"Error: {error}", err=True)
-        sys.exit(2)
+        return 2
     except BrokenPipeError:
         # The reader of our output has enough (`dryfit ... | head`): that is no error. Nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return 0
     except Exception:  # noqa: BLE001  a fault of ours must not end with 1, which is an answer
         traceback.print_exc()
         click.echo("This is a fault in dryfit, not in your input. Please report it with the lines above.", err=True)
-        sys.exit(3)
-    sys.exit(status if isinstance(status, int) else 0)
+        return 3
+    return status if isinstance(status, int) else 0

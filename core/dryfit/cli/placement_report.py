@@ -26,11 +26,12 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         found: the decisions.
         settings: `BuilderConfig.settings()`, or those that the plan was built with.
     """
+    from dryfit.engine.plan import Plan
     from dryfit.plugins import registry
 
     device = settings["default_device_type"]
     # An engine may be looked at where its device's package is not installed.
-    target = registry.targets().get(device)
+    target = registry.find_target(device)
     layers = [_layer(layer, found.verdicts.get(layer.layer, {})) for layer in found.layers]
     return {
         "model": model,
@@ -40,6 +41,8 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         "precisions": [flag.lower() for flag in settings["flags"] if flag in PRECISION_FLAGS.values()],
         "fallback": settings["fallback_device"],
         "simulated": "" if target is None else target.simulated,
+        # An engine says what it was built with; an assessment was made by what is active now.
+        "plugins": list(found.plugins) if isinstance(found, Plan) else registry.active_plugins(),
         "layers": layers,
         "segments": [_segment(segment) for segment in found.segments],
         "reformats": [_reformat(reformat) for reformat in found.reformats],
@@ -82,6 +85,7 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "outputs": list(segment.outputs),
         "pools": dict(segment.pools),
         "cut_cause": segment.cut_cause,
+        **({} if segment.estimate is None else {"estimate": attrs.asdict(segment.estimate)}),
     }
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
+from dryfit.cli.placement_causes import listed_names, other_causes
 
 Report = dict[str, Any]
-
-LISTED_NAMES = 4
-"""How many layers are named where many have the same reason."""
 
 
 def print_placement(report: Report, verbose: bool) -> None:
@@ -27,6 +25,7 @@ def print_placement(report: Report, verbose: bool) -> None:
         rows = [(one["name"], one["kind"], one["device"] or "none", one["segment"]) for one in report["layers"]]
         print_table("Layers", ["layer", "kind", "device", "segment"], rows)
     print_list(f"Not on {report['device']}, because", _reasons(report, "violations"))
+    print_list("Placed as they are, because", other_causes(_unrefused(report)))
     print_list("Warnings", _reasons(report, "warnings"))
     print_segments(report, verbose)
     print_line(summary_line(report))
@@ -44,11 +43,26 @@ def print_segments(report: Report, verbose: bool) -> None:
         return
     cuts = [(f"segment {one['id']}", _cut(one["cut_cause"]), "") for one in report["segments"] if one["cut_cause"]]
     print_list("New segments, because", cuts)
+    estimates = [
+        (f"segment {one['id']}", estimate_text(one["estimate"]), "") for one in report["segments"] if "estimate" in one
+    ]
+    print_list("Estimated cost of one run, not measured", estimates)
     reformats = [
         (one["tensor"], one["from"], one["to"], bytes_text(one["bytes"]), one["cause"]) for one in report["reformats"]
     ]
     if reformats:
         print_table("Reformats", ["tensor", "from", "to", "size", "cause"], reformats)
+
+
+def estimate_text(estimate: dict[str, Any]) -> str:
+    """A target's estimate in one sentence, with the word beside each number that could be taken for a measurement."""
+    time = estimate["microseconds"]
+    facts = [
+        *([] if time is None else [f"an estimate of {time:.3g} microseconds"]),
+        f"an estimate of {bytes_text(estimate['bytes_moved'])} moved",
+        f"{estimate['macs']:,} multiply-accumulates",
+    ]
+    return f"{', '.join(facts)} ({estimate['fidelity']}: {estimate['basis']})"
 
 
 def heading(report: Report) -> str:
@@ -89,13 +103,17 @@ def _reasons(report: Report, which: str) -> list[tuple[str, str, str]]:
     for (rule, _, remedy), alike in layers.items():
         differ = len({message for _, message in alike}) > 1
         reason = f"{alike[0][1]}{' (of the first; the others have other values)' if differ else ''} [{rule}]"
-        reasons.append((_names([name for name, _ in alike]), reason, remedy))
+        reasons.append((listed_names([name for name, _ in alike]), reason, remedy))
     return reasons
 
 
-def _names(names: list[str]) -> str:
-    shown = ", ".join(names[:LISTED_NAMES])
-    return shown if len(names) <= LISTED_NAMES else f"{shown} and {len(names) - LISTED_NAMES} more"
+def _unrefused(report: Report) -> dict[str, str]:
+    """Layer name to cause, of the layers that the device asked for does not refuse."""
+    return {
+        layer["name"]: layer["cause"]
+        for layer in report["layers"]
+        if not layer["verdicts"].get(report["device"], {}).get("violations")
+    }
 
 
 def _count(number: int, what: str) -> str:

@@ -18,8 +18,8 @@ fault in dryfit.
 Answers go to stdout, messages and progress to stderr. On a terminal tables have colours; elsewhere they are plain
 lines.
 
-The environment variable `DRYFIT_DISABLE_PLUGINS` switches plugins off by name, or all that do not come with dryfit by
-`*`; `DRYFIT_CACHE_DIR` says where compiled kernels are kept.
+Packages may add commands, and [a few environment variables](hooks.md#switching-plugins-off) switch their plugins off;
+`DRYFIT_CACHE_DIR` says where compiled kernels are kept.
 """
 
 _PYTHON_HEAD = """# Python names

@@ -11,6 +11,7 @@ import click
 
 from dryfit.cli.console import json_option, print_json, print_line, print_table
 from dryfit.errors import ExecutionError
+from dryfit.plugins import registry
 
 if TYPE_CHECKING:
     from dryfit.cli.run_inputs import Arrays
@@ -129,4 +130,5 @@ def _report(
         "runs": runs,
         "host_milliseconds_a_run": milliseconds,
         "host_milliseconds_by_layer": None if times is None else times.medians(),
+        "plugins": registry.active_plugins(),
     }

@@ -29,11 +29,12 @@ def side_facts(text: str, device: str) -> dict[str, Any]:
     from dryfit.plugins import registry
 
     name, _, version = text.partition("@")
-    if name.upper() not in registry.targets():
+    named = registry.find_target(name)
+    if named is None:
         target = registry.target(device)
         platform = target.platform(name)
         return target_facts(target, platform, target.software(version or None, platform))
-    target = registry.target(name)
+    target = named
     for platform in target.platforms:
         try:
             return target_facts(target, platform, target.software(version or None, platform))
@@ -91,6 +92,14 @@ def target_facts(target: Target, platform: Platform, software: tuple[int, ...]) 
                 "source": one.source,
             }
             for precision, one in target.arithmetic.items()
+        ],
+        "fusions": [
+            {
+                "name": one.name,
+                "kinds": " + ".join(one.kinds),
+                "source": one.source,
+            }
+            for one in target.fusions or ()
         ],
         "limits": [
             {

@@ -8,6 +8,7 @@ import click
 
 from dryfit.cli.console import json_option, print_json, print_line, print_table
 from dryfit.errors import ConfigError
+from dryfit.plugins.failures import DOCTOR, PluginFailure
 
 if TYPE_CHECKING:
     from dryfit.target.target import Target
@@ -20,18 +21,23 @@ def targets() -> None:
 
 @targets.command(name="list")
 @json_option
-def list_targets(as_json: bool) -> None:
-    """List every installed device with its platforms."""
+@click.pass_obj
+def list_targets(told: set[PluginFailure], as_json: bool) -> None:
+    """List every installed device with its platforms, and the plugins that bring devices and cannot be used."""
     from dryfit.plugins import registry
 
     found = [_summary(target) for target in registry.targets().values()]
+    failed = [one for one in registry.failures() if one.group == registry.TARGETS or one.hook == "register_targets"]
+    told.update(failed)
     if as_json:
-        print_json({"targets": found})
+        failures = [_failure(one) for one in failed]
+        print_json({"targets": found, "failures": failures, "plugins": registry.active_plugins()})
         return
     rows = [(one["device"], one["title"], one["precisions"], one["platforms"]) for one in found]
     print_table("", ["device", "what it is", "precisions", "platforms"], rows)
-    for failure in registry.failures():
-        print_line(f"{failure.name} ({failure.distribution}) could not be loaded: {failure.message}")
+    if failed:
+        print_table("Cannot be used", ["plugin", "why"], [(str(one.owner), one.message) for one in failed])
+        print_line(f"`{DOCTOR}` says what to do.")
 
 
 @targets.command()
@@ -57,6 +63,7 @@ def show(device: str, platform: str | None, software: str | None, as_json: bool)
     for title, columns in (
         ("Formats", ("direction", "type", "format")),
         ("Memory pools", ("name", "holds", "default", "source")),
+        ("Fusions", ("name", "kinds", "source")),
         ("Arithmetic", ("precision", "accumulator", "rounding", "fidelity")),
         ("Limits", ("rule", "kinds", "text", "fidelity")),
     ):
@@ -104,6 +111,15 @@ def _summary(target: Target) -> dict[str, Any]:
         "platforms": [platform.name for platform in target.platforms],
         "software_versions": [_version(version) for version in target.software_versions],
         "simulated": target.simulated,
+    }
+
+
+def _failure(failure: PluginFailure) -> dict[str, str]:
+    return {
+        "name": failure.name,
+        "distribution": failure.distribution,
+        "version": failure.version,
+        "message": failure.message,
     }
 
 

@@ -174,7 +174,7 @@ def test_an_engine_can_be_inspected(dryfit_command: Any, engine_file: Path) -> N
 def test_an_engine_can_be_inspected_where_its_device_is_not_installed(
     dryfit_command: Any, engine_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dryfit.plugins.registry.targets", dict)
+    monkeypatch.setattr("dryfit.plugins.registry.find_target", lambda device: None)
     answer = dryfit_command("inspect", engine_file, "--json").json
     assert (answer["device"], answer["simulated"]) == ("GPU", "")
 

@@ -1,0 +1,65 @@
+"""What a command tells at its end of plugins that it could not use, and how long it waits for them."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Collection
+
+from dryfit.cli.console import print_note
+from dryfit.errors import ConfigError
+from dryfit.plugins import registry
+from dryfit.plugins.discovery import PASSES
+from dryfit.plugins.failures import DOCTOR, PluginFailure
+from dryfit.plugins.loading import TIMEOUT_VARIABLE
+
+SECONDS = 10.0
+"""How long the import of a plugin may take. Our choice: the slowest of ours takes 2 s on a small machine."""
+
+
+def seconds_allowed() -> float:
+    """How long the import of another package's plugin may take.
+
+    Raises:
+        ConfigError: the environment variable is no number larger than 0.
+    """
+    text = os.environ.get(TIMEOUT_VARIABLE, "")
+    try:
+        seconds = float(text or SECONDS)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(
+            "The time for the import of a plugin is a number of seconds",
+            where=f"environment variable {TIMEOUT_VARIABLE}",
+            found=repr(text),
+            allowed="more than 0",
+        )
+    return seconds
+
+
+def print_failure_notes(told: Collection[PluginFailure], *, debug: bool) -> None:
+    """Tell on stderr of each plugin that could not be used, without those that were told already.
+
+    Args:
+        told: what needs no note.
+        debug: whether remedies and tracebacks are told as well.
+    """
+    for failure in registry.failures():
+        if failure not in told:
+            print_note(f"Left out: {failure_text(failure)}" if debug else _note(failure))
+
+
+def failure_text(failure: PluginFailure) -> str:
+    """What failed, what can be done, and the traceback, in lines."""
+    lines = [str(failure), f"    {failure.remedy}"]
+    if failure.traceback:
+        lines.append(textwrap.indent(failure.traceback.rstrip(), "    | "))
+    return "\n".join(lines)
+
+
+def _note(failure: PluginFailure) -> str:
+    """One line. What fails while a network is looked at, `dryfit plugins doctor` cannot find."""
+    more = "`dryfit --debug` says more" if failure.hook or failure.group == PASSES else f"See `{DOCTOR}`"
+    text = str(failure)
+    return f"Left out: {text}{'' if text.endswith('?') else '.'} {more}."

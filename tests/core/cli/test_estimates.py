@@ -1,0 +1,134 @@
+"""What a target estimates of costs, and that nothing of it looks measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dryfit.cli.answer_schemas import BUILD, INSPECT
+from dryfit.cli.check_schema import SCHEMA as CHECK
+from dryfit.cli.explain_schema import SCHEMA as EXPLAIN
+
+DEVICE = """
+import numpy as np
+
+from dryfit.network.layer_macs import multiply_accumulates
+from dryfit.target.cost import CostEstimate
+from dryfit.target.fusions import Fusion
+from dryfit.target.limits import LimitTable
+from dryfit.target.target import Platform, Target
+
+LIMITS = LimitTable("ACME_COST", [], supported_kinds={"convolution", "activation", "pooling", "fully_connected"})
+FUSIONS = [Fusion("convolution-activation", ["convolution", "activation"], source="Acme manual, 4")]
+PER_SECOND = {"slow": 1e6, "fast": 1e9}
+
+
+def estimate_cost(layers, specs, platform, software):
+    macs = sum(multiply_accumulates(layer, specs) for layer in layers)
+    moved = sum(int(np.prod(specs[tensor.name].shape)) * 4 for layer in layers for tensor in layer.outputs)
+    time = macs / PER_SECOND[platform.family] * 1e6
+    return CostEstimate(time, moved, macs, "multiply-accumulates by their rate", "Acme manual, 2")
+
+
+def stumble(layers, specs, platform, software):
+    return 1 / 0
+
+
+def number(layers, specs, platform, software):
+    return 12
+
+
+def target(device, place):
+    platforms = [Platform("fast", "fast", "Fast"), Platform("slow", "slow", "Slow")]
+    return Target(
+        device, "Acme", platforms, limits_at="acme_cost:LIMITS", fusions_at="acme_cost:FUSIONS", estimate_cost_at=place
+    )
+
+
+COST = target("ACME_COST", "acme_cost:estimate_cost")
+STUMBLES = target("ACME_STUMBLES", "acme_cost:stumble")
+NUMBER = target("ACME_NUMBER", "acme_cost:number")
+"""
+ENTRY_POINTS = {"acme-cost": "acme_cost:COST", "acme-stumbles": "acme_cost:STUMBLES", "acme-number": "acme_cost:NUMBER"}
+SHAPE = ("--shape", "image=1x1x8x8")
+OPTIONS = ("--device", "acme_cost", "--fallback", "gpu", *SHAPE)
+
+
+@pytest.fixture(autouse=True)
+def _acme(install: Any) -> None:
+    """A device that estimates, installed."""
+    install("acme_cost", DEVICE, {"dryfit.targets": ENTRY_POINTS})
+
+
+def test_check_tells_the_estimate_of_each_segment_of_a_device_that_estimates(
+    dryfit_command: Any, digits_model: Any
+) -> None:
+    answer = dryfit_command("check", digits_model, *OPTIONS, "--json").json
+    jsonschema.validate(answer, CHECK, jsonschema.Draft202012Validator)
+    estimated = {one["device"]: one["estimate"] for one in answer["segments"] if "estimate" in one}
+    assert list(estimated) == ["ACME_COST"]
+    found = estimated["ACME_COST"]
+    assert found["microseconds"] == pytest.approx(found["macs"] / 1e9 * 1e6)
+    assert found["macs"] > 0
+    assert (found["fidelity"], found["source"]) == ("inferred", "Acme manual, 2")
+
+
+def test_an_estimate_follows_the_platform(dryfit_command: Any, digits_model: Any) -> None:
+    times = []
+    for platform in ("fast", "slow"):
+        answer = dryfit_command("check", digits_model, *OPTIONS, "--platform", platform, "--json").json
+        times += [one["estimate"]["microseconds"] for one in answer["segments"] if "estimate" in one][:1]
+    assert times[1] == pytest.approx(times[0] * 1000)
+
+
+@pytest.mark.parametrize("command", [("check", "--verbose"), ("explain", "--no-edits")], ids=lambda one: one[0])
+def test_the_word_estimate_stands_beside_every_time(dryfit_command: Any, digits_model: Any, command: Any) -> None:
+    printed = dryfit_command(command[0], digits_model, *OPTIONS, *command[1:]).out
+    lines = [line for line in printed.splitlines() if "microseconds" in line]
+    assert lines
+    assert all("an estimate of" in line and "multiply-accumulates by their rate" in line for line in lines)
+    assert "Estimated cost of one run, not measured" in printed
+
+
+def test_explain_tells_the_estimates(dryfit_command: Any, digits_model: Any) -> None:
+    answer = dryfit_command("explain", digits_model, *OPTIONS, "--no-edits", "--json").json
+    jsonschema.validate(answer, EXPLAIN, jsonschema.Draft202012Validator)
+    assert answer["estimates"][0]["device"] == "ACME_COST"
+
+
+def test_the_engine_keeps_the_estimates(dryfit_command: Any, digits_model: Any, tmp_path: Any) -> None:
+    engine = tmp_path / "digits.engine"
+    built = dryfit_command("build", digits_model, "-o", engine, *OPTIONS, "--json").json
+    told = dryfit_command("inspect", engine, "--json").json
+    jsonschema.validate(built, BUILD, jsonschema.Draft202012Validator)
+    jsonschema.validate(told, INSPECT, jsonschema.Draft202012Validator)
+    assert told["segments"] == built["segments"]
+    assert "estimate" in built["segments"][0]
+
+
+def test_devices_that_estimate_nothing_tell_no_estimate(dryfit_command: Any, digits_model: Any) -> None:
+    options = ("--device", "dla", "--fallback", "gpu", "--precision", "fp16", *SHAPE)
+    answer = dryfit_command("check", digits_model, *options, "--json").json
+    assert not any("estimate" in one for one in answer["segments"])
+    assert "stimate" not in dryfit_command("check", digits_model, *options, "--verbose").out
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [("acme_stumbles", "ZeroDivisionError: division by zero"), ("acme_number", "gives an estimate (found int")],
+)
+def test_a_cost_function_that_fails_is_named(dryfit_command: Any, digits_model: Any, device: str, message: str) -> None:
+    ended = dryfit_command("check", digits_model, "--device", device, "--fallback", "gpu", *SHAPE)
+    assert ended.code == 2
+    assert message in ended.err
+    assert f"target {device.upper()}, acme_cost:" in ended.err
+
+
+def test_targets_show_lists_the_fusions(dryfit_command: Any) -> None:
+    shown = dryfit_command("targets", "show", "acme-cost", "--json").json
+    assert shown["fusions"] == [
+        {"name": "convolution-activation", "kinds": "convolution + activation", "source": "Acme manual, 4"}
+    ]
+    assert "convolution-activation" in dryfit_command("targets", "show", "acme_cost").out
