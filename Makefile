@@ -10,9 +10,11 @@ export DRYFIT_CACHE_DIR ?= $(CURDIR)/.cache/dryfit
 
 python := $(VENV)/bin/python
 pip := $(python) -m pip --quiet --quiet --disable-pip-version-check
+wheel_pip := build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check
+packaged := pyproject.toml README.md $(shell find core targets plugins -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contracts generated unit bench docs wheel clean
+.PHONY: help demo test lint types contracts generated unit stranger bench docs wheel clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -20,7 +22,7 @@ help: ## what can be made
 demo: $(VENV)/demo.stamp ## place, build, save, load and run the digits network, with reasons and accuracy
 	@$(python) examples/digits/demo.py
 
-test: lint types contracts generated unit ## everything that has to hold before a change is done
+test: lint types contracts generated unit stranger ## everything that has to hold before a change is done
 
 lint: $(VENV)/development.stamp ## style and formatting
 	$(VENV)/bin/ruff check --quiet
@@ -44,12 +46,13 @@ bench: $(VENV)/benchmarks.stamp ## benchmarks, as ratios against other runtimes 
 docs: $(VENV)/development.stamp ## write the generated pages of docs anew
 	$(python) docs/generate.py
 
-wheel: $(VENV)/development.stamp ## build the wheel, install it into an empty environment and ask it for help
-	rm -rf build/wheel && mkdir -p build/wheel
-	$(pip) wheel --no-deps --wheel-dir build/wheel .
-	$(PYTHON) -m venv build/wheel/venv
-	build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check install build/wheel/dryfit-*.whl
+wheel: build/wheel/installed.stamp ## build the wheel, install it into an empty environment and ask it for help
 	cd build/wheel && venv/bin/dryfit --help && venv/bin/dryfit targets list
+
+stranger: build/wheel/installed.stamp ## a package that is not dryfit's, beside the built wheel, in that environment
+	@$(wheel_pip) install --no-deps --force-reinstall ./examples/dryfit-npu
+	@cd build/wheel && venv/bin/dryfit plugins doctor
+	@cd build/wheel && venv/bin/python -m pytest --quiet -p no:cacheprovider --rootdir=$(CURDIR)/examples/dryfit-npu $(CURDIR)/examples/dryfit-npu/tests
 
 clean: ## remove everything that was made, the environment too
 	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -77,4 +80,13 @@ $(VENV)/development.stamp: pyproject.toml | $(python)
 $(VENV)/benchmarks.stamp: pyproject.toml | $(python)
 	@echo "Installing dryfit and what its benchmarks need"
 	@$(pip) install --editable '.[benchmarks]'
+	@touch $@
+
+# An environment with the wheel and nothing of this folder: what a user gets who installs dryfit.
+build/wheel/installed.stamp: $(packaged) | $(python)
+	@echo "Building the wheel and installing it into an empty environment"
+	@rm -rf build/wheel && mkdir -p build/wheel
+	@$(pip) wheel --no-deps --wheel-dir build/wheel .
+	@$(PYTHON) -m venv build/wheel/venv
+	@$(wheel_pip) install "$$(echo build/wheel/dryfit-*.whl)[testing]"
 	@touch $@
