@@ -311,6 +311,7 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels):
             "fallback_device": self.fallback_device,
             "device_types": {} if network is None else self.explicit_device_types(network),
             "kernels": {} if network is None else self.explicit_kernels(network),
+            "forbidden_kernels": list(self.forbidden_kernels),
             "platforms": {target.device: self.platform(target.device).name for target in devices},
             "software": {target.device: _text(self.software(target.device)) for target in devices},
             "DLA_core": self._dla_core,

@@ -98,6 +98,8 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
     BuilderFlag.DIRECT_IO: "forbids copies at the network's inputs and outputs",
     BuilderFlag.DISABLE_TIMING_CACHE: "measures kernels anew, and keeps nothing of it",
     BuilderFlag.ERROR_ON_TIMING_CACHE_MISS: "makes an error of a kernel that the timing cache does not know",
+    BuilderFlag.STRICT_NANS: "leaves out kernels that carry a NaN or an infinity to results that do not depend on it, "
+    "such as Winograd's convolution",
     BuilderFlag.EDITABLE_TIMING_CACHE: "permits to edit the timing cache, which every timing cache here permits",
 }
 """What each flag does here. A build warns of a flag that is on and not in this table: it changes nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 
 from dryfit.builder.processor import processor_name
 from dryfit.builder.timing_cache import TimingCache
@@ -16,6 +17,7 @@ class ConfigKernels:
 
     def __init__(self) -> None:
         self._kernels: weakref.WeakKeyDictionary[Layer, str] = weakref.WeakKeyDictionary()
+        self._forbidden: list[str] = []
         self._timing_cache: TimingCache | None = None
 
     def set_kernel(self, layer: Layer, name: str) -> None:
@@ -48,6 +50,33 @@ class ConfigKernels:
     def explicit_kernels(self, network: Network) -> dict[str, str]:
         """Layer name to kernel, for the layers of a network that have one named, in the network's order."""
         return {layer.name: self._kernels[layer] for layer in network.layers if layer in self._kernels}
+
+    def forbid_kernels(self, pattern: str) -> None:
+        """Choose no host kernel whose name fits a pattern, such as `cpu.winograd_*`; several patterns add up.
+
+        A kernel that is named for a layer runs it all the same. In the place of TensorRT's tactic sources: kernels go
+        by their names here.
+
+        Raises:
+            ConfigError: the pattern is no text.
+
+        Example:
+            >>> config = BuilderConfig()                    # doctest: +SKIP
+            >>> config.forbid_kernels("cpu.winograd_*")     # doctest: +SKIP
+        """
+        if not isinstance(pattern, str) or not pattern:
+            raise ConfigError("A pattern of kernels is text", found=repr(pattern), allowed="'cpu.winograd_*'")
+        if pattern not in self._forbidden:
+            self._forbidden.append(pattern)
+
+    @property
+    def forbidden_kernels(self) -> Sequence[str]:
+        """The patterns of kernels that are not chosen."""
+        return tuple(self._forbidden)
+
+    def reset_forbidden_kernels(self) -> None:
+        """Let every kernel be chosen again."""
+        self._forbidden.clear()
 
     def create_timing_cache(self, serialized_timing_cache: bytes = b"") -> TimingCache:
         """A timing cache from its text; an empty text gives an empty one.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dryfit.builder.formats import Formats
-from dryfit.builder.fusion import FusedGroup
+from dryfit.builder.fused_group import FusedGroup
 from dryfit.builder.layer_roles import LayerRole
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.segment_pools import Specs, known_shape

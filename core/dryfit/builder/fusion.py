@@ -5,6 +5,10 @@ the kernels that may run the group takes the layer, and a fusion of the device b
 sum of two branches joins the one that is ready last, so that the other operand is there when the group runs. What in
 the end is the beginning of a fusion only is cut back to the longest that is whole. Then the kernel is chosen.
 
+Where a kernel works on quantized values, the dequantizations that a layer reads through belong to its group. They are
+repeated in every group that does so, and left out of the engine where nobody reads their results. When a quantize layer
+ends a group that only requantizes what another group gives, the two become one.
+
 A segment that its target compiles is one group, whatever is in it.
 """
 
@@ -14,9 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from dryfit.builder.fused_group import FusedGroup, LayerPlace
 from dryfit.builder.group_order import in_order
 from dryfit.builder.kernel_choice import KernelChoice
-from dryfit.builder.layer_roles import LayerRole
+from dryfit.builder.quantized_fusion import dequantizations_before, needed, sources_of_its_own
 from dryfit.engine.segment_program import segment_kernel
 from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
@@ -24,70 +29,20 @@ from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
-from dryfit.target.fusions import Fusion, allowing
-from dryfit.target.group import LayerGroup, SegmentGroup
+from dryfit.target.fusions import allowing, chain
+from dryfit.target.group import LayerGroup, SegmentGroup, is_repeatable
 from dryfit.target.kernels import Kernel, Specs
 
-
-@attrs.frozen
-class LayerPlace:
-    """Where a layer of the engine's network runs.
-
-    Attributes:
-        device: its device; the host for a shape computation.
-        segment: index of its segment; -1 for none.
-        precision: the type it is computed in.
-        role: what part it plays.
-    """
-
-    device: str
-    segment: int
-    precision: DataType
-    role: LayerRole = LayerRole.WORK
+Places = Mapping[str, LayerPlace]
+"""Layer name to place."""
 
 
-@attrs.frozen(eq=False)
-class FusedGroup:
-    """Layers that run as one.
-
-    Attributes:
-        group: the layers.
-        kernel: what runs them.
-        place: where; of a compiled segment that of its first layer, whose precision need not be that of the others.
-        reason: why by this kernel, in words.
-        fusion: name of the device's fusion that joined them; "" for a single layer, for a compiled segment, and where
-            the device declares no fusions.
-    """
-
-    group: LayerGroup
-    kernel: Kernel
-    place: LayerPlace
-    reason: str = ""
-    fusion: str = ""
-
-    def __str__(self) -> str:
-        joined = f", fusion {self.fusion}" if self.fusion else ""
-        reason = f", {self.reason}" if self.reason else ""
-        return f"{self.group.name}: {self.kernel.name} on {self.place.device}{joined}{reason}"
-
-
-@attrs.frozen(eq=False)
-class _GrowingGroup:
-    """Layers that run as one, the kernels that may run them, and where."""
-
-    group: LayerGroup
-    candidates: Sequence[Kernel]
-    place: LayerPlace
-
-
-def fuse_layers(
-    network: Network, places: Mapping[str, LayerPlace], choice: KernelChoice | None = None
-) -> list[FusedGroup]:
+def fuse_layers(network: Network, places: Places, choice: KernelChoice | None = None) -> list[FusedGroup]:
     """The groups of the engine's network, in an order in which they can run.
 
     Args:
         network: layers in execution order.
-        places: layer name to place, for all layers but constants.
+        places: of all layers but constants.
         choice: of kernels; where it is left out, nothing is measured and no kernel is named.
 
     Raises:
@@ -95,16 +50,15 @@ def fuse_layers(
     """
     specs = {tensor.name: tensor.spec for tensor in network.tensors}
     outputs = {tensor.name for tensor in network.outputs}
-    fuser = _Fuser(specs, outputs, choice or KernelChoice())
+    fuser = _Fuser(specs, outputs, places, choice or KernelChoice())
     compiled: dict[int, list[Layer]] = {}
     for layer in network.layers:
         place = places.get(layer.name)
         if place is not None and is_compiled(place):
             compiled.setdefault(place.segment, []).append(layer)
         elif place is not None:
-            fuser.add(layer, place)
-    segments = [_whole_segment(layers, places) for layers in compiled.values()]
-    groups = [*fuser.finished(), *segments]
+            fuser.add(layer)
+    groups = [*fuser.finished(), *(_whole_segment(layers, places) for layers in compiled.values())]
     return [groups[index] for index in in_order([fused.group for fused in groups])]
 
 
@@ -113,7 +67,13 @@ def is_compiled(place: LayerPlace) -> bool:
     return place.segment >= 0 and registry.target(place.device).compile_segment_at is not None
 
 
-def _whole_segment(layers: Sequence[Layer], places: Mapping[str, LayerPlace]) -> FusedGroup:
+def rounds_once(place: LayerPlace) -> bool:
+    """Whether the device rounds a group's result once, rather than after each layer."""
+    arithmetic = registry.target(place.device).arithmetic.get(place.precision)
+    return arithmetic is None or arithmetic.rounds != "layer"
+
+
+def _whole_segment(layers: Sequence[Layer], places: Places) -> FusedGroup:
     place = places[layers[0].name]
     load_segment = registry.target(place.device).load_segment
     if load_segment is None:
@@ -122,89 +82,161 @@ def _whole_segment(layers: Sequence[Layer], places: Mapping[str, LayerPlace]) ->
     return FusedGroup(SegmentGroup(layers), kernel, place, "the segment is compiled")
 
 
+@attrs.frozen(eq=False)
+class _Joined:
+    """Layers that may run as one, by any of these kernels; `fusion` is the device's that allows it, or ""."""
+
+    group: LayerGroup
+    candidates: Sequence[Kernel]
+    fusion: str = ""
+
+
+@attrs.define(eq=False)
+class _GrowingGroup:
+    """A group to which layers are joined.
+
+    Attributes:
+        place: where it runs.
+        joined: all its layers.
+        whole: the longest beginning that is no mere beginning of a fusion.
+    """
+
+    place: LayerPlace
+    joined: _Joined
+    whole: _Joined
+
+    @property
+    def group(self) -> LayerGroup:
+        return self.joined.group
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether it dequantizes what it reads."""
+        return len(self.group.prologue) > 0
+
+    def grow(self, joined: _Joined, *, is_whole: bool) -> None:
+        self.joined = joined
+        self.whole = joined if is_whole else self.whole
+
+
 class _Fuser:
     """Adds one layer after another."""
 
-    def __init__(self, specs: Specs, outputs: set[str], choice: KernelChoice) -> None:
+    def __init__(self, specs: Specs, outputs: set[str], places: Places, choice: KernelChoice) -> None:
         self._specs = specs
         self._outputs = outputs
+        self._places = places
         self._choice = choice
         self._groups: list[_GrowingGroup] = []
-        self._group_of: dict[str, int] = {}
+        self._group_of: dict[str, _GrowingGroup] = {}
 
-    def add(self, layer: Layer, place: LayerPlace) -> None:
-        for tensor in self._latest_first(layer):
-            if self._join(layer, place, tensor):
-                return
-        group = LayerGroup((layer,))
-        self._group_of[layer.name] = len(self._groups)
-        self._groups.append(_GrowingGroup(group, self._choice.candidates(place.device, group, self._specs), place))
+    def add(self, layer: Layer) -> None:
+        sources = self._latest_first(layer)
+        growing = next((one for one in map(self._ending_in, sources) if one and self._join(one, layer)), None)
+        growing = growing or self._begin(layer)
+        self._group_of[layer.name] = growing
+        if layer.kind == "quantize" and growing.is_quantized:
+            self._join_source(growing)
 
     def _latest_first(self, layer: Layer) -> Sequence[Tensor]:
         """The inputs that other layers give, the one that is ready last first."""
         given = {tensor.name: tensor for tensor in layer.inputs if tensor is not None and tensor.producer is not None}
         return sorted(given.values(), key=lambda tensor: -(tensor.producer.index if tensor.producer else 0))
 
-    def _join(self, layer: Layer, place: LayerPlace, tensor: Tensor) -> bool:
-        """Add a layer to the group that gives one of its inputs, if group and kernel allow it."""
+    def _ending_in(self, tensor: Tensor) -> _GrowingGroup | None:
+        """The group whose only output is this tensor, if one layer alone reads it."""
         producer = tensor.producer
-        number = self._group_of.get(producer.name if producer is not None else "")
-        if number is None or tensor.name in self._outputs or place.segment < 0:
+        growing = self._group_of.get(producer.name if producer is not None else "")
+        if growing is None or tensor.name in self._outputs or growing.place.segment < 0:
+            return None
+        is_end = growing.group.layers[-1] is producer and len(growing.group.outputs) == 1
+        is_read_once = len({consumer.name for consumer, _ in tensor.consumers}) == 1
+        return growing if is_end and is_read_once and rounds_once(growing.place) else None
+
+    def _begin(self, layer: Layer) -> _GrowingGroup:
+        """A group of a layer, with the dequantizations before it where a kernel absorbs them."""
+        place = self._places[layer.name]
+        quantized = attrs.evolve(place, precision=DataType.INT8)
+        group = LayerGroup((*self._dequantizations(layer), layer))
+        candidates: Sequence[Kernel] = ()
+        if group.prologue and rounds_once(quantized):
+            candidates = self._choice.absorbing(place.device, group, self._specs)
+        if candidates:
+            place = quantized
+        else:
+            group = LayerGroup((layer,))
+            candidates = self._choice.candidates(place.device, group, self._specs)
+        joined = _Joined(group, candidates)
+        self._groups.append(_GrowingGroup(place, joined, joined))
+        return self._groups[-1]
+
+    def _dequantizations(self, layer: Layer) -> list[Layer]:
+        """The dequantizations at a layer's place that it reads through."""
+        place = self._places[layer.name]
+        found = [] if place.segment < 0 else dequantizations_before(layer)
+        return [one for one in found if place.is_beside(self._places.get(one.name))]
+
+    def _join(self, growing: _GrowingGroup, layer: Layer) -> bool:
+        """Add a layer to a group whose output it reads, if device and kernels allow it."""
+        place = self._places[layer.name]
+        is_near = growing.place.is_beside(place) if growing.is_quantized else growing.place == place
+        if not is_near:
             return False
-        fused = self._groups[number]
-        is_end = fused.group.layers[-1] is producer and len(fused.group.outputs) == 1
-        is_only_reader = all(consumer is layer for consumer, _ in tensor.consumers)
-        if not (is_end and is_only_reader and fused.place == place and rounds_once(place)):
+        # The other operand of a sum may be quantized too, or not.
+        others = self._dequantizations(layer) if growing.is_quantized else []
+        for group in [LayerGroup((*growing.group.layers, *others)), *([growing.group] if others else [])]:
+            longer = LayerGroup((*group.layers, layer))
+            candidates = self._choice.taking(growing.joined.candidates, group, layer, self._specs)
+            if candidates and self._grow(growing, longer, candidates):
+                return True
+        return False
+
+    def _join_source(self, growing: _GrowingGroup) -> None:
+        """Join a group that ends in a quantize layer to one whose quantized output only it reads."""
+        for tensor in sources_of_its_own(growing.group, self._outputs):
+            before = self._ending_in(tensor)
+            if before is None or not before.is_quantized or before.place != growing.place:
+                continue
+            longer = LayerGroup((*before.group.layers, *growing.group.layers))
+            candidates = self._choice.running(before.joined.candidates, longer, growing.group, self._specs)
+            if candidates and self._grow(before, longer, candidates):
+                self._groups.remove(growing)
+                for layer in growing.group.layers:
+                    # A dequantization stays where it was: in its own group, or in the one that first read through it.
+                    if not is_repeatable(layer):
+                        self._group_of[layer.name] = before
+                return
+
+    def _grow(self, growing: _GrowingGroup, longer: LayerGroup, candidates: Sequence[Kernel]) -> bool:
+        """Make a group longer, if the device declares no fusions or one begins so."""
+        fusions, layers = registry.target(growing.place.device).fusions, chain(longer.layers)
+        if fusions is None or len(layers) == 1:
+            growing.grow(_Joined(longer, candidates), is_whole=True)
+            return True
+        fusion = allowing(fusions, layers)
+        if fusion is None and not any(one.may_begin_with(layers) for one in fusions):
             return False
-        longer = LayerGroup((*fused.group.layers, layer))
-        fusions = registry.target(place.device).fusions
-        if fusions is not None and not any(fusion.may_begin_with(longer.layers) for fusion in fusions):
-            return False
-        candidates = self._choice.taking(fused.candidates, fused.group, layer, self._specs)
-        if not candidates:
-            return False
-        self._groups[number] = attrs.evolve(fused, group=longer, candidates=candidates)
-        self._group_of[layer.name] = number
+        growing.grow(_Joined(longer, candidates, fusion.name if fusion else ""), is_whole=fusion is not None)
         return True
 
     def finished(self) -> list[FusedGroup]:
         """The groups with their kernels, none longer than the fusions of its device allow."""
-        return [part for growing in self._groups for part in self._parts(growing)]
+        groups = list(self._cut_back())
+        groups = [groups[index] for index in needed([one.whole.group for one in groups], self._outputs)]
+        return [self._with_kernel(one.whole, one.place) for one in groups]
 
-    def _parts(self, growing: _GrowingGroup) -> Iterable[FusedGroup]:
-        """A group; where it is no whole fusion, the longest that it begins with, and what becomes of the rest."""
-        layers, place = growing.group.layers, growing.place
-        fusions = registry.target(place.device).fusions
-        count, fusion = (len(layers), "") if fusions is None else _longest(fusions, layers)
-        group, candidates = growing.group, growing.candidates
-        if count < len(layers):
-            group = LayerGroup(layers[:count])
-            candidates = self._candidates(layers[:count], place)
-        kernel, reason = self._choice.fastest(candidates, group)
-        yield FusedGroup(group, kernel, place, reason, fusion)
-        rest = _Fuser(self._specs, self._outputs, self._choice)
-        for layer in layers[count:]:
-            rest.add(layer, place)
-        yield from rest.finished()
+    def _with_kernel(self, whole: _Joined, place: LayerPlace) -> FusedGroup:
+        kernel, reason = self._choice.fastest(whole.candidates, whole.group)
+        return FusedGroup(whole.group, kernel, place, reason, whole.fusion)
 
-    def _candidates(self, layers: Sequence[Layer], place: LayerPlace) -> Sequence[Kernel]:
-        """The kernels that take these layers one after another."""
-        candidates = self._choice.candidates(place.device, LayerGroup(layers[:1]), self._specs)
-        for count, layer in enumerate(layers[1:], start=1):
-            candidates = self._choice.taking(candidates, LayerGroup(layers[:count]), layer, self._specs)
-        return candidates
-
-
-def _longest(fusions: Sequence[Fusion], layers: Sequence[Layer]) -> tuple[int, str]:
-    """How many of the layers, from the first on, run as one, and the fusion's name; 1 and "" where no fusion fits."""
-    for count in range(len(layers), 1, -1):
-        fusion = allowing(fusions, layers[:count])
-        if fusion is not None:
-            return count, fusion.name
-    return 1, ""
-
-
-def rounds_once(place: LayerPlace) -> bool:
-    """Whether the device rounds a group's result once, rather than after each layer."""
-    arithmetic = registry.target(place.device).arithmetic.get(place.precision)
-    return arithmetic is None or arithmetic.rounds != "layer"
+    def _cut_back(self) -> Iterable[_GrowingGroup]:
+        """The groups, and after each what becomes of the layers that are too many for a fusion."""
+        for growing in self._groups:
+            yield growing
+            left = [layer for layer in growing.group.layers if layer not in growing.whole.group.layers]
+            rest = _Fuser(self._specs, self._outputs, self._places, self._choice)
+            for layer in left:
+                # A dequantization has a group of its own from the beginning.
+                if not is_repeatable(layer):
+                    rest.add(layer)
+            yield from rest._cut_back()

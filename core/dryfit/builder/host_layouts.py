@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dryfit.builder.fusion import FusedGroup
+from dryfit.builder.fused_group import FusedGroup
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.kernels import HostLayout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -54,6 +55,8 @@ def refusal(kernel: Kernel, group: LayerGroup, specs: Specs) -> str | None:
     """
     if group.main.kind not in kernel.kinds:
         return f"it serves {', '.join(sorted(kernel.kinds))}, not {group.main.kind}"
+    if group.prologue and not kernel.absorbs_dequantize:
+        return "it takes real numbers, and does not dequantize what it reads"
     strange = {specs[tensor.name].dtype for tensor in activations(group, specs)} - kernel.data_types
     if strange:
         served = ", ".join(sorted(dtype.name for dtype in kernel.data_types))
@@ -90,29 +93,51 @@ class KernelChoice:
     Attributes:
         named: layer name to the kernel that the user wants for the group whose main layer it is.
         times: tells how long kernels take; None: nothing is measured, and the first by name is taken.
+        forbidden: patterns of the names of kernels that are not chosen, unless they are named.
+        allows_spread: whether kernels that spread NaN may be chosen.
     """
 
     named: Mapping[str, str] = attrs.field(factory=dict)
     times: KernelTimes | None = None
+    forbidden: Sequence[str] = ()
+    allows_spread: bool = True
+    _met: set[str] = attrs.field(factory=set, init=False)
 
     def candidates(self, device: str, group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
         """The kernels that may run a group; at least one.
 
         Raises:
-            BuildError: there is none, or the one that the user names cannot.
+            BuildError: there is none that is permitted, or the one that the user names cannot.
             UnknownNameError: the device has no kernel of the name that the user gives.
         """
         if group.main.name in self.named:
             return (self._named(device, group, specs),)
-        able = [kernel for kernel in kernels_for(device) if serves(kernel, group, specs)]
+        able = [kernel for kernel in kernels_for(device) if self._permits(kernel) and serves(kernel, group, specs)]
         if not able:
-            raise _nothing_serves(device, group, specs)
-        own = able[0] not in registry.host().kernels
-        return [
-            kernel
-            for kernel in able
-            if kernel.priority == able[0].priority and (kernel not in registry.host().kernels) == own
-        ]
+            raise _nothing_serves(device, group, specs, [*self.forbidden] if self._met else [])
+        return _of_first_rank(able)
+
+    def absorbing(self, device: str, group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
+        """The kernels that may run a group with the dequantizations it begins with; none where it runs without them.
+
+        That is so where the user names a kernel that does not absorb them, and where the device has a kernel of its own
+        that runs the layer on real numbers: the host's arithmetic does not take the place of the device's.
+        """
+        name = self.named.get(group.main.name)
+        able = [kernel for kernel in kernels_for(device) if serves(kernel, group, specs)]
+        if name is not None:
+            return [kernel for kernel in able if kernel.name == name][:1]
+        able = [kernel for kernel in able if self._permits(kernel)]
+        plain, host = LayerGroup((group.main,)), registry.host().kernels
+        others = [kernel for kernel in kernels_for(device) if kernel not in host and self._permits(kernel)]
+        own = [kernel for kernel in others if serves(kernel, plain, specs)]
+        return [] if not able or (own and able[0] in host) else _of_first_rank(able)
+
+    def running(self, kernels: Iterable[Kernel], longer: LayerGroup, last: LayerGroup, specs: Specs) -> list[Kernel]:
+        """Those of the kernels that run a group that ends with another; none where the user names one for the other."""
+        if last.main.name in self.named:
+            return []
+        return [kernel for kernel in kernels if serves(kernel, longer, specs)]
 
     def taking(self, candidates: Iterable[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> list[Kernel]:
         """The candidates that run a group with one more layer at its end.
@@ -146,17 +171,28 @@ class KernelChoice:
         return timed[0], f"chosen by measurement ({ratio:.1f}x faster than {timed[1].name})"
 
     def without_effect(self, kernels: Mapping[str, str]) -> list[str]:
-        """What was named for layers and did not come about, in words.
+        """What was named for layers, or forbidden, and changes nothing, in words.
 
         Args:
             kernels: name of each group's main layer to the kernel that runs it.
         """
-        return [
+        useless = [
+            f"No kernel of this build's devices fits {pattern!r}, so forbidding it changes nothing"
+            for pattern in self.forbidden
+            if pattern not in self._met
+        ]
+        return useless + [
             f"The kernel {name} that was named for layer {layer!r} changes nothing: no group of the engine begins with "
             "this layer, or its segment is compiled as a whole"
             for layer, name in self.named.items()
             if kernels.get(layer) != name
         ]
+
+    def _permits(self, kernel: Kernel) -> bool:
+        """Whether a kernel may be chosen; notes which patterns it fits."""
+        fitting = {pattern for pattern in self.forbidden if fnmatch.fnmatchcase(kernel.name, pattern)}
+        self._met.update(fitting)
+        return not fitting and (self.allows_spread or not kernel.spreads_nan)
 
     def _named(self, device: str, group: LayerGroup, specs: Specs) -> Kernel:
         name, where = self.named[group.main.name], f"layer {group.main.name!r}"
@@ -177,6 +213,12 @@ class KernelChoice:
         return kernels[name]
 
 
+def _of_first_rank(able: Sequence[Kernel]) -> list[Kernel]:
+    """The kernels of the first one's priority that are the device's own, or the host's, as it is."""
+    host = registry.host().kernels
+    return [kernel for kernel in able if kernel.priority == able[0].priority and (kernel in host) == (able[0] in host)]
+
+
 def _answer(kernel: Kernel, group: LayerGroup, ask: Callable[[], bool]) -> bool:
     """What a kernel, which may be of any package, answers about a group."""
     try:
@@ -192,11 +234,12 @@ def _answer(kernel: Kernel, group: LayerGroup, ask: Callable[[], bool]) -> bool:
         ) from error
 
 
-def _nothing_serves(device: str, group: LayerGroup, specs: Specs) -> BuildError:
+def _nothing_serves(device: str, group: LayerGroup, specs: Specs, forbidden: Sequence[str]) -> BuildError:
     return BuildError(
         f"No kernel runs this {group.main.kind} layer of {device}",
         where=f"layer {group.name!r}",
         found=_described(group, specs),
+        remedy=f"Forbid fewer kernels than {', '.join(map(repr, forbidden))}" if forbidden else None,
     )
 
 

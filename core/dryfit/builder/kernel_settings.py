@@ -6,6 +6,8 @@ import contextlib
 import functools
 from collections.abc import Iterator
 
+import attrs
+
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.canonicalise import optimum_shapes
 from dryfit.builder.kernel_choice import KernelChoice
@@ -25,19 +27,20 @@ def kernel_choice(config: BuilderConfig, network: Network, lowered: Network) -> 
     equal in all but speed, and not before.
 
     Args:
-        config: names kernels, and says whether and how times are known.
+        config: names and forbids kernels, and says whether and how times are known.
         network: the user's.
         lowered: the engine's, whose groups are asked about.
     """
-    named = config.explicit_kernels(network)
+    choice = KernelChoice(
+        config.explicit_kernels(network),
+        forbidden=config.forbidden_kernels,
+        allows_spread=not config.get_flag(BuilderFlag.STRICT_NANS),
+    )
     if config.builder_optimization_level == 0:
-        yield KernelChoice(named)
+        yield choice
         return
 
-    @functools.cache
-    def specs() -> Specs:
-        return infer_specs(lowered, optimum_shapes(lowered, config))
-
+    specs = functools.cache(functools.partial(optimum_specs, lowered, config))
     shared = functools.cache(SharedTimingCache)
 
     def cache() -> TimingCache:
@@ -47,6 +50,16 @@ def kernel_choice(config: BuilderConfig, network: Network, lowered: Network) -> 
         return shared().cache if given is None else given
 
     may_measure = not config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS)
-    yield KernelChoice(named, KernelTimes(specs, cache, may_measure))
+    yield attrs.evolve(choice, times=KernelTimes(specs, cache, may_measure))
     if shared.cache_info().currsize:
         shared().save()
+
+
+def optimum_specs(lowered: Network, config: BuilderConfig) -> Specs:
+    """Specs of all tensors at the optimum shapes of the first profile.
+
+    Args:
+        lowered: the engine's network.
+        config: has the profiles.
+    """
+    return infer_specs(lowered, optimum_shapes(lowered, config))

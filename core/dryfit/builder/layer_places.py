@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from dryfit.builder.design import Design
-from dryfit.builder.fusion import LayerPlace
+from dryfit.builder.fused_group import LayerPlace
 from dryfit.builder.layer_roles import LayerRole
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.network.layer import Layer

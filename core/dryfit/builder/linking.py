@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from dryfit.builder.assessment import segment_records
@@ -9,9 +10,11 @@ from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.canonicalise import profile_shapes
 from dryfit.builder.design import Design
 from dryfit.builder.device_memory import DeviceMemory, plan_device_memory
-from dryfit.builder.fusion import FusedGroup, fuse_layers
+from dryfit.builder.fused_group import FusedGroup
+from dryfit.builder.fusion import fuse_layers
 from dryfit.builder.host_layouts import choose_host_layouts
-from dryfit.builder.kernel_settings import kernel_choice
+from dryfit.builder.kernel_compilation import CompilationPhase, compile_kernels
+from dryfit.builder.kernel_settings import kernel_choice, optimum_specs
 from dryfit.builder.layer_places import layer_places
 from dryfit.builder.lowering import LoweredNetwork, lower_network
 from dryfit.builder.segment_compilation import SegmentCompilation
@@ -26,7 +29,7 @@ from dryfit.plugins import registry
 from dryfit.target.group import SegmentGroup
 from dryfit.target.kernels import HostLayout
 
-NUM_STAGES = 5
+NUM_STAGES = 6
 
 
 def link(network: Network, design: Design, config: BuilderConfig, stages: Stages) -> Plan:
@@ -47,7 +50,7 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
         lambda: lower_network(design.network, design.assignment.roles, design.partition, design.precisions),
         lambda result: [network_text(result.network)],
     )
-    with kernel_choice(config, network, lowered.network) as choice:
+    with CompilationPhase(stages), kernel_choice(config, network, lowered.network) as choice:
         groups = stages.run(
             "fuse and choose kernels",
             lambda: fuse_layers(lowered.network, layer_places(design, lowered), choice),
@@ -58,6 +61,9 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
     layouts = choose_host_layouts(lowered.network, groups)
     compilation = SegmentCompilation(design, lowered, config)
     operations = stages.run("pack weights", lambda: _pack(groups, lowered, compilation, stages))
+    with CompilationPhase(stages):
+        concrete = functools.partial(optimum_specs, lowered.network, config)
+        stages.run("compile kernels", lambda: compile_kernels(groups, operations, concrete, layouts))
     memory = stages.run(
         "plan memory",
         lambda: _plan_memory(design, lowered, groups, layouts),

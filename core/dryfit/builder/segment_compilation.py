@@ -9,7 +9,7 @@ import numpy as np
 
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.builder.fusion import LayerPlace
+from dryfit.builder.fused_group import LayerPlace
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.target_variant import TargetVariant
 from dryfit.engine.segment_program import program_array

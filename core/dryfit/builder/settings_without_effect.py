@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.config_enumerations import FLAGS_WITH_EFFECT, BuilderFlag, DeviceType, EngineCapability
 from dryfit.builder.design import Design
-from dryfit.builder.fusion import FusedGroup
+from dryfit.builder.fused_group import FusedGroup
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.precision import has_scales
 from dryfit.network.tensor import TensorSpec

@@ -115,8 +115,25 @@ class Stages:
         try:
             yield self._each(name, items)
         finally:
-            if self._monitor is not None:
-                self._monitor.phase_finish(name)
+            self.finish_phase(name)
+
+    def start_phase(self, name: str) -> None:
+        """Begin a phase inside the whole whose number of steps is not known."""
+        if self._monitor is not None:
+            self._monitor.phase_start(name, self._name, 0)
+
+    def complete_step(self, name: str, step: int) -> bool:
+        """Tell of a step of an open phase; False where the monitor cancels."""
+        return self._monitor is None or self._monitor.step_complete(name, step)
+
+    def finish_phase(self, name: str) -> None:
+        """End a phase that `start_phase` began."""
+        if self._monitor is not None:
+            self._monitor.phase_finish(name)
+
+    def cancelled(self, phase: str, step: int) -> BuildError:
+        """The error of a build that the monitor cancelled."""
+        return BuildError("The progress monitor cancelled the build", where=f"phase {phase!r}", found=f"step {step}")
 
     def _each(self, name: str, items: list[ItemT]) -> Iterator[ItemT]:
         for step, item in enumerate(items):
@@ -124,5 +141,5 @@ class Stages:
             self._step(name, step)
 
     def _step(self, phase: str, step: int) -> None:
-        if self._monitor is not None and not self._monitor.step_complete(phase, step):
-            raise BuildError("The progress monitor cancelled the build", where=f"phase {phase!r}", found=f"step {step}")
+        if not self.complete_step(phase, step):
+            raise self.cancelled(phase, step)

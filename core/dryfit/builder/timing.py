@@ -1,9 +1,8 @@
-"""How long kernels take: looked up in a timing cache, else measured by running them once on random numbers."""
+"""How long kernels take: looked up in a timing cache, else measured by running them in turns on random numbers."""
 
 from __future__ import annotations
 
 import logging
-import statistics
 import time
 from collections.abc import Callable, Sequence
 
@@ -21,8 +20,8 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
 
 LEAST_RUNS, MOST_RUNS = 3, 25
-SECONDS_PER_KERNEL = 0.05
-"""No new run begins after so long, once there were three."""
+SECONDS_PER_KERNEL = 0.03
+"""A kernel that has run for so long runs no more, once there were three runs."""
 
 _LOG = logging.getLogger("dryfit.builder")
 _INDEX_BITS = 32
@@ -61,25 +60,23 @@ class KernelTimes:
         if not all(specs[tensor.name].is_static and 0 not in specs[tensor.name].shape for tensor in tensors):
             return None
         signature, cache = group_signature(group, specs), self.cache()
-        times, failures = {}, []
-        for kernel in kernels:
-            key = TimingCacheKey(signature, kernel.name, kernel.version, kernel.layout.value)
-            found = cache.query(key)
-            if found is None:
-                self._require_leave(group, key)
-                try:
-                    found = median_microseconds(kernel, group, specs, self.clock)
-                except Exception as error:  # noqa: BLE001  a plugin's kernel may raise anything
-                    failures.append(f"{kernel.name}: {type(error).__name__}: {error}")
-                    _LOG.warning("%s: a kernel fails and is left out: %s", group.name, failures[-1])
-                    continue
-                cache.update(key, found)
-            times[kernel.name] = found
-        if not times:
+        keys = [TimingCacheKey(signature, kernel.name, kernel.version, kernel.layout.value) for kernel in kernels]
+        missing = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if cache.query(key) is None}
+        for key in missing:
+            self._require_leave(group, key)
+        times, failures = least_microseconds(list(missing.values()), group, specs, self.clock)
+        for failure in failures:
+            _LOG.warning("%s: a kernel fails and is left out: %s", group.name, failure)
+        for key, kernel in missing.items():
+            if kernel.name in times:
+                cache.update(key, times[kernel.name])
+        found = {key.kernel: cache.query(key) if key not in missing else times.get(key.kernel) for key in keys}
+        known = {name: time for name, time in found.items() if time is not None}
+        if not known:
             raise BuildError(
                 "Every kernel of the layer fails", where=f"layer {group.name!r}", found="; ".join(failures)
             )
-        return times
+        return known
 
     def _require_leave(self, group: LayerGroup, key: TimingCacheKey) -> None:
         if not self.may_measure:
@@ -91,20 +88,42 @@ class KernelTimes:
             )
 
 
-def median_microseconds(kernel: Kernel, group: LayerGroup, specs: Specs, clock: Clock = time.perf_counter) -> float:
-    """The median time of one run with one thread, after a first run in which the kernel may compile itself.
+def least_microseconds(
+    kernels: Sequence[Kernel], group: LayerGroup, specs: Specs, clock: Clock = time.perf_counter
+) -> tuple[dict[str, float], list[str]]:
+    """Kernel name to the least time of one run with one thread; and which kernels failed, in words.
 
-    Raises:
-        Exception: whatever the kernel raises.
+    Each runs once before, because it may compile itself. Then they take turns, so that what else the machine does meets
+    all of them; and the least time counts, because all that disturbs a run makes it longer.
     """
-    schedule = _bound(kernel, group, specs)
-    schedule()
-    seconds: list[float] = []
-    while len(seconds) < LEAST_RUNS or (len(seconds) < MOST_RUNS and sum(seconds) < SECONDS_PER_KERNEL):
+    failures: list[str] = []
+    runs: dict[str, Callable[[], None]] = {}
+    seconds: dict[str, list[float]] = {}
+
+    def attempt(name: str, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001  a plugin's kernel may raise anything
+            failures.append(f"{name}: {type(error).__name__}: {error}")
+            runs.pop(name, None)
+
+    def prepare(kernel: Kernel) -> None:
+        run = _bound(kernel, group, specs)
+        run()
+        runs[kernel.name], seconds[kernel.name] = run, []
+
+    def take_turn(name: str) -> None:
         start = clock()
-        schedule()
-        seconds.append(clock() - start)
-    return max(round(statistics.median(seconds) * 1e6, 3), _SHORTEST)
+        runs[name]()
+        seconds[name].append(clock() - start)
+
+    for kernel in kernels:
+        attempt(kernel.name, lambda kernel=kernel: prepare(kernel))  # type: ignore[misc]
+    for turn in range(MOST_RUNS):
+        for name in list(runs):
+            if turn < LEAST_RUNS or sum(seconds[name]) < SECONDS_PER_KERNEL:
+                attempt(name, lambda name=name: take_turn(name))  # type: ignore[misc]
+    return {name: max(round(min(seconds[name]) * 1e6, 3), _SHORTEST) for name in runs}, failures
 
 
 def _bound(kernel: Kernel, group: LayerGroup, specs: Specs) -> Callable[[], None]:

@@ -34,7 +34,7 @@ class TimingCacheKey:
 
 
 class TimingCache:
-    """Medians of single-threaded runs on this machine, in microseconds; TensorRT's `ITimingCache`.
+    """The least times of single-threaded runs on this machine, in microseconds; TensorRT's `ITimingCache`.
 
     As text it is one JSON object a line: first one that names format and processor, then one for each measurement,
     sorted. A number may be changed to make a build choose another kernel.

@@ -100,7 +100,7 @@ class EngineInspector:
             "Outputs": [self._tensor(tensor) for tensor in group.outputs],
             "ParameterType": "ForeignNode" if operation.is_compiled else group.main.type,
             **({} if operation.is_compiled else _parameters(group.main)),
-            "Fused": [layer.type for layer in (layers if operation.is_compiled else group.epilogue)],
+            "Fused": [layer.type for layer in layers if operation.is_compiled or layer is not group.main],
             "TacticName": operation.kernel,
             "StreamId": 0,
             "Metadata": _NODE_SEPARATOR.join(f"[ONNX Layer: {node}]" for node in operation.onnx_nodes),

@@ -37,7 +37,7 @@ class Operation:
 
     Attributes:
         name: the user's layer names, joined with " + "; `{ForeignNode[first...last]}` of a compiled segment.
-        layers: names of the layers of the plan's network, main layer first.
+        layers: names of the layers of the plan's network, in an order in which they can run.
         kernel: name of the host kernel.
         device: the device that runs it.
         segment: index of the segment; -1 for what belongs to none: a shape computation, which the host does, and a
@@ -170,7 +170,7 @@ class Plan:
     Attributes:
         network: layers and tensors of the engine, in execution order.
         operations: in execution order; together they hold every layer of `network` once, except constants, whose
-            outputs are known without running anything.
+            outputs are known without running anything, and dequantizations, which any number of operations repeat.
         segments, reformats, placements: decisions. Every tensor of `network` that is stored has a placement: none is
             inside an operation, and none is a constant.
         verdicts: user layer name to device to verdict, for the devices that were asked.

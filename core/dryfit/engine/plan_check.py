@@ -5,8 +5,9 @@ The builder makes such plans; a file can hold any. Everything that execution rel
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -16,6 +17,7 @@ from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.target.group import is_repeatable
 
 _CONSTANT = "constant"
 """The kind of layer that needs no operation: its outputs are known without running anything."""
@@ -49,42 +51,72 @@ def check_plan(plan: Plan) -> None:
 def _check_operations(plan: Plan) -> None:
     layers = {layer.name: layer for layer in plan.network.layers}
     outputs = {tensor.name for tensor in plan.network.outputs}
-    constants = [layer for layer in plan.network.layers if layer.kind == "constant"]
-    available = {tensor.name for tensor in plan.network.inputs}
-    available.update(t.name for layer in plan.network.layers if layer.kind == _CONSTANT for t in layer.outputs)
-    available.update(tensor.name for layer in constants for tensor in layer.outputs)
+    constants = [layer for layer in plan.network.layers if layer.kind == _CONSTANT]
+    available = {tensor.name for tensor in (*plan.network.inputs, *(t for one in constants for t in one.outputs))}
     done: set[str] = set()
     for operation in plan.operations:
         where = f"engine layer {operation.name!r}"
         unknown = [name for name in operation.layers if name not in layers]
         if unknown or not operation.layers:
             _refuse("An operation names layers that do not exist", where, unknown)
-        if done & set(operation.layers) or len(set(operation.layers)) != len(operation.layers):
+        own = [layers[name] for name in operation.layers]
+        once = {layer.name for layer in own if operation.is_compiled or not _is_repeated(layer, own)}
+        if done & once or len(set(operation.layers)) != len(own):
             _refuse("A layer is run twice", where, list(operation.layers))
         if not -1 <= operation.segment < len(plan.segments):
             _refuse("An operation belongs to a segment that does not exist", where, operation.segment)
         if operation.is_compiled:
             _check_program(operation, where)
         else:
-            _check_chain(operation, layers, outputs, where)
-        for name in operation.layers:
-            missing = [t.name for t in layers[name].inputs if t is not None and t.name not in available]
-            if missing:
-                _refuse("An operation runs before what it needs", where, missing)
-            available.update(tensor.name for tensor in layers[name].outputs)
-        done.update(operation.layers)
-    forgotten = layers.keys() - done - {layer.name for layer in constants}
+            _check_chain(own, outputs, where)
+        available |= _given(own, available, where, is_all=operation.is_compiled)
+        done |= once
+    run = done | {name for operation in plan.operations for name in operation.layers}
+    forgotten = layers.keys() - run - {layer.name for layer in constants}
     if forgotten:
         _refuse("Some layers are run by no operation", "operations", sorted(forgotten)[:10])
+    if outputs - available:
+        _refuse("No operation gives an output of the network", "operations", sorted(outputs - available)[:10])
 
 
-def _check_chain(operation: Operation, layers: Mapping[str, Layer], outputs: set[str], where: str) -> None:
-    """Each layer but the first takes the only output of the one before, and nobody else does."""
-    for before, after in zip(operation.layers[:-1], operation.layers[1:], strict=True):
-        inner = layers[before].outputs
-        fits = len(inner) == 1 and inner[0].name not in outputs
-        if not fits or {consumer.name for consumer, _ in inner[0].consumers} != {after}:
-            _refuse("The layers of an operation are no chain", where, f"{before!r} before {after!r}")
+def _is_repeated(layer: Layer, own: Sequence[Layer]) -> bool:
+    """Whether an operation computes a layer for itself only, so that others may do so too."""
+    return is_repeatable(layer) and layer is not own[-1]
+
+
+def _given(own: Sequence[Layer], available: set[str], where: str, *, is_all: bool) -> set[str]:
+    """What an operation gives to later ones: what its last layer gives, or all layers."""
+    inner: set[str] = set()
+    for layer in own:
+        needed = {tensor.name for tensor in layer.inputs if tensor is not None} - inner - available
+        if needed:
+            _refuse("An operation runs before what it needs", where, sorted(needed))
+        inner.update(tensor.name for tensor in layer.outputs)
+    return inner if is_all else {tensor.name for tensor in own[-1].outputs}
+
+
+def _check_chain(layers: Sequence[Layer], outputs: set[str], where: str) -> None:
+    """Each layer takes the only output of the one before, and nobody else does; dequantizations stand between.
+
+    A dequantization may be read by others too: they repeat it.
+    """
+    inside = {layer.name for layer in layers}
+    for layer in layers[:-1]:
+        if is_repeatable(layer) and not _readers(layer) & inside:
+            _refuse("The layers of an operation are no chain", where, f"nothing reads {layer.name!r}")
+    repeated = {layer.name: layer for layer in layers if _is_repeated(layer, layers)}
+    steps = [layer for layer in layers if layer.name not in repeated]
+    for before, after in itertools.pairwise(steps):
+        readers = _readers(before)
+        between = [repeated[name] for name in readers if name in repeated]
+        reached = {name for layer in between for name in _readers(layer)} if between else readers
+        fits = len(before.outputs) == 1 and before.outputs[0].name not in outputs and len(readers) == 1
+        if not fits or reached != {after.name}:
+            _refuse("The layers of an operation are no chain", where, f"{before.name!r} before {after.name!r}")
+
+
+def _readers(layer: Layer) -> set[str]:
+    return {consumer.name for output in layer.outputs for consumer, _ in output.consumers}
 
 
 def _check_program(operation: Operation, where: str) -> None:

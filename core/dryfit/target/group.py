@@ -11,31 +11,43 @@ from dryfit.network.tensor import Tensor
 
 
 def _in_order(layers: Iterable[Layer]) -> tuple[Layer, ...]:
-    return tuple(layers)
+    return tuple(dict.fromkeys(layers))
+
+
+def is_repeatable(layer: Layer) -> bool:
+    """Whether several groups may hold the layer, each for itself: a dequantization costs nothing where it is read."""
+    return layer.kind == "dequantize"
 
 
 @attrs.frozen(eq=False)
 class LayerGroup:
-    """A chain of layers that run as one kernel. The first is the main layer, the others its epilogue.
+    """Layers that run as one kernel: dequantizations of what it reads, the main layer, and its epilogue.
 
-    Inside the group nothing is rounded to the tensor's type and nothing is stored: the chain is computed in the
-    accumulator's type (FP32 for floating point) and rounded once, at the end.
+    Without quantize layers nothing is rounded to a tensor's type inside the group and nothing is stored: it is computed
+    in the accumulator's type (FP32 for floating point) and rounded once, at the end. A quantize layer inside a group
+    rounds as it does outside.
 
     Attributes:
-        layers: in order; each but the first consumes the output of the one before, which nobody else uses.
+        layers: in an order in which they can run, each once. What each but the last gives is used by later ones only;
+            a dequantization may be part of other groups too, and is then repeated there.
     """
 
     layers: tuple[Layer, ...] = attrs.field(converter=_in_order)
 
     @property
     def main(self) -> Layer:
-        """The first layer, which decides the kernel."""
-        return self.layers[0]
+        """The first layer that does more than dequantize, which decides the kernel; else the first."""
+        return next((layer for layer in self.layers if not is_repeatable(layer)), self.layers[0])
+
+    @property
+    def prologue(self) -> Sequence[Layer]:
+        """The dequantizations before the main layer."""
+        return self.layers[: self.layers.index(self.main)]
 
     @property
     def epilogue(self) -> Sequence[Layer]:
-        """The layers after the first."""
-        return self.layers[1:]
+        """The layers after the main one."""
+        return self.layers[self.layers.index(self.main) + 1 :]
 
     @property
     def name(self) -> str:

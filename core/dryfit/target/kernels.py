@@ -99,7 +99,10 @@ class Kernel:
             calls it.
         accepts: whether it serves this group for these specs (static or dynamic); looked at after kinds, data types and
             formats.
-        fuses: whether it can take this layer, the only consumer of the group's output, as the group's next.
+        fuses: whether it can take this layer, the only consumer of the group's output, as the group's next. The group
+            may end with dequantizations of the layer's other inputs where `absorbs_dequantize`.
+        absorbs_dequantize: whether it works on quantized values, so that its groups may begin with the dequantizations
+            of their inputs. It says of each group, in `accepts`, whether it does.
         pack: the group's weights as the kernel wants them; saved in the engine, so plain arrays only, and independent
             of the machine.
         packed_parameters: parameters of the group's layers (such as `kernel`, `bias`) that `pack` made superfluous, so
@@ -110,6 +113,8 @@ class Kernel:
             These are then arrays of that format's extents, padding and all, with copies before and after each run.
         priority: among the kernels that accept a group those of the highest are looked at, and the fastest is taken.
         version: raised when the kernel becomes faster or slower: what was measured of another version does not count.
+        spreads_nan: whether an infinity or NaN may reach results that do not depend on it. The flag `STRICT_NANS`
+            leaves such a kernel out.
     """
 
     name: str
@@ -118,6 +123,7 @@ class Kernel:
     function: BindFunction = attrs.field(alias="bind")
     accepts: Accepts = _any
     fuses: Fuses = FusedKinds()
+    absorbs_dequantize: bool = False
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing
     packed_parameters: Sequence[str] = ()
     workspace_bytes: WorkspaceBytes = _no_bytes
@@ -125,6 +131,7 @@ class Kernel:
     formats: KernelFormats = attrs.field(factory=dict)
     priority: int = 0
     version: int = 1
+    spreads_nan: bool = False
 
     def bind(self, binding: Binding) -> Step:
         """The step that runs a group on the binding's memory.
@@ -176,6 +183,7 @@ def kernel(
     data_types: Iterable[DataType | str] | DataType | str,
     accepts: Accepts = _any,
     fuses: Fuses | Iterable[str] = (),
+    absorbs_dequantize: bool = False,
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing,
     packed_parameters: Sequence[str] = (),
     workspace_bytes: WorkspaceBytes | int = 0,
@@ -183,6 +191,7 @@ def kernel(
     formats: Mapping[str, TensorFormat] | None = None,
     priority: int = 0,
     version: int = 1,
+    spreads_nan: bool = False,
 ) -> Callable[[BindFunction], Kernel]:
     """Make a kernel of a function that is given a binding.
 
@@ -195,6 +204,7 @@ def kernel(
         data_types: one type, or several, also by name: `fp16`, `HALF`, `float16`.
         accepts: as in `Kernel`.
         fuses: kinds of layers that may follow in the group, or a function that decides.
+        absorbs_dequantize: as in `Kernel`.
         pack: as in `Kernel`.
         packed_parameters: as in `Kernel`.
         workspace_bytes: a number, or a function of group, specs and number of threads.
@@ -202,6 +212,7 @@ def kernel(
         formats: as in `Kernel`.
         priority: as in `Kernel`.
         version: as in `Kernel`.
+        spreads_nan: as in `Kernel`.
 
     Raises:
         PluginError: a name, kind, type, layout or format is none; the message names the kernel and the function.
@@ -224,6 +235,7 @@ def kernel(
             bind=function,
             accepts=accepts,
             fuses=fuses if callable(fuses) else FusedKinds(declared.known_kinds(fuses, "fuses")),
+            absorbs_dequantize=absorbs_dequantize,
             pack=pack,
             packed_parameters=tuple(packed_parameters),
             workspace_bytes=declared.workspace_bytes(workspace_bytes),
@@ -231,6 +243,7 @@ def kernel(
             formats=declared.formats(formats or {}),
             priority=priority,
             version=version,
+            spreads_nan=spreads_nan,
         )
 
     return declare

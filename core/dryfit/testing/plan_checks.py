@@ -10,6 +10,7 @@ import attrs
 from dryfit.builder.builder import Builder
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.engine.plan import Placement, Plan, Segment
+from dryfit.engine.segment_program import operation_group
 from dryfit.network.data_types import DataType
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.target import Target
@@ -122,10 +123,10 @@ def _parts(plan: Plan, device: str) -> list[_Part]:
     read: dict[str, int] = {}
     segment_of: dict[str, int] = {}
     for step, operation in enumerate(plan.operations):
-        for layer in (layers[name] for name in operation.layers):
-            for tensor in layer.outputs:
-                written[tensor.name], segment_of[tensor.name] = step, operation.segment
-            read.update((tensor.name, step) for tensor in layer.inputs if tensor is not None)
+        group = operation_group(operation, layers)
+        for tensor in group.outputs:
+            written[tensor.name], segment_of[tensor.name] = step, operation.segment
+        read.update((tensor.name, step) for tensor in group.inputs)
     return [
         _Part(one, first := written.get(name, -1), max(first, read.get(name, -1)), segment_of.get(name, -1))
         for name, one in plan.placements.items()

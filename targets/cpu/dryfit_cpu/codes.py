@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from dryfit.network.data_types import DataType
 
-FP32, FP16 = 0, 1
-"""Element types in memory; the size in bytes is `4 >> code`."""
+FP32, FP16, INT8, BF16 = 0, 1, 2, 5
+"""Element types in memory; the size in bytes is `4 >> (code & 3)`."""
 
-ELEMENT_CODES = {DataType.FLOAT: FP32, DataType.HALF: FP16}
+ELEMENT_CODES = {DataType.FLOAT: FP32, DataType.HALF: FP16, DataType.INT8: INT8, DataType.BF16: BF16}
+
+FLOATS = frozenset({DataType.FLOAT, DataType.HALF, DataType.BF16})
+"""The types that kernels of floating-point numbers serve; all are computed in FP32."""
+
+HALF_TO_EVEN, HALF_AWAY_FROM_ZERO, HALF_UP = range(3)
+"""Rounding modes."""
 
 NONE, RELU, CLIP, LEAKY_RELU, SIGMOID, TANH, HARD_SIGMOID = range(7)
+ELU, SELU, SOFTPLUS, SOFTSIGN, SCALED_TANH, THRESHOLDED_RELU, GELU_ERF, GELU_TANH = range(7, 15)
 """Activations."""
 
+EXP, LOG, SQRT, RECIP, ABS, NEG, FLOOR, CEIL, ROUND, ERF, SIGN = range(15, 26)
+"""Functions of one operand that pointwise work takes in the place of an activation."""
+
 FIRST, SUM, PROD, MAX, MIN, SUB, DIV, MULTIPLY_ADD = range(8)
-"""What a pointwise function does with its operands a, b and c; FIRST gives a, MULTIPLY_ADD gives a * b + c."""
+POW, SLOPE = range(8, 10)
+"""What a pointwise function does with its operands a, b and c; FIRST gives a, MULTIPLY_ADD gives a * b + c, SLOPE gives
+a where it is at least 0, else a * b."""
 
 TILES_OUTSIDE, PANELS_OUTSIDE = 0, 1
 """The outer loop of a matrix product."""

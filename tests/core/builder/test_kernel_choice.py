@@ -11,7 +11,7 @@ from tests.core.builder.networks import chain, image_network
 from tests.core.builder.rival_kernels import TYPES, acme_config, brisk, compiled, doctored, install, packed, toilsome
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderFlag
+from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.kernel_choice import kernels_for
 from dryfit.builder.timing_cache import TimingCache
 from dryfit.engine.engine import Engine
@@ -19,6 +19,7 @@ from dryfit.errors import BuildError, ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.identity import Identity
+from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.formats import TensorFormat
 from dryfit.target.kernels import FusedKinds, Kernel, kernel
@@ -344,3 +345,75 @@ def test_a_kernel_with_the_name_of_another_is_refused_with_its_target(monkeypatc
     install(monkeypatch, attrs.evolve(brisk, name="cpu.pointwise"))
     with pytest.raises(PluginError, match=r"target ACME\w*, kernels_at: Two kernels have one name.*cpu\.pointwise"):
         Builder().build_plan(chain("r"), acme_config())
+
+
+# Forbidden kernels ----------------------------------------------------------------------------------------------------
+
+
+def winograd_network():
+    """One convolution that can be computed in Winograd's tiles, and the config of a build for the CPU."""
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 16, 16, 16))
+    layer = network.add_convolution_nd(x, 32, (3, 3), np.ones((32, 16, 3, 3), np.float32))
+    layer.pre_padding = layer.post_padding = (1, 1)
+    network.rename_layer(layer, "c0")
+    network.mark_output(layer.get_output(0))
+    config = BuilderConfig()
+    config.default_device_type = "CPU"
+    times = {"cpu.convolution": 30.0, "cpu.winograd_2": 20.0, "cpu.winograd_4": 10.0}
+    config.set_timing_cache(doctored(network, ["c0"], times, layout="channels_last"))
+    config.set_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS)
+    return network, config
+
+
+def test_convolutions_of_the_cpu_are_rivals_and_without_measuring_the_direct_one_is_taken():
+    network, config = winograd_network()
+    assert kernels(network, config) == {"c0": "cpu.winograd_4"}
+    config.builder_optimization_level = 0
+    assert kernels(network, config) == {"c0": "cpu.convolution"}
+
+
+def test_a_forbidden_kernel_is_not_chosen_and_patterns_add_up():
+    network, config = winograd_network()
+    config.forbid_kernels("cpu.*_4")
+    assert kernels(network, config) == {"c0": "cpu.winograd_2"}
+    config.forbid_kernels("cpu.winograd_2")
+    assert kernels(network, config) == {"c0": "cpu.convolution"}
+    assert config.settings()["forbidden_kernels"] == ["cpu.*_4", "cpu.winograd_2"]
+    config.reset_forbidden_kernels()
+    assert kernels(network, config) == {"c0": "cpu.winograd_4"}
+
+
+def test_strict_nans_take_no_kernel_that_spreads_them():
+    network, config = winograd_network()
+    config.set_flag(BuilderFlag.STRICT_NANS)
+    assert kernels(network, config) == {"c0": "cpu.convolution"}
+
+
+def test_a_kernel_that_is_named_runs_though_it_is_forbidden():
+    network, config = winograd_network()
+    config.forbid_kernels("cpu.winograd_*")
+    config.set_kernel(network.layer("c0"), "cpu.winograd_2")
+    assert kernels(network, config) == {"c0": "cpu.winograd_2"}
+
+
+def test_forbidding_every_kernel_of_a_layer_is_an_error_that_names_the_patterns():
+    network, config = winograd_network()
+    config.forbid_kernels("cpu.*")
+    with pytest.raises(BuildError, match="No kernel runs this convolution layer of CPU") as caught:
+        kernels(network, config)
+    assert "'cpu.*'" in str(caught.value)
+
+
+def test_a_pattern_that_forbids_nothing_is_told(caplog):
+    network, config = winograd_network()
+    config.forbid_kernels("cpu.vinograd_*")
+    with caplog.at_level(logging.WARNING):
+        kernels(network, config)
+    assert "No kernel of this build's devices fits 'cpu.vinograd_*'" in caplog.text
+
+
+@pytest.mark.parametrize("pattern", ["", None, 3])
+def test_a_pattern_that_is_no_text_is_refused(pattern):
+    with pytest.raises(ConfigError, match="A pattern of kernels is text"):
+        BuilderConfig().forbid_kernels(pattern)

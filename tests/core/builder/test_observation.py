@@ -60,8 +60,8 @@ def test_an_observer_is_told_of_the_whole_build_in_order(install):
     assert told()[0] == ("begun", "net", "DLA", {"c0": "DLA"})
     assert told()[-1] == ("finished", plan)
     stages = [event[1:] for event in told() if event[0] == "stage"]
-    assert [index for _, index, _ in stages] == list(range(11))
-    assert {count for *_, count in stages} == {11}
+    assert [index for _, index, _ in stages] == list(range(12))
+    assert {count for *_, count in stages} == {12}
     assert [name for name, *_ in stages][:3] == ["verify", "canonicalise", "place"]
     verdicts = [event[1:] for event in told() if event[0] == "verdict"]
     assert verdicts == [("c0", "DLA", True), ("e1", "DLA", False), ("e1", "GPU", True)]

@@ -37,12 +37,52 @@ def inlined(function: FunctionT) -> FunctionT:
     return njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
 
 
+def outlined(function: Callable[..., Any]) -> Any:
+    """Make a function that native functions call, and that stays a function of its own inside each of them.
+
+    What is large and needed rarely is then compiled once where it is called in several places, and does not disturb the
+    code around it.
+    """
+    dispatcher: Any = njit(error_model="numpy")(function)
+
+    def declare(typing_context: Any, *kinds: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            compiled = context.compile_subroutine(builder, dispatcher.py_func, signature)
+            callee = context.declare_function(builder.module, compiled.fndesc)
+            call = context.call_conv.call_function
+            result = call(builder, callee, signature.return_type, signature.args, values, attrs=("noinline",))
+            return result[1]
+
+        return typing_context.resolve_function_type(dispatcher._numba_type_, kinds, {}), generate
+
+    # Numba reads the number of arguments from the function's signature.
+    first = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [first, *inspect.signature(function).parameters.values()]
+    declare.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return intrinsic(declare)
+
+
 def compile_function(module: str, name: str) -> CompiledFunction:
     """Machine code of a native function for the current tier.
 
     Raises:
         DryfitError: the function was not made native.
     """
+    symbol, fields, llvm_ir = _translate(module, name)
+    return CompiledFunction(symbol, fields, machine.object_file(llvm_ir))
+
+
+def assembly(module: str, name: str) -> str:
+    """The same code as text.
+
+    Raises:
+        DryfitError: the function was not made native.
+    """
+    return machine.assembly(_translate(module, name)[2])
+
+
+def _translate(module: str, name: str) -> tuple[str, list[tuple[str, str]], str]:
+    """A native function's symbol, its fields and its LLVM code, which Numba has optimized."""
     function = getattr(importlib.import_module(f"dryfit_cpu.native.{module}"), name)
     if function not in _NATIVE:
         raise DryfitError("The function is not native", where=f"native function {module}.{name}")
@@ -55,7 +95,7 @@ def compile_function(module: str, name: str) -> CompiledFunction:
         return 0
 
     compiled = cfunc(types.int64(types.int64, types.int64, types.int64), **_OPTIONS)(entry)
-    return CompiledFunction(compiled.native_name, fields, machine.object_file(compiled.inspect_llvm()))
+    return compiled.native_name, fields, compiled.inspect_llvm()
 
 
 def _descriptor_reader(kinds: Sequence[str]) -> Any:

@@ -1,9 +1,10 @@
-"""FP16, which vectors know in memory only: to and from FP32, on machines that can and on those that cannot."""
+"""FP16 and BF16, which vectors know in memory only: to and from FP32, on machines that can and on those that cannot."""
 
 from __future__ import annotations
 
 from llvmlite import ir
 
+from dryfit_cpu.codes import BF16
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import Builder, Value
 from dryfit_cpu.compiler.tier import current_tier
@@ -12,7 +13,37 @@ from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES, SHORTS
 _HAS_HALF = current_tier().has_half
 
 
-def widened(builder: Builder, half: Value) -> Value:
+def widened(builder: Builder, bits: Value, code: Value) -> Value:
+    """Bits of the type that the element code tells as FP32."""
+    return _chosen(builder, code, _widened_brain(builder, bits), _widened_half(builder, bits))
+
+
+def narrowed(builder: Builder, value: Value, code: Value) -> Value:
+    """FP32 as bits of the type that the element code tells, rounded to nearest even; NaN stays NaN."""
+    return _chosen(builder, code, _narrowed_brain(builder, value), _narrowed_half(builder, value))
+
+
+def _chosen(builder: Builder, code: Value, brain: Value, half: Value) -> Value:
+    return builder.select(builder.icmp_signed("==", code, emit.word(BF16)), brain, half)
+
+
+def _widened_brain(builder: Builder, brain: Value) -> Value:
+    """BF16 bits as FP32, of which they are the upper half."""
+    return builder.bitcast(builder.shl(builder.zext(brain, INTS), emit.constant(INTS, 16)), FLOATS)
+
+
+def _narrowed_brain(builder: Builder, value: Value) -> Value:
+    """FP32 as BF16 bits, rounded to nearest even."""
+    bits = builder.bitcast(value, INTS)
+    upper = builder.lshr(bits, emit.constant(INTS, 16))
+    odd = builder.and_(upper, emit.constant(INTS, 1))
+    nearest = builder.lshr(builder.add(builder.add(bits, emit.constant(INTS, 0x7FFF)), odd), emit.constant(INTS, 16))
+    # A NaN whose payload is in the lower half only would turn into infinity.
+    quiet = builder.or_(upper, emit.constant(INTS, 0x40))
+    return builder.trunc(builder.select(builder.fcmp_unordered("uno", value, value), quiet, nearest), SHORTS)
+
+
+def _widened_half(builder: Builder, half: Value) -> Value:
     """FP16 bits as FP32."""
     if _HAS_HALF:
         return builder.fpext(builder.bitcast(half, emit.vector_of(ir.HalfType(), LANES)), FLOATS)
@@ -26,7 +57,7 @@ def widened(builder: Builder, half: Value) -> Value:
     return builder.bitcast(builder.or_(chosen, sign), FLOATS)
 
 
-def narrowed(builder: Builder, value: Value) -> Value:
+def _narrowed_half(builder: Builder, value: Value) -> Value:
     """FP32 as FP16 bits, rounded to nearest even."""
     if _HAS_HALF:
         return builder.bitcast(builder.fptrunc(value, emit.vector_of(ir.HalfType(), LANES)), SHORTS)

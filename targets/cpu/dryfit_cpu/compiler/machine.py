@@ -41,7 +41,10 @@ def description() -> str:
 
 
 def _feature_string() -> str:
-    return ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(host_features().items()))
+    """The machine's features, without those that a tier which does without byte products must not be given."""
+    hidden = () if current_tier().has_byte_products else ("avx512vnni", "avxvnni")
+    features = sorted(host_features().items())
+    return ",".join(f"{'+' if has and name not in hidden else '-'}{name}" for name, has in features)
 
 
 def object_file(llvm_ir: str) -> bytes:
@@ -59,9 +62,18 @@ def object_file(llvm_ir: str) -> bytes:
                 found=name,
                 allowed=", ".join(sorted(_EXTERNALS)),
             )
+    return bytes(target_machine().emit_object(_verified(llvm_ir)))
+
+
+def assembly(llvm_ir: str) -> str:
+    """The machine code of a module as text, in the assembler's own words: for tests of what LLVM made of a loop."""
+    return str(target_machine().emit_assembly(_verified(llvm_ir)))
+
+
+def _verified(llvm_ir: str) -> Any:
     module = llvm.parse_assembly(llvm_ir)
     module.verify()
-    return bytes(target_machine().emit_object(module))
+    return module
 
 
 def load(code: bytes, symbol: str) -> int:

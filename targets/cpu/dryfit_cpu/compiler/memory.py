@@ -1,6 +1,8 @@
 """Vectors in memory: loads and stores of whole vectors, of their first lanes, and of lanes at any stride.
 
-FP16 exists in memory only: it becomes FP32 when it is loaded, and is rounded to nearest even when it is stored.
+FP16, BF16 and INT8 exist in memory only: they become FP32 when they are loaded. When they are stored, FP32 is rounded
+to nearest even, and for INT8 saturated. FP16 and BF16 lie in shorts; the operations on these take the element code as
+well.
 """
 
 from __future__ import annotations
@@ -10,17 +12,17 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from dryfit_cpu.codes import FP32
+from dryfit_cpu.codes import FP32, INT8
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Value
 from dryfit_cpu.compiler.half_precision import narrowed, widened
 from dryfit_cpu.compiler.operations import operation
-from dryfit_cpu.compiler.vectors import FLOATS, LANES, SHORTS, VECTOR, WORDS, first_mask
+from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR, WORDS, first_mask
 
 VECTOR_BYTES = 4 * LANES
-STACK_BYTES = 2048
-"""Enough for a register block of 14 pixels by 32 channels."""
+STACK_BYTES = 2304
+"""Enough for a tile of 6 x 6 vectors, and for a register block of 14 pixels by 32 channels."""
 
 
 def _addresses(builder: Builder, address: Value, stride: Value, element: Any) -> Value:
@@ -32,56 +34,86 @@ def _addresses(builder: Builder, address: Value, stride: Value, element: Any) ->
 
 
 def _masked(builder: Builder, what: str, kind: Any, arguments: list[Value], result: Any) -> Value:
-    element = "f32" if kind.element == FLOAT else "i16"
+    element = {FLOATS: "f32", SHORTS: "i16", BYTES: "i8"}[kind]
     pointers = f"v{LANES}p0" if what in {"gather", "scatter"} else "p0"
     return emit.call(builder, f"llvm.masked.{what}.v{LANES}{element}.{pointers}", result, arguments)
 
 
+_ROUND = 12582912.0
+"""1.5 * 2**23: added to a smaller number, it leaves the whole number nearest to it, even at a half, in the low bits."""
+
+
+def _from_bytes(builder: Builder, value: Value) -> Value:
+    return builder.sitofp(builder.sext(value, INTS), FLOATS)
+
+
+def rounded_bits(builder: Builder, value: Value) -> Value:
+    """Numbers from -128 to 127, rounded to nearest even, in the low bytes of 32-bit integers, whatever stands above."""
+    return builder.bitcast(builder.fadd(value, emit.constant(FLOATS, _ROUND)), INTS)
+
+
+def _to_bytes(builder: Builder, value: Value) -> Value:
+    return builder.trunc(rounded_bits(builder, value), BYTES)
+
+
+def saturated(builder: Builder, value: Value) -> Value:
+    """Numbers within the range of INT8; NaN becomes the lowest."""
+    low, high = emit.constant(FLOATS, -128.0), emit.constant(FLOATS, 127.0)
+    value = builder.select(builder.fcmp_ordered(">", value, low), value, low)
+    return builder.select(builder.fcmp_ordered("<", value, high), value, high)
+
+
 def _loader(kind: Any) -> tuple[Any, Any, Any]:
     """Operations that load all lanes, the first `count` lanes, and lanes at a stride, of one element type."""
+    codes = [types.int64] if kind is SHORTS else []
 
-    def finished(builder: Builder, value: Value) -> Value:
-        return value if kind is FLOATS else widened(builder, value)
+    def finished(builder: Builder, value: Value, code: tuple[Value, ...]) -> Value:
+        if kind is SHORTS:
+            return widened(builder, value, *code)
+        return _from_bytes(builder, value) if kind is BYTES else value
 
-    @operation(VECTOR, types.int64)
-    def whole(builder: Builder, address: Value) -> Value:
-        return finished(builder, emit.load(builder, kind, address))
+    @operation(VECTOR, types.int64, *codes)
+    def whole(builder: Builder, address: Value, *code: Value) -> Value:
+        return finished(builder, emit.load(builder, kind, address), code)
 
-    @operation(VECTOR, types.int64, types.int64)
-    def part(builder: Builder, address: Value, count: Value) -> Value:
+    @operation(VECTOR, types.int64, types.int64, *codes)
+    def part(builder: Builder, address: Value, count: Value, *code: Value) -> Value:
         pointer = builder.inttoptr(address, kind.as_pointer())
         arguments = [pointer, ir.Constant(INT, 1), first_mask(builder, count), emit.constant(kind, 0)]
-        return finished(builder, _masked(builder, "load", kind, arguments, kind))
+        return finished(builder, _masked(builder, "load", kind, arguments, kind), code)
 
-    @operation(VECTOR, types.int64, types.int64, types.int64)
-    def strided(builder: Builder, address: Value, stride: Value, count: Value) -> Value:
+    @operation(VECTOR, types.int64, types.int64, types.int64, *codes)
+    def strided(builder: Builder, address: Value, stride: Value, count: Value, *code: Value) -> Value:
         pointers = _addresses(builder, address, stride, kind.element)
         arguments = [pointers, ir.Constant(INT, 1), first_mask(builder, count), emit.constant(kind, 0)]
-        return finished(builder, _masked(builder, "gather", kind, arguments, kind))
+        return finished(builder, _masked(builder, "gather", kind, arguments, kind), code)
 
     return whole, part, strided
 
 
 def _storer(kind: Any) -> tuple[Any, Any, Any]:
     """Operations that store all lanes, the first `count` lanes, and lanes at a stride, of one element type."""
+    codes = [types.int64] if kind is SHORTS else []
 
-    def finished(builder: Builder, value: Value) -> Value:
-        return value if kind is FLOATS else narrowed(builder, value)
+    def finished(builder: Builder, value: Value, code: tuple[Value, ...]) -> Value:
+        if kind is SHORTS:
+            return narrowed(builder, value, *code)
+        return _to_bytes(builder, saturated(builder, value)) if kind is BYTES else value
 
-    @operation(types.void, types.int64, VECTOR)
-    def whole(builder: Builder, address: Value, value: Value) -> None:
-        emit.store(builder, finished(builder, value), address)
+    @operation(types.void, types.int64, VECTOR, *codes)
+    def whole(builder: Builder, address: Value, value: Value, *code: Value) -> None:
+        emit.store(builder, finished(builder, value, code), address)
 
-    @operation(types.void, types.int64, VECTOR, types.int64)
-    def part(builder: Builder, address: Value, value: Value, count: Value) -> None:
+    @operation(types.void, types.int64, VECTOR, types.int64, *codes)
+    def part(builder: Builder, address: Value, value: Value, count: Value, *code: Value) -> None:
         pointer = builder.inttoptr(address, kind.as_pointer())
-        arguments = [finished(builder, value), pointer, ir.Constant(INT, 1), first_mask(builder, count)]
+        arguments = [finished(builder, value, code), pointer, ir.Constant(INT, 1), first_mask(builder, count)]
         _masked(builder, "store", kind, arguments, ir.VoidType())
 
-    @operation(types.void, types.int64, types.int64, VECTOR, types.int64)
-    def strided(builder: Builder, address: Value, stride: Value, value: Value, count: Value) -> None:
+    @operation(types.void, types.int64, types.int64, VECTOR, types.int64, *codes)
+    def strided(builder: Builder, address: Value, stride: Value, value: Value, count: Value, *code: Value) -> None:
         pointers = _addresses(builder, address, stride, kind.element)
-        arguments = [finished(builder, value), pointers, ir.Constant(INT, 1), first_mask(builder, count)]
+        arguments = [finished(builder, value, code), pointers, ir.Constant(INT, 1), first_mask(builder, count)]
         _masked(builder, "scatter", kind, arguments, ir.VoidType())
 
     return whole, part, strided
@@ -89,8 +121,29 @@ def _storer(kind: Any) -> tuple[Any, Any, Any]:
 
 load, _load_part, _load_strided = _loader(FLOATS)
 _load_half, _load_half_part, _load_half_strided = _loader(SHORTS)
+_load_byte, _load_byte_part, _load_byte_strided = _loader(BYTES)
 store, _store_part, _store_strided = _storer(FLOATS)
 _store_half, _store_half_part, _store_half_strided = _storer(SHORTS)
+_store_byte, _store_byte_part, _store_byte_strided = _storer(BYTES)
+
+
+@operation(VECTOR, types.int64)
+def load_integers(builder: Builder, address: Value) -> Value:
+    """INT32 values at an address as FP32, rounded to nearest even."""
+    return builder.sitofp(emit.load(builder, INTS, address, 4), FLOATS)
+
+
+@operation(types.void, types.int64, VECTOR, VECTOR, VECTOR)
+def store_bytes(builder: Builder, address: Value, value: Value, low: Value, high: Value) -> None:
+    """Write numbers as INT8, rounded to nearest even, within limits between -128 and 127; not NaN.
+
+    Limits of rounded numbers are the rounded limits. Numbers that 1.5 * 2**23 has been added to are in the order of
+    their bits, as integers, so that the limits cost no floating-point unit.
+    """
+    bits, lowest, highest = (rounded_bits(builder, one) for one in (value, low, high))
+    for name, limit in (("smax", lowest), ("smin", highest)):
+        bits = emit.call(builder, f"llvm.{name}.v{LANES}i32", INTS, [bits, limit])
+    emit.store(builder, builder.trunc(bits, BYTES), address)
 
 
 @operation(types.int64)
@@ -114,6 +167,12 @@ def load_float(builder: Builder, address: Value) -> Value:
     return emit.load(builder, FLOAT, address, 4)
 
 
+@operation(types.void, types.int64)
+def prefetch(builder: Builder, address: Value) -> None:
+    """Ask for a cache line."""
+    emit.prefetch(builder, address)
+
+
 @inlined
 def read(address: int, stride: int, kind: int, count: int) -> Any:
     """The first `count` lanes (at most `LANES`) from memory, `stride` bytes apart, zero in the others.
@@ -126,11 +185,17 @@ def read(address: int, stride: int, kind: int, count: int) -> Any:
                 return load(address)
             return _load_part(address, count)
         return _load_strided(address, stride, count)
-    if stride == 2:
+    if kind != INT8:
+        if stride == 2:
+            if count >= LANES:
+                return _load_half(address, kind)
+            return _load_half_part(address, count, kind)
+        return _load_half_strided(address, stride, count, kind)
+    if stride == 1:
         if count >= LANES:
-            return _load_half(address)
-        return _load_half_part(address, count)
-    return _load_half_strided(address, stride, count)
+            return _load_byte(address)
+        return _load_byte_part(address, count)
+    return _load_byte_strided(address, stride, count)
 
 
 @inlined
@@ -144,10 +209,18 @@ def write(address: int, stride: int, kind: int, value: Any, count: int) -> None:
                 _store_part(address, value, count)
         else:
             _store_strided(address, stride, value, count)
-    elif stride == 2:
-        if count >= LANES:
-            _store_half(address, value)
+    elif kind != INT8:
+        if stride == 2:
+            if count >= LANES:
+                _store_half(address, value, kind)
+            else:
+                _store_half_part(address, value, count, kind)
         else:
-            _store_half_part(address, value, count)
+            _store_half_strided(address, stride, value, count, kind)
+    elif stride == 1:
+        if count >= LANES:
+            _store_byte(address, value)
+        else:
+            _store_byte_part(address, value, count)
     else:
-        _store_half_strided(address, stride, value, count)
+        _store_byte_strided(address, stride, value, count)

@@ -13,12 +13,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from dryfit.errors import DryfitError
+from dryfit.target.machine_code import compiling
 from dryfit_cpu.compiler import machine, object_cache
 from dryfit_cpu.compiler.object_cache import CompiledFunction
 from dryfit_cpu.steps import Work
 
 _LOCK = threading.RLock()
-_LOADED: dict[str, NativeFunction] = {}
+NATIVE_FUNCTIONS: dict[str, NativeFunction] = {}
+"""Every native function of this process that a kernel names, loaded or not."""
 
 
 class NativeFunction:
@@ -33,6 +35,12 @@ class NativeFunction:
         self.name = name
         self._address = 0
         self._fields: Mapping[str, str] = {}
+        NATIVE_FUNCTIONS.setdefault(self.full_name, self)
+
+    @property
+    def full_name(self) -> str:
+        """`file.function`."""
+        return f"{self.module}.{self.name}"
 
     @property
     def address(self) -> int:
@@ -50,7 +58,7 @@ class NativeFunction:
         if arguments.keys() != self._fields.keys():
             raise DryfitError(
                 "The arguments do not fit the function",
-                where=f"native function {self.module}.{self.name}",
+                where=f"native function {self.full_name}",
                 found=", ".join(sorted(arguments.keys() ^ self._fields.keys())),
                 allowed=", ".join(self._fields),
             )
@@ -59,23 +67,29 @@ class NativeFunction:
         ]
         return Work(self._address, np.array(values, dtype=np.int64), max(1, int(chunks)))
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it need not be compiled any more."""
+        return bool(self._address) or object_cache.read(self.full_name) is not None
+
+    def compile(self) -> CompiledFunction:
+        """Its machine code, made now and kept."""
+        from dryfit_cpu.compiler import compilation
+
+        with compiling(self.full_name):
+            function = compilation.compile_function(self.module, self.name)
+            object_cache.write(self.full_name, function)
+        return function
+
     def _load(self) -> None:
         if self._address:
             return
         with _LOCK:
             if self._address:
                 return
-            name = f"{self.module}.{self.name}"
-            function = object_cache.read(name) or self._compile(name)
+            function = object_cache.read(self.full_name) or self.compile()
             self._fields = dict(function.fields)
             self._address = machine.load(function.code, function.symbol)
-
-    def _compile(self, name: str) -> CompiledFunction:
-        from dryfit_cpu.compiler import compilation
-
-        function = compilation.compile_function(self.module, self.name)
-        object_cache.write(name, function)
-        return function
 
 
 def _bits(value: float) -> int:

@@ -26,10 +26,13 @@ class Tier:
     """One way of making code.
 
     Attributes:
-        name: `avx512`, `avx2`, `neon` or `generic`.
+        name: `avx512-vnni`, `avx512`, `avx2-vnni`, `avx2`, `neon` or `generic`.
         lanes: FP32 values in a vector register.
         rows: pixels in a register block; a block is `rows` x 2 vectors of accumulators. Even.
         has_half: whether the machine converts between FP16 and FP32 itself.
+        has_byte_products: whether it adds four products of an unsigned and a signed byte to a 32-bit sum in one
+            instruction. The others multiply pairs of 16-bit integers; the sums are the same.
+        has_rounding: whether it rounds a vector to whole numbers in one instruction.
         required: LLVM's names of the CPU features that it needs.
         cpu: the CPU that LLVM makes code for; empty for the one that it runs on.
     """
@@ -38,6 +41,8 @@ class Tier:
     lanes: int
     rows: int
     has_half: bool
+    has_byte_products: bool
+    has_rounding: bool
     required: tuple[str, ...] = ()
     cpu: str = ""
 
@@ -46,12 +51,21 @@ class Tier:
         """Output channels of a register block."""
         return 2 * self.lanes
 
+    @property
+    def staged_bytes(self) -> int:
+        """Bytes of an INT8 value as the integer register block reads it."""
+        return 1 if self.has_byte_products else 2
+
+
+_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c")
 
 TIERS = (
-    Tier("avx512", 16, 14, True, ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c")),
-    Tier("avx2", 8, 6, True, ("avx2", "fma", "f16c"), "x86-64-v3"),
-    Tier("neon", 4, 14, True, ("neon", "fp-armv8")),
-    Tier("generic", 4, 6, False, (), "x86-64"),
+    Tier("avx512-vnni", 16, 14, True, True, True, (*_AVX512, "avx512vnni")),
+    Tier("avx512", 16, 14, True, False, True, _AVX512),
+    Tier("avx2-vnni", 8, 6, True, True, True, ("avx2", "fma", "f16c", "avxvnni")),
+    Tier("avx2", 8, 6, True, False, True, ("avx2", "fma", "f16c"), "x86-64-v3"),
+    Tier("neon", 4, 14, True, False, True, ("neon", "fp-armv8")),
+    Tier("generic", 4, 6, False, False, False, (), "x86-64"),
 )
 """Best first. `generic` is plain LLVM vectors: SSE2 on x86, whatever the target has elsewhere."""
 
@@ -63,14 +77,31 @@ def current_tier() -> Tier:
     Raises:
         UnknownNameError: the variable names a tier that does not exist, or that this machine lacks.
     """
-    features = host_features()
-    here = {tier.name: tier for tier in TIERS if all(features.get(name) for name in tier.required)}
-    asked = os.environ.get(ENVIRONMENT_VARIABLE)
-    if not asked:
+    return find_tier(os.environ.get(ENVIRONMENT_VARIABLE) or None, ENVIRONMENT_VARIABLE)
+
+
+def find_tier(name: str | None, where: str) -> Tier:
+    """A tier of this machine by name; the best for None.
+
+    Args:
+        name: of the tier.
+        where: who names it, for errors.
+
+    Raises:
+        UnknownNameError: it does not exist, or this machine lacks it.
+    """
+    here = {tier.name: tier for tier in tiers_here()}
+    if name is None:
         return next(iter(here.values()))
-    if asked not in here:
-        raise UnknownNameError("instruction set tier on this machine", asked, here, where=ENVIRONMENT_VARIABLE)
-    return here[asked]
+    if name not in here:
+        raise UnknownNameError("instruction set tier on this machine", name, here, where=where)
+    return here[name]
+
+
+def tiers_here() -> list[Tier]:
+    """The tiers that this machine has, best first."""
+    features = host_features()
+    return [tier for tier in TIERS if all(features.get(name) for name in tier.required)]
 
 
 def host_features() -> Mapping[str, bool]:

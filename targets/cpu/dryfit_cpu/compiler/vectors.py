@@ -15,12 +15,12 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import lower_builtin, models, register_model
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import FLOAT, INT, SHORT, WORD, Builder, Value
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, WORD, Builder, Value
 from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.tier import current_tier
 
 LANES = current_tier().lanes
-FLOATS, INTS, SHORTS, WORDS = (emit.vector_of(element, LANES) for element in (FLOAT, INT, SHORT, WORD))
+FLOATS, INTS, SHORTS, BYTES, WORDS = (emit.vector_of(element, LANES) for element in (FLOAT, INT, SHORT, BYTE, WORD))
 
 
 class VectorType(types.Type):
@@ -113,7 +113,25 @@ def power_of_two(builder: Builder, exponent: Value) -> Value:
     return builder.bitcast(builder.shl(biased, emit.constant(INTS, 23)), FLOATS)
 
 
-def _reduction(combine: Callable[[Builder, Value, Value], Value]) -> Callable[..., Value]:
+@operation(VECTOR, VECTOR)
+def truncated(builder: Builder, value: Value) -> Value:
+    """The whole number next to each lane towards zero, for numbers that INT32 can hold."""
+    return builder.sitofp(builder.fptosi(value, INTS), FLOATS)
+
+
+@operation(VECTOR, VECTOR)
+def nearest(builder: Builder, value: Value) -> Value:
+    """The whole number nearest to each lane, even at a half, for numbers between -2**22 and 2**22."""
+    if current_tier().has_rounding:
+        return emit.call(builder, f"llvm.rint.v{LANES}f32", FLOATS, [value])
+    # The last bit of a number about 1.5 * 2**23 counts whole numbers.
+    large = emit.constant(FLOATS, 12582912.0)
+    return builder.fsub(builder.fadd(value, large), large)
+
+
+def reduction(combine: Callable[[Builder, Value, Value], Value]) -> Callable[..., Value]:
+    """The generator of an operation that combines the lanes to one, halves first."""
+
     def generate(builder: Builder, values: Value) -> Value:
         count = LANES
         while count > 1:
@@ -125,10 +143,10 @@ def _reduction(combine: Callable[[Builder, Value, Value], Value]) -> Callable[..
     return generate
 
 
-sum_of = operation(types.float32, VECTOR)(_reduction(lambda builder, a, b: builder.fadd(a, b)))
+sum_of = operation(types.float32, VECTOR)(reduction(lambda builder, a, b: builder.fadd(a, b)))
 """The sum of the lanes, halves first."""
 largest_of = operation(types.float32, VECTOR)(
-    _reduction(lambda builder, a, b: builder.select(builder.fcmp_unordered("ult", a, b), b, a))
+    reduction(lambda builder, a, b: builder.select(builder.fcmp_unordered("ult", a, b), b, a))
 )
 """The largest lane."""
 

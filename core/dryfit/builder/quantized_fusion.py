@@ -1,0 +1,65 @@
+"""What dequantizations mean for fusing: they are repeated in groups, and left out where nobody reads what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import Tensor
+from dryfit.target.group import LayerGroup, is_repeatable
+
+
+def dequantizations_before(layer: Layer) -> list[Layer]:
+    """The dequantizations that a layer reads through, each once, in the order of its inputs."""
+    producers = [tensor.producer for tensor in layer.inputs if tensor is not None]
+    found = {one.name: one for one in producers if one is not None and is_repeatable(one)}
+    return list(found.values())
+
+
+def sources_of_its_own(group: LayerGroup, outputs: Collection[str]) -> list[Tensor]:
+    """The quantized tensors that only this group reads, what is ready last first.
+
+    Args:
+        group: holds dequantizations.
+        outputs: names of the network's outputs, which the caller reads.
+    """
+    inside = {layer.name for layer in group.layers}
+    found: dict[str, Tensor] = {}
+    for layer in group.layers:
+        source = layer.inputs[0] if is_repeatable(layer) else None
+        if source is None or source.producer is None:
+            continue
+        stored = {source.name, *(tensor.name for tensor in layer.outputs)} & set(outputs)
+        if not stored and _readers(source) == {layer.name} and _readers(layer.outputs[0]) <= inside:
+            found[source.name] = source
+    return sorted(found.values(), key=lambda tensor: -(tensor.producer.index if tensor.producer is not None else 0))
+
+
+def needed(groups: Sequence[LayerGroup], outputs: Collection[str]) -> list[int]:
+    """Indices of the groups that have to run: all but dequantizations that every reader does for itself.
+
+    Args:
+        groups: all groups of a network.
+        outputs: names of the network's outputs.
+    """
+    absorbed = {
+        (layer.name, reader.name)
+        for group in groups
+        if len(group.layers) > 1
+        for layer in group.layers
+        if is_repeatable(layer)
+        for reader in group.layers
+    }
+
+    def has_to_run(group: LayerGroup) -> bool:
+        if len(group.layers) > 1 or not is_repeatable(group.main):
+            return True
+        given = group.outputs[0]
+        readers = _readers(given)
+        return given.name in outputs or not readers or any((group.main.name, one) not in absorbed for one in readers)
+
+    return [index for index, group in enumerate(groups) if has_to_run(group)]
+
+
+def _readers(tensor: Tensor) -> set[str]:
+    return {consumer.name for consumer, _ in tensor.consumers}

@@ -1,0 +1,127 @@
+"""INT8 values as the integer register block reads them: unsigned bytes 128 above the values, or 16-bit integers."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+
+from dryfit_cpu.compiler import emit
+from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, load, store, word
+from dryfit_cpu.compiler.memory import rounded_bits, saturated
+from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR
+
+STAGED_BYTES = current_tier().staged_bytes
+"""Bytes of a staged value."""
+
+_WIDTH = 4 * current_tier().lanes // STAGED_BYTES
+"""Values that fill a vector register when they are staged."""
+
+
+def _staged(builder: Builder, value: Value) -> Value:
+    if STAGED_BYTES == 1:
+        return builder.xor(value, emit.constant(value.type, -128) if _is_vector(value) else ir.Constant(BYTE, -128))
+    return builder.sext(value, emit.vector_of(SHORT, value.type.count) if _is_vector(value) else SHORT)
+
+
+def _is_vector(value: Value) -> bool:
+    return isinstance(value.type, ir.VectorType)
+
+
+def _move(builder: Builder, kind: Value, destination: Value, source: Value, index: Value) -> None:
+    """Stage what lies at an index."""
+    to = builder.add(destination, builder.mul(index, word(STAGED_BYTES)))
+    store(builder, _staged(builder, load(builder, kind, builder.add(source, index))), to)
+
+
+@operation(types.void, types.int64, types.int64, types.int64)
+def stage_values(builder: Builder, destination: Value, source: Value, count: Value) -> None:
+    """Stage so many INT8 values that lie together."""
+
+    def body(builder: Builder, destination: Value, source: Value, count: Value) -> None:
+        vectors = builder.sdiv(count, word(_WIDTH))
+        whole = emit.vector_of(BYTE, _WIDTH)
+        loop = Loop(builder, vectors, [])
+        _move(builder, whole, destination, source, builder.mul(loop.index, word(_WIDTH)))
+        loop.finish([])
+        done = builder.mul(vectors, word(_WIDTH))
+        with builder.if_else(builder.icmp_signed(">", vectors, word(0))) as (has_whole, has_none):
+            with has_whole:
+                # The last vector overlaps the one before.
+                _move(builder, whole, destination, source, builder.sub(count, word(_WIDTH)))
+            with has_none:
+                rest = Loop(builder, builder.sub(count, done), [])
+                _move(builder, BYTE, destination, source, rest.index)
+                rest.finish([])
+
+    emit.outlined(builder, "stage_values", [destination, source, count], body)
+
+
+@operation(types.void, types.int64, types.int64)
+def stage_zeros(builder: Builder, destination: Value, count: Value) -> None:
+    """Write so many staged zeros."""
+    size = builder.mul(count, word(STAGED_BYTES))
+    pointer = builder.inttoptr(destination, BYTE.as_pointer())
+    value = ir.Constant(BYTE, -128 if STAGED_BYTES == 1 else 0)
+    emit.call(builder, "llvm.memset.p0.i64", ir.VoidType(), [pointer, value, size, ir.Constant(ir.IntType(1), 0)])
+
+
+@operation(VECTOR, types.int64)
+def load_staged(builder: Builder, address: Value) -> Value:
+    """Staged values as they are, bytes 128 above the values they stand for, as FP32; more may be read behind them."""
+    if STAGED_BYTES == 1:
+        return builder.uitofp(builder.zext(load(builder, BYTES, address), INTS), FLOATS)
+    return builder.sitofp(builder.sext(load(builder, SHORTS, address), INTS), FLOATS)
+
+
+@operation(types.void, types.int64, VECTOR, VECTOR, VECTOR)
+def store_pixels(builder: Builder, address: Value, first: Value, second: Value, third: Value) -> None:
+    """Write three values a pixel, one after the other, rounded to nearest even and saturated to INT8."""
+    word_of_pixel = None
+    for channel, value in enumerate((first, second, third)):
+        byte = builder.and_(rounded_bits(builder, saturated(builder, value)), emit.constant(INTS, 0xFF))
+        byte = builder.shl(byte, emit.constant(INTS, 8 * channel))
+        word_of_pixel = byte if word_of_pixel is None else builder.or_(word_of_pixel, byte)
+    # Of each register's quarter twelve bytes are left, of each four quarters three: one instruction each.
+    bytes_of = builder.bitcast(word_of_pixel, emit.vector_of(BYTE, 4 * LANES))
+    quarters = range(0, 4 * LANES, 16)
+    kept = [quarter + 4 * pixel + byte for quarter in quarters for pixel in range(4) for byte in range(3)]
+    packed = [kept[12 * quarter + byte] if byte < 12 else 0 for quarter in range(len(quarters)) for byte in range(16)]
+    lanes = emit.vector_of(INT, 4 * LANES)
+    in_quarters = builder.shuffle_vector(bytes_of, bytes_of, ir.Constant(lanes, packed))
+    words = builder.bitcast(in_quarters, INTS)
+    order = [4 * quarter + lane for quarter in range(len(quarters)) for lane in range(3)]
+    together = ir.Constant(emit.vector_of(INT, len(order)), order)
+    store(builder, builder.shuffle_vector(words, words, together), address)
+
+
+BYTES_AT_ONCE = 4 * LANES
+"""Bytes in a vector register."""
+
+
+@operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
+def store_largest(
+    builder: Builder,
+    destination: Value,
+    source: Value,
+    row_bytes: Value,
+    column_bytes: Value,
+    rows: Value,
+    columns: Value,
+) -> None:
+    """Write the largest INT8 values of a window, for as many channels that lie together as a register holds."""
+    kind = emit.vector_of(BYTE, BYTES_AT_ONCE)
+
+    def body(builder: Builder, *arguments: Value) -> None:
+        destination, source, row_bytes, column_bytes, rows, columns = arguments
+        by_row = Loop(builder, rows, [source, emit.constant(kind, -128)])
+        by_column = Loop(builder, columns, by_row.values)
+        here = load(builder, kind, by_column.values[0])
+        largest = emit.call(builder, f"llvm.smax.v{BYTES_AT_ONCE}i8", kind, [by_column.values[1], here])
+        after = by_column.finish([builder.add(by_column.values[0], column_bytes), largest])
+        _, result = by_row.finish([builder.add(by_row.values[0], row_bytes), after[1]])
+        store(builder, result, destination)
+
+    arguments = [destination, source, row_bytes, column_bytes, rows, columns]
+    emit.outlined(builder, "store_largest", arguments, body)

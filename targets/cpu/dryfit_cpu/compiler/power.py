@@ -1,0 +1,120 @@
+"""Logarithms and powers of vectors, computed in FP64 and rounded once to FP32.
+
+A power's exponent is multiplied with a logarithm: what FP32 loses there would be an error of many units in the result.
+In FP64 short polynomials are enough, for every FP32 number, subnormal ones included. Errors are the largest found
+against numpy's FP64 over dense grids of the whole range.
+"""
+
+from __future__ import annotations
+
+import math
+
+from llvmlite import ir
+
+from dryfit_cpu.compiler import emit
+from dryfit_cpu.compiler.emit import WORD, Builder, Value
+from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.vectors import FLOATS, LANES, VECTOR, WORDS
+
+_DOUBLE = ir.DoubleType()
+_DOUBLES = emit.vector_of(_DOUBLE, LANES)
+_ROUND = 1.5 * 2.0**52
+"""Added to a smaller number, it leaves the whole number nearest to it in the low bits."""
+_ROOT_OF_HALF_BITS = 0x3FE6A09E667F3BCD
+_LN_2_HIGH, _LN_2_LOW = 0.69314718036912382, 1.9082149292705877e-10
+_LOG_DEGREE, _EXP_DEGREE = 8, 11
+
+
+def _number(value: float) -> Value:
+    return emit.constant(_DOUBLES, value)
+
+
+def _bits(value: int) -> Value:
+    return ir.Constant(WORDS, [ir.Constant(WORD, value)] * LANES)
+
+
+def _wide(builder: Builder, value: Value) -> Value:
+    return builder.fpext(value, _DOUBLES)
+
+
+def _polynomial(builder: Builder, x: Value, coefficients: list[float]) -> Value:
+    """Horner's scheme, the constant term first."""
+    result = _number(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        result = emit.call(builder, f"llvm.fmuladd.v{LANES}f64", _DOUBLES, [result, x, _number(coefficient)])
+    return result
+
+
+def _logarithm(builder: Builder, x: Value) -> Value:
+    """log(x) of FP64 that is not negative: -infinity for 0, infinity and NaN for themselves.
+
+    x is 2**n * m with m around 1; log(m) is 2 atanh(s) with s = (m - 1) / (m + 1), and |s| < 0.172.
+    """
+    bits = builder.bitcast(x, WORDS)
+    # Above the exponent of 2**52, a small whole number is the last bits.
+    above = builder.lshr(builder.add(builder.sub(bits, _bits(_ROOT_OF_HALF_BITS)), _bits(1 << 62)), _bits(52))
+    n = builder.fsub(builder.bitcast(builder.or_(above, _bits(0x433 << 52)), _DOUBLES), _number(2.0**52 + 1024))
+    m_bits = builder.sub(bits, builder.shl(builder.sub(above, _bits(1024)), _bits(52)))
+    m = builder.bitcast(m_bits, _DOUBLES)
+    s = builder.fdiv(builder.fsub(m, _number(1.0)), builder.fadd(m, _number(1.0)))
+    z = builder.fmul(s, s)
+    series = _polynomial(builder, z, [2 / (2 * k + 1) for k in range(_LOG_DEGREE + 1)])
+    log = builder.fadd(builder.fmul(n, _number(math.log(2))), builder.fmul(s, series))
+    log = builder.select(builder.fcmp_ordered("==", x, _number(0.0)), _number(-math.inf), log)
+    is_finite = builder.fcmp_ordered("<", x, _number(math.inf))
+    return builder.select(is_finite, log, x)
+
+
+def _exponential(builder: Builder, t: Value) -> Value:
+    """e**t, correct for what becomes an FP32 number; NaN for NaN."""
+    t = builder.select(builder.fcmp_ordered(">", t, _number(100.0)), _number(100.0), t)
+    t = builder.select(builder.fcmp_ordered("<", t, _number(-110.0)), _number(-110.0), t)
+    shifted = builder.fadd(builder.fmul(t, _number(1 / math.log(2))), _number(_ROUND))
+    n = builder.fsub(shifted, _number(_ROUND))
+    r = builder.fsub(builder.fsub(t, builder.fmul(n, _number(_LN_2_HIGH))), builder.fmul(n, _number(_LN_2_LOW)))
+    series = _polynomial(builder, r, [1 / math.factorial(k) for k in range(_EXP_DEGREE + 1)])
+    exponent = builder.shl(builder.add(builder.bitcast(shifted, WORDS), _bits(1023)), _bits(52))
+    return builder.fmul(series, builder.bitcast(exponent, _DOUBLES))
+
+
+@operation(VECTOR, VECTOR)
+def logarithm(builder: Builder, value: Value) -> Value:
+    """The natural logarithm of each lane, within 0.51 units in the last place; NaN below zero."""
+    x = _wide(builder, value)
+    log = _logarithm(builder, x)
+    log = builder.select(builder.fcmp_ordered("<", x, _number(0.0)), _number(math.nan), log)
+    return builder.fptrunc(log, FLOATS)
+
+
+@operation(VECTOR, VECTOR, VECTOR)
+def power(builder: Builder, base: Value, exponent: Value) -> Value:
+    """Each lane of the base to the power of the exponent's, within 0.51 units in the last place.
+
+    Special values as C99's `pow`, which numpy's `power` is: 1 for an exponent of 0 and for a base of 1, whatever the
+    other is; the sign of a negative base for odd exponents; NaN for one with a fraction.
+    """
+    x, y, one, zero = _wide(builder, base), _wide(builder, exponent), _number(1.0), _number(0.0)
+    size = emit.call(builder, f"llvm.fabs.v{LANES}f64", _DOUBLES, [x])
+    t = builder.fmul(y, _logarithm(builder, size))
+    # 0 times infinity: a base of 1 or -1 with an infinite exponent.
+    is_unit = builder.and_(builder.fcmp_ordered("==", size, one), builder.fcmp_ordered("ord", y, y))
+    result = _exponential(builder, builder.select(is_unit, zero, t))
+
+    has_fraction, is_odd = _kind_of(builder, y)
+    is_negative = builder.icmp_signed("<", builder.bitcast(x, WORDS), _bits(0))
+    result = builder.select(builder.and_(is_negative, is_odd), builder.fneg(result), result)
+    is_ordinary = builder.and_(builder.fcmp_ordered("<", x, zero), builder.fcmp_ordered("<", size, _number(math.inf)))
+    result = builder.select(builder.and_(is_ordinary, has_fraction), _number(math.nan), result)
+    is_one = builder.or_(builder.fcmp_ordered("==", y, zero), builder.fcmp_ordered("==", x, one))
+    return builder.fptrunc(builder.select(is_one, one, result), FLOATS)
+
+
+def _kind_of(builder: Builder, y: Value) -> tuple[Value, Value]:
+    """Whether FP32 numbers, widened, have a fraction, and whether they are odd whole numbers."""
+    size = emit.call(builder, f"llvm.fabs.v{LANES}f64", _DOUBLES, [y])
+    shifted = builder.fadd(size, _number(2.0**52))
+    is_small = builder.fcmp_ordered("<", size, _number(2.0**24))
+    is_whole = builder.fcmp_ordered("==", builder.fsub(shifted, _number(2.0**52)), size)
+    last = builder.and_(builder.bitcast(shifted, WORDS), _bits(1))
+    is_odd = builder.and_(builder.icmp_unsigned("==", last, _bits(1)), is_whole)
+    return builder.and_(is_small, builder.not_(is_whole)), builder.and_(is_small, is_odd)

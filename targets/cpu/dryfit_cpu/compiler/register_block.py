@@ -1,0 +1,147 @@
+"""The register block: the one inner loop that convolution and matrix products spend their time in.
+
+A block is `rows` pixels by two vectors of output channels, kept in registers from the first to the last of the summed
+values k. With AVX512, 14 pixels by 2 x 16 channels:
+
+                      weights[k][32]      one row of the packed panel
+                    +--------+--------+
+                    | vector | vector |   2 registers
+                    +--------+--------+
+    input0 -> x[k]  |  sum   |  sum   |
+            ... 7   |  ...   |  ...   |   28 registers: sums, which begin at the bias
+    input1 -> x[k]  |  sum   |  sum   |
+            ... 7   |  ...   |  ...   |
+                    +--------+--------+
+      1 register:
+      x[k] in each lane
+
+The pixels come as two runs, each with a constant distance: so a block can be 14 neighbours, or 7 + 7 pixels of two
+image rows, or overlap its neighbour at the end of a row (it then computes the same values again). The values k of a
+pixel come as segments, runs that lie together in memory: one for each kernel row where channels are dense, else one
+for each tap; an offset table says where they begin. That is convolution without any rearranging of the input.
+
+A unit of k is a word of four bytes: one FP32 value, four bytes, or a pair of 16-bit integers. What a word of a pixel
+and a column of weights add to a sum is the `Product`; all else is the same for every type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from dryfit_cpu.codes import PANEL_CHANNELS
+from dryfit_cpu.compiler import emit
+from dryfit_cpu.compiler.emit import WORD, Builder, Loop, Value, load, offset, word
+from dryfit_cpu.compiler.tier import current_tier
+
+LANES = current_tier().lanes
+VECTORS = 2
+"""Width of a block; sums of one vector a pixel are a narrow block."""
+PANEL_ROW_BYTES = 4 * PANEL_CHANNELS
+"""A panel is packed the same on every machine; narrower blocks take a part of its columns."""
+
+_UNROLL = 2
+
+
+@attrs.frozen
+class Product:
+    """What is multiplied, and how.
+
+    Attributes:
+        unit: LLVM type of a pixel's word.
+        sums: LLVM type of a vector of sums, and of a vector of weights.
+        add: (builder, pixel's word in each lane, weights, sums) -> sums.
+    """
+
+    unit: Value
+    sums: Value
+    add: Callable[[Builder, Value, Value, Value], Value]
+
+
+@attrs.frozen
+class Terms:
+    """What a block sums over, as LLVM values.
+
+    Attributes:
+        inputs: addresses of the first pixel of each run.
+        input_stride: bytes between the pixels of a run.
+        segments: address of `segment_count` byte offsets.
+        segment_length: words in each segment.
+        weights: address of the panel's first row, or of the columns of it that are wanted.
+        ahead: address of what is needed next; a cache line of it is asked for in each turn.
+    """
+
+    inputs: Sequence[Value]
+    input_stride: Value
+    segments: Value
+    segment_count: Value
+    segment_length: Value
+    weights: Value
+    ahead: Value
+
+
+class Strides:
+    """A distance between pixels as three registers: 1, 3 and 5 times; x86 multiplies an index by 1, 2, 4 or 8."""
+
+    def __init__(self, builder: Builder, once: Value, thrice: Value, five_times: Value) -> None:
+        self._builder = builder
+        self._registers = {1: once, 3: thrice, 5: five_times}
+
+    @classmethod
+    def of(cls, builder: Builder, distance: Value) -> Strides:
+        """Of a distance in bytes."""
+        return cls(builder, distance, builder.mul(distance, word(3)), builder.mul(distance, word(5)))
+
+    def inside_loop(self) -> Strides:
+        """The same strides, defined again where the loop's body begins."""
+        return Strides(self._builder, *(emit.opaque(self._builder, value) for value in self._registers.values()))
+
+    def address(self, base: Value, pixel: int) -> Value:
+        """Where a pixel (0 to 6) lies."""
+        builder, odd, shift = self._builder, pixel, 0
+        while odd and odd % 2 == 0:
+            odd, shift = odd // 2, shift + 1
+        if not odd:
+            return base
+        if odd not in self._registers:
+            return builder.add(base, builder.mul(self._registers[1], word(pixel)))
+        distance = self._registers[odd]
+        return builder.add(base, builder.shl(distance, word(shift)) if shift else distance)
+
+
+def sum_segments(builder: Builder, product: Product, run: int, terms: Terms, sums: list[Value]) -> list[Value]:
+    """The sums over all words of all segments, of `run` pixels in each run: pixel by pixel, vector by vector."""
+    runs = len(terms.inputs)
+    vectors = len(sums) // (run * runs)
+    strides = Strides.of(builder, terms.input_stride)
+
+    def step(state: list[Value], unroll: int) -> list[Value]:
+        """`unroll` words k of each pixel."""
+        *bases, weight, sums = *state[: runs + 1], list(state[runs + 1 :])
+        here = strides.inside_loop()
+        for k in range(unroll):
+            row = offset(builder, weight, PANEL_ROW_BYTES * k)
+            columns = [
+                load(builder, product.sums, offset(builder, row, 4 * LANES * vector)) for vector in range(vectors)
+            ]
+            pixels = [here.address(base, pixel) for base in bases for pixel in range(run)]
+            for pixel, address in enumerate(pixels):
+                value = emit.splat(builder, load(builder, product.unit, offset(builder, address, 4 * k)), LANES)
+                for vector in range(vectors):
+                    index = pixel * vectors + vector
+                    sums[index] = product.add(builder, value, columns[vector], sums[index])
+        moved = [offset(builder, base, 4 * unroll) for base in bases]
+        return [*moved, offset(builder, weight, PANEL_ROW_BYTES * unroll), *sums]
+
+    outer = Loop(builder, terms.segment_count, [terms.weights, terms.ahead, *sums])
+    begin = load(builder, WORD, builder.add(terms.segments, builder.shl(outer.index, word(3))), 8)
+    bases = [builder.add(base, begin) for base in terms.inputs]
+    turns = builder.lshr(terms.segment_length, word(_UNROLL.bit_length() - 1))
+    inner = Loop(builder, turns, [outer.values[1], *bases, outer.values[0], *outer.values[2:]])
+    emit.prefetch(builder, inner.values[0], locality=2)
+    next_ahead = offset(builder, inner.values[0], 32 * _UNROLL)
+    state = inner.finish([next_ahead, *step(inner.values[1:], _UNROLL)])
+    rest = Loop(builder, builder.and_(terms.segment_length, word(_UNROLL - 1)), state[1:])
+    after = rest.finish(step(rest.values, 1))
+    return outer.finish([after[runs], state[0], *after[runs + 1 :]])[2:]

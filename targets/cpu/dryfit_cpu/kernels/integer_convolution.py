@@ -1,0 +1,85 @@
+"""Convolution of quantized images: exact integer sums, requantized in the same pass."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.convolution import Convolution
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
+from dryfit_cpu.kernels.integer_products import Images, bind_integer_window, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_staging import weight_runs
+from dryfit_cpu.kernels.integer_weights import IntegerWeights, integer_weights, pack_integer_panels, packed_runs
+from dryfit_cpu.kernels.requantization import (
+    bound_requantization,
+    multipliers,
+    requantization_of,
+    required_requantization,
+)
+from dryfit_cpu.kernels.windows import Window, pair
+from dryfit_cpu.steps import NativeStep
+
+
+def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
+    """The kernel, for a device that rounds in this way."""
+
+    def pack(group: LayerGroup) -> dict[str, Array]:
+        layer, weights = cast("Convolution", group.main), _weights(group)
+        kernel = np.moveaxis(weights.kernel, 1, -1)
+        channels = kernel.shape[-1] * layer.num_groups
+        form = weight_runs(channels, pair(layer.kernel_size_nd), pair(layer.dilation_nd), layer.num_groups)
+        runs = packed_runs(kernel.reshape(kernel.shape[0], *form))
+        unit = required_requantization(group, rounding).unit
+        return pack_integer_panels(runs, weights.bias, multipliers(weights.scales, unit), layer.num_groups)
+
+    def accepts(group: LayerGroup, specs: Specs) -> bool:
+        layer = group.main
+        return (
+            isinstance(layer, Convolution)
+            and len(layer.kernel_size_nd) <= 2
+            and 0 not in specs[layer.outputs[0].name].shape
+            and integer_weights(group) is not None
+            and requantization_of(group, rounding) is not None
+        )
+
+    def fuses(group: LayerGroup, layer: Layer) -> bool:
+        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
+
+    @kernel(
+        name,
+        kinds="convolution",
+        data_types=[DataType.FLOAT, DataType.INT8],
+        accepts=accepts,
+        fuses=fuses,
+        absorbs_dequantize=True,
+        pack=pack,
+        packed_parameters=("bias",),
+        workspace_bytes=lambda group, specs, threads: integer_workspace_bytes(window_of(group, specs)),
+        layout=HostLayout.CHANNELS_LAST,
+    )
+    def convolve(binding: Binding) -> NativeStep:
+        """A step that convolves."""
+        source, steps = _weights(binding.group).source, bound_requantization(binding, rounding)
+        window = window_of(binding.group, binding.specs)
+        return bind_integer_window(binding, window, Images.of(binding, source.tensor.name, steps.residual), steps)
+
+    return convolve
+
+
+def _weights(group: LayerGroup) -> IntegerWeights:
+    return cast("IntegerWeights", integer_weights(group))
+
+
+def window_of(group: LayerGroup, specs: Specs) -> Window:
+    """The geometry of a group's convolution."""
+    layer = cast("Convolution", group.main)
+    x, y = layer.inputs[0], layer.outputs[0]
+    return Window.of(layer, specs[x.name if x is not None else ""], specs[y.name])
+
+
+convolve_integers = integer_convolution("cpu.integer_convolution", RoundingMode.HALF_TO_EVEN)

@@ -1,0 +1,48 @@
+"""The arithmetic of integer groups in numpy: the truth that the native functions equal bit for bit.
+
+    sums         exact, INT32: products of INT8 values, plus the bias in units of the products
+    x = FP32(sums) * multiplier            one multiplier a channel: input scale * weight scale / unit, rounded once
+    if rounds_sum:   x = round(limit(x, sum_limits)) * sum_multiplier
+    if residual:     x = x + FP32(residual) * residual_multiplier
+    x = limit(x, limits)                   an activation and INT8's own limits
+    if rounds_last:  x = limit(round(x) * last_multiplier, last_limits)
+    if is_quantized: the result is round(x), else x
+
+Every step is one FP32 operation of IEEE 754, rounded to nearest even, none joined with the next. `round` gives whole
+numbers by the device's rounding mode. Units, multipliers and limits: `requantization.py`.
+
+Source: our choice. The scales meet in one multiplier a channel, as in the integer kernels of all devices that we know;
+roundings between layers of the network are kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dryfit.quantization.rounding import round_values
+from dryfit.target.kernels import Array
+from dryfit_cpu.kernels.requantization import Requantization
+
+
+def requantized(sums: Array, multiplier: Array, steps: Requantization, residual: Array | None = None) -> Array:
+    """INT8 or FP32 results of exact sums.
+
+    Args:
+        sums: INT32.
+        multiplier: FP32, broadcasts to the sums.
+        steps: what follows.
+        residual: INT8, of the sums' shape.
+    """
+    x = sums.astype(np.float32) * multiplier
+    if steps.rounds_sum:
+        x = round_values(_limited(x, steps.sum_limits), steps.rounding) * np.float32(steps.sum_multiplier)
+    if residual is not None:
+        x = x + residual.astype(np.float32) * np.float32(steps.residual_multiplier)
+    x = _limited(x, steps.limits)
+    if steps.rounds_last:
+        x = _limited(round_values(x, steps.rounding) * np.float32(steps.last_multiplier), steps.last_limits)
+    return round_values(x, steps.rounding).astype(np.int8) if steps.is_quantized else x
+
+
+def _limited(x: Array, limits: tuple[float, float]) -> Array:
+    return np.minimum(np.maximum(x, np.float32(limits[0])), np.float32(limits[1]))

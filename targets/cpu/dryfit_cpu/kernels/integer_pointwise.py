@@ -1,0 +1,148 @@
+"""Quantized values in another scale: sums of two, activations, requantization, concatenation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.concatenation import Concatenation
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.kernels.copying import chunks_for, joined_axes
+from dryfit_cpu.kernels.operands import bound_array, element_code
+from dryfit_cpu.kernels.requantization import (
+    Quantized,
+    Requantization,
+    bound_requantization,
+    multipliers,
+    quantized_source,
+    requantization_of,
+)
+from dryfit_cpu.steps import NativeStep, Work
+
+_REQUANTIZE = NativeFunction("integer_pointwise", "requantize")
+_AXES = 4
+_TYPES = frozenset({DataType.FLOAT, DataType.INT8})
+
+
+def requantize_work(
+    source: Array, scale: float, steps: Requantization, residual: Array | None, output: Array, threads: int
+) -> list[Work]:
+    """Work that requantizes an INT8 array; all arrays have the output's shape."""
+    if not output.size:
+        return []
+    arrays = [output, source, *([] if residual is None else [residual])]
+    axes = joined_axes(arrays)
+    outer, inner = axes[:-_AXES], axes[-_AXES:]
+    padded = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + list(inner)
+    multiplier = float(multipliers(np.array([scale]), steps.unit)[0])
+    work = []
+    for index in np.ndindex(*(extent for extent, _ in outer)):
+        arguments: dict[str, float] = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
+        for number, name in enumerate(("output", "source", "residual")):
+            here = min(number, len(arrays) - 1)
+            steps_outside = zip(index, outer, strict=True)
+            base = arrays[here].ctypes.data + sum(i * strides[here] for i, (_, strides) in steps_outside)
+            arguments[name] = base if number < len(arrays) else 0
+            arguments[f"{name}_kind"] = element_code(arrays[here])
+            arguments.update((f"{name}_stride{axis}", strides[here]) for axis, (_, strides) in enumerate(padded))
+        chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
+        work.append(_REQUANTIZE.work(chunks, multiplier=multiplier, **arguments, **steps.fields()))
+    return work
+
+
+def integer_pointwise(name: str, rounding: RoundingMode) -> Kernel:
+    """The kernel of sums, activations and roundings of quantized values, for a device that rounds in this way."""
+
+    def accepts(group: LayerGroup, specs: Specs) -> bool:
+        steps = requantization_of(group, rounding)
+        source = _source(group)
+        return (
+            steps is not None
+            and source is not None
+            and specs[source.tensor.name].shape == specs[group.outputs[0].name].shape
+        )
+
+    def fuses(group: LayerGroup, layer: Layer) -> bool:
+        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
+
+    @kernel(
+        name,
+        kinds=["activation", "elementwise", "quantize"],
+        data_types=_TYPES,
+        accepts=accepts,
+        fuses=fuses,
+        absorbs_dequantize=True,
+        layout=HostLayout.ANY,
+    )
+    def map_elements(binding: Binding) -> NativeStep:
+        """A step that requantizes."""
+        group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
+        source = cast("Quantized", _source(group))
+        steps = bound_requantization(binding, rounding)
+        residual = np.broadcast_to(bound_array(binding, steps.residual), output.shape) if steps.residual else None
+        values = np.broadcast_to(bound_array(binding, source.tensor.name), output.shape)
+        work = requantize_work(values, source.scale, steps, residual, output, binding.num_threads)
+        return NativeStep(group.name, work, [binding])
+
+    return map_elements
+
+
+def _source(group: LayerGroup) -> Quantized | None:
+    return quantized_source(group.main.inputs[0], group)
+
+
+def integer_concatenation(name: str, rounding: RoundingMode) -> Kernel:
+    """The kernel of concatenations of quantized tensors, each in its scale, for a device that rounds in this way."""
+
+    def accepts(group: LayerGroup, specs: Specs) -> bool:
+        del specs
+        steps = requantization_of(group, rounding)
+        return steps is not None and not steps.residual and _sources(group) is not None
+
+    def fuses(group: LayerGroup, layer: Layer) -> bool:
+        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
+
+    @kernel(
+        name,
+        kinds="concatenation",
+        data_types=_TYPES,
+        accepts=accepts,
+        fuses=fuses,
+        absorbs_dequantize=True,
+        layout=HostLayout.ANY,
+    )
+    def concatenate(binding: Binding) -> NativeStep:
+        """A step that requantizes each input to its part of the output."""
+        group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
+        axis = cast("Concatenation", group.main).axis
+        steps = bound_requantization(binding, rounding)
+        work, start = list[Work](), 0
+        for source in cast("list[Quantized]", _sources(group)):
+            values = bound_array(binding, source.tensor.name)
+            place = [slice(None)] * output.ndim
+            place[axis] = slice(start, start + values.shape[axis])
+            start += values.shape[axis]
+            part = output[tuple(place)]
+            work += requantize_work(values, source.scale, steps, None, part, binding.num_threads)
+        return NativeStep(group.name, work, [binding])
+
+    return concatenate
+
+
+def _sources(group: LayerGroup) -> Sequence[Quantized] | None:
+    sources = [quantized_source(cast("Tensor", tensor), group) for tensor in group.main.inputs]
+    found = [source for source in sources if source is not None]
+    return found if len(found) == len(sources) else None
+
+
+map_integers = integer_pointwise("cpu.integer_pointwise", RoundingMode.HALF_TO_EVEN)
+concatenate_integers = integer_concatenation("cpu.integer_concatenation", RoundingMode.HALF_TO_EVEN)

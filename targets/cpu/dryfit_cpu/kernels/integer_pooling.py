@@ -1,0 +1,87 @@
+"""Pooling of quantized images, and reductions over them, requantized in the same pass.
+
+Maxima and sums are exact. An average is `(sum / count) * multiplier`: two FP32 operations, each rounded to nearest
+even.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import TensorSpec
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
+from dryfit_cpu import codes
+from dryfit_cpu.kernels.pooling import Ending, bind_pooling, bind_reduction, can_pool, can_reduce
+from dryfit_cpu.kernels.requantization import (
+    Quantized,
+    Requantization,
+    bound_requantization,
+    multipliers,
+    quantized_source,
+    requantization_of,
+    rounding_code,
+)
+from dryfit_cpu.steps import NativeStep
+
+_LARGEST_COUNT = 2**24 // 128
+"""Values whose sum FP32 holds exactly."""
+
+
+def integer_pooling(
+    name: str,
+    kind: str,
+    rounding: RoundingMode,
+    bind_to: Callable[[Binding, Ending], NativeStep],
+    can_run: Callable[[Layer, TensorSpec], bool],
+) -> Kernel:
+    """The kernel of a kind of layer that pools, for a device that rounds in this way."""
+
+    def accepts(group: LayerGroup, specs: Specs) -> bool:
+        source = quantized_source(group.main.inputs[0], group)
+        steps = requantization_of(group, rounding)
+        if source is None or steps is None or not _is_plain(steps):
+            return False
+        x = specs[source.tensor.name]
+        return can_run(group.main, x) and abs(math.prod(x.shape[2:])) < _LARGEST_COUNT
+
+    def fuses(group: LayerGroup, layer: Layer) -> bool:
+        steps = requantization_of(LayerGroup((*group.layers, layer)), rounding)
+        return steps is not None and _is_plain(steps)
+
+    @kernel(
+        name,
+        kinds=kind,
+        data_types=[DataType.FLOAT, DataType.INT8],
+        accepts=accepts,
+        fuses=fuses,
+        absorbs_dequantize=True,
+        layout=HostLayout.CHANNELS_LAST,
+    )
+    def pool(binding: Binding) -> NativeStep:
+        """A step that pools."""
+        group = binding.group
+        source = cast("Quantized", quantized_source(group.main.inputs[0], group))
+        steps = bound_requantization(binding, rounding)
+        multiplier = float(multipliers(np.array([source.scale]), steps.unit)[0])
+        activation = (codes.CLIP, *steps.limits)
+        return bind_to(binding, Ending(source.tensor.name, activation, multiplier, rounding_code(rounding)))
+
+    return pool
+
+
+def _is_plain(steps: Requantization) -> bool:
+    return not (steps.rounds_sum or steps.residual or steps.rounds_last)
+
+
+pool_integers = integer_pooling("cpu.integer_pooling", "pooling", RoundingMode.HALF_TO_EVEN, bind_pooling, can_pool)
+pool_integer_images = integer_pooling(
+    "cpu.integer_global_pooling", "reduce", RoundingMode.HALF_TO_EVEN, bind_reduction, can_reduce
+)

@@ -1,0 +1,184 @@
+"""Binding sums of quantized values: the input staged, weights as this machine multiplies them, tiles and panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.target.kernels import Array, Binding
+from dryfit_cpu import codes
+from dryfit_cpu.codes import PANEL_CHANNELS
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.copying import copy_work
+from dryfit_cpu.kernels.dense_operands import channels_last
+from dryfit_cpu.kernels.integer_staging import Staged, stage_integers_work
+from dryfit_cpu.kernels.integer_weights import UNIT
+from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
+from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
+from dryfit_cpu.kernels.requantization import Requantization
+from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
+from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.steps import NativeStep, Work
+
+_CONVOLVE = NativeFunction("integer_convolution", "convolve")
+
+
+def integer_workspace_bytes(window: Window) -> int:
+    """Room for the staged input and the gathered windows."""
+    staged = Staged.of(window)
+    return fp32_bytes((staged.words,)) + (fp32_bytes(_windows_shape(window, staged)) if window.is_gathered else 0)
+
+
+def _windows_shape(window: Window, staged: Staged) -> tuple[int, int]:
+    N, _, H, W = window.output
+    return (N * H * W, len(staged.runs) * staged.run_units * current_tier().staged_bytes)
+
+
+@attrs.frozen(eq=False)
+class Input:
+    """What the register block reads: pixels, and the runs of words that each sums over.
+
+    Attributes:
+        address: of the first output pixel's first word.
+        strides: bytes from one output image, row and pixel to the next.
+        segments: INT64, byte offsets of the runs.
+        length: words in each run.
+        work: what writes it.
+        keeps: its memory.
+    """
+
+    address: int
+    strides: tuple[int, int, int]
+    segments: Array
+    length: int
+    work: Sequence[Work]
+    keeps: Sequence[object]
+
+
+@attrs.frozen(eq=False)
+class Images:
+    """What a window product reads and writes, with axes N, C, H, W or N, C, W.
+
+    Attributes:
+        source: INT8.
+        output: INT8 or FP32.
+        residual: of the output's shape; None for none.
+    """
+
+    source: Array
+    output: Array
+    residual: Array | None
+
+    @classmethod
+    def of(cls, binding: Binding, source: str, residual: str) -> Images:
+        """The arrays of tensors; `residual` is "" for none."""
+        output = bound_array(binding, binding.group.outputs[0].name)
+        added = np.broadcast_to(bound_array(binding, residual), output.shape) if residual else None
+        return cls(bound_array(binding, source), output, added)
+
+
+def bind_integer_window(binding: Binding, window: Window, images: Images, steps: Requantization) -> NativeStep:
+    """A step that stages an INT8 image and convolves it.
+
+    Args:
+        binding: a group with packed panels.
+        window: the geometry.
+        images: what it reads and writes.
+        steps: what happens to the sums.
+    """
+    threads = binding.num_threads
+    read = _staged_input(binding, window, Operand.of(images.source))
+    output, after = _with_dense_channels(images.output, threads)
+    residual, before = None, list[Work]()
+    if images.residual is not None:
+        residual, before = _with_dense_channels(images.residual, threads, is_read=True)
+    panels, starts, multipliers = _weights(binding, window, len(read.segments) * read.length)
+    axes = joined(pixel_axes(window, read.strides, output, residual))
+    tiles = tile_table(axes)[0]
+    depth = len(read.segments) * read.length
+    residual_size = residual.size if residual is not None else 1
+    group_inputs, group_outputs = window.input[1] // window.groups, window.output[1] // window.groups
+    offsets = [
+        (
+            group * panels.strides[0],
+            group * starts.strides[0],
+            group * group_inputs * current_tier().staged_bytes,
+            group * group_outputs * output.size,
+            group * group_outputs * residual_size,
+        )
+        for group in range(window.groups)
+    ]
+    table = panel_table(offsets, whole_blocks(group_outputs), depth, output.size, residual_size)
+    by_tiles = goes_by_tiles(tiles, table, depth)
+    main = _CONVOLVE.work(
+        chunks_of(len(tiles) if by_tiles else len(table), threads),
+        input=read.address,
+        weights=panels.ctypes.data,
+        starts=starts.ctypes.data,
+        multipliers=multipliers.ctypes.data,
+        output=output.address,
+        residual=residual.address if residual is not None else 0,
+        input_stride=axes[2].input,
+        output_stride=axes[2].output,
+        residual_stride=axes[2].residual,
+        segments=read.segments.ctypes.data,
+        segment_count=len(read.segments),
+        segment_length=read.length,
+        tiles=tiles.ctypes.data,
+        tile_count=len(tiles),
+        panels=table.ctypes.data,
+        panel_count=len(table),
+        order=codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE,
+        output_kind=output.kind,
+        residual_kind=residual.kind if residual is not None else codes.INT8,
+        **steps.fields(),
+    )
+    keeps = [binding, images, read, output, residual, panels, starts, multipliers, tiles, table]
+    return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
+
+
+def _staged_input(binding: Binding, window: Window, source: Operand) -> Input:
+    """The input staged, and where rows are too short for tiles, its windows gathered."""
+    workspace, threads, staged = Workspace(binding), binding.num_threads, Staged.of(window)
+    image = workspace.take((staged.words,))
+    work = [stage_integers_work(window, staged, source, image, threads)]
+    image_stride, row, pixel = staged.strides
+    strides = (image_stride, row * window.stride[0], pixel * window.stride[1])
+    segments, length = np.array(staged.runs, np.int64), staged.run_units * current_tier().staged_bytes
+    if not window.is_gathered:
+        return Input(image.ctypes.data, strides, segments, length, work, [image])
+    windows = workspace.take(_windows_shape(window, staged))
+    work.append(gather_work(window, image.ctypes.data, strides, segments, length, windows, threads))
+    _, _, H, W = window.output
+    pixel = windows.strides[0]
+    strides, begin = (H * W * pixel, W * pixel, pixel), np.zeros(1, np.int64)
+    return Input(windows.ctypes.data, strides, begin, windows.shape[1], work, [image, segments, windows])
+
+
+def _with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -> tuple[Operand, list[Work]]:
+    """An array as it is where its channels lie together; else another one, and the work that copies between them."""
+    operand = Operand.of(array)
+    if operand.has_dense_channels:
+        return operand, []
+    other = channels_last(operand.shape, array.dtype.type)
+    copy = copy_work(operand.array, other, threads) if is_read else copy_work(other, operand.array, threads)
+    return Operand.of(other), copy
+
+
+def _weights(binding: Binding, window: Window, depth: int) -> tuple[Array, Array, Array]:
+    """Panels of so many words as this machine multiplies them, what sums start at, and multipliers, by groups."""
+    groups, outputs = window.groups, window.output[1] // window.groups
+    count = -(-outputs // PANEL_CHANNELS)
+    units, channels = depth // current_tier().staged_bytes, (groups, count * PANEL_CHANNELS)
+    panels = binding.weight("panels", (groups, count, units, PANEL_CHANNELS, UNIT), DataType.INT8)
+    starts = binding.weight("bias", channels, DataType.INT32)
+    sums = binding.weight("weight_sums", channels, DataType.INT32)
+    multipliers = binding.weight("multipliers", channels)
+    if current_tier().staged_bytes == 1:
+        return panels, starts - 128 * sums, multipliers
+    pairs = panels.reshape(groups, count, units, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
+    return np.ascontiguousarray(pairs, dtype=np.int16), starts, multipliers

@@ -1,0 +1,106 @@
+"""Quantized inputs as the register block reads them: how they lie, and the work that brings them there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.target.kernels import Array
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.copying import chunks_for
+from dryfit_cpu.kernels.integer_weights import UNIT
+from dryfit_cpu.kernels.operands import Operand
+from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.steps import Work
+
+_STAGE = NativeFunction("integer_staging", "stage")
+
+_CONFLICTING_BYTES = 2048
+"""Pixels whose distance is a multiple of this share few sets of the first-level cache."""
+_PITCH_PADDING = 64
+
+
+@attrs.frozen
+class Staged:
+    """A staged input: where its values lie, in elements of this machine's size.
+
+    Attributes:
+        shape: (N, H, W, channel pitch), with its padding.
+        runs: byte offsets of the runs of values that an output pixel sums over.
+        run_units: units of four values in each run.
+    """
+
+    shape: tuple[int, int, int, int]
+    runs: Sequence[int]
+    run_units: int
+
+    @classmethod
+    def of(cls, window: Window) -> Staged:
+        """The staged input of a window; its runs hold the packed weights in their order."""
+        N, C, H, W = window.input
+        (top, bottom), (left, right) = window.padding
+        size = current_tier().staged_bytes
+        conflicts = C * size % _CONFLICTING_BYTES == 0
+        pitch = C + (_PITCH_PADDING // size if conflicts else 0)
+        count, length = weight_runs(C, window.kernel, window.dilation, window.groups)
+        if conflicts or window.dilation[1] > 1 or window.groups > 1:
+            count, length = window.kernel[0] * window.kernel[1], C // window.groups
+        columns = count // window.kernel[0]
+        shape = (N, top + H + bottom, left + W + right, pitch)
+        pixel = pitch * size
+        runs = [
+            y * window.dilation[0] * shape[2] * pixel + x * window.dilation[1] * pixel
+            for y in range(window.kernel[0])
+            for x in range(columns)
+        ]
+        return cls(shape, runs, -(-length // UNIT))
+
+    @property
+    def strides(self) -> tuple[int, int, int]:
+        """Bytes from one image, row and pixel to the next."""
+        _, H, W, pitch = self.shape
+        pixel = pitch * current_tier().staged_bytes
+        return (H * W * pixel, W * pixel, pixel)
+
+    @property
+    def words(self) -> int:
+        """Words of four bytes that it takes."""
+        return -(-math.prod(map(int, self.shape)) * current_tier().staged_bytes // 4)
+
+
+def weight_runs(channels: int, kernel: tuple[int, int], dilation: tuple[int, int], groups: int) -> tuple[int, int]:
+    """Runs of weights, and values in each: kernel rows where pixels lie together, else taps.
+
+    On every machine the same. Rows of whole units are the same as taps of whole units.
+    """
+    if groups == 1 and (dilation[1] == 1 or kernel[1] == 1):
+        return kernel[0], kernel[1] * channels
+    return kernel[0] * kernel[1], channels // groups
+
+
+def stage_integers_work(window: Window, staged: Staged, source: Operand, destination: Array, threads: int) -> Work:
+    """Work that stages an INT8 image with its padding."""
+    N, C, H, W = window.input
+    (top, bottom), (left, right) = window.padding
+    n, c, h, w = source.strides
+    return _STAGE.work(
+        chunks_for(staged.words, threads),
+        source=source.address,
+        image_stride=n,
+        row_stride=h,
+        pixel_stride=w,
+        channel_stride=c,
+        images=N,
+        rows=H,
+        columns=W,
+        channels=C,
+        top=top,
+        bottom=bottom,
+        left=left,
+        right=right,
+        destination=destination.ctypes.data,
+        pitch=staged.strides[2],
+    )

@@ -1,0 +1,89 @@
+"""Quantize and dequantize layers that stand alone: a division, or a product, and one rounding."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.quantize import Quantize
+from dryfit.network.tensor import Tensor
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu import codes
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.copying import chunks_for, pointwise_work
+from dryfit_cpu.kernels.operands import bound_array
+from dryfit_cpu.steps import NativeStep, Work
+
+_QUANTIZE_PLANES = NativeFunction("quantization", "quantize_planes")
+
+
+def _is_picture(x: Array, output: Array) -> bool:
+    """Whether three FP32 planes become INT8 pixels whose channels lie together."""
+    if x.ndim != 4 or x.shape[1] != 3 or x.dtype != np.float32 or output.dtype != np.int8:
+        return False
+    is_planar = x.strides[3] == x.itemsize and x.shape[3] >= current_tier().lanes
+    return is_planar and output.strides[1] == 1 and output.strides[3] == 3
+
+
+def _picture_work(x: Array, scale: float, output: Array, threads: int) -> Work:
+    return _QUANTIZE_PLANES.work(
+        chunks_for(x.size, threads),
+        source=x.ctypes.data,
+        image_stride=x.strides[0],
+        channel_stride=x.strides[1],
+        row_stride=x.strides[2],
+        output=output.ctypes.data,
+        output_image_stride=output.strides[0],
+        output_row_stride=output.strides[2],
+        images=x.shape[0],
+        rows=x.shape[2],
+        columns=x.shape[3],
+        scale=scale,
+    )
+
+
+def _along_axis(scale: Array, rank: int, axis: int) -> Array:
+    """A scale in a shape that broadcasts to the data's."""
+    shape = [1] * rank
+    if scale.size > 1:
+        shape[axis] = scale.size
+    return np.ascontiguousarray(scale.reshape(shape))
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    """Symmetric INT8 with one scale, or one for each index of an axis."""
+    layer = group.main
+    if not isinstance(layer, (Quantize, Dequantize)) or len(group.layers) > 1 or len(layer.inputs) != 2:
+        return False
+    x, scale, y = (specs[cast("Tensor", tensor).name] for tensor in (*layer.inputs, *layer.outputs))
+    return (
+        {x.dtype, y.dtype} <= {DataType.FLOAT, DataType.HALF, DataType.INT8}
+        and scale.dtype is DataType.FLOAT
+        and (scale.shape in ((), (1,)) or (scale.rank == 1 and x.rank > 0 and not layer.block_shape))
+    )
+
+
+@kernel(
+    "cpu.quantization",
+    kinds=["quantize", "dequantize"],
+    data_types=[DataType.FLOAT, DataType.HALF, DataType.INT8],
+    accepts=_accepts,
+    layout=HostLayout.ANY,
+)
+def scale_and_round(binding: Binding) -> NativeStep:
+    """A step that divides by the scale and rounds to INT8, or multiplies INT8 by it."""
+    layer = cast("Quantize | Dequantize", binding.group.main)
+    x, scale = (bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs)
+    output = bound_array(binding, layer.outputs[0].name)
+    if isinstance(layer, Quantize) and _is_picture(x, output) and scale.size == 1:
+        work = [_picture_work(x, float(scale.reshape(-1)[0]), output, binding.num_threads)]
+        return NativeStep(binding.group.name, work, [binding])
+    operation = codes.DIV if isinstance(layer, Quantize) else codes.PROD
+    operands: list[Array] = [x, _along_axis(scale, x.ndim, layer.axis)]
+    work = pointwise_work(operation, operands, output, binding.num_threads)
+    return NativeStep(binding.group.name, work, [binding, operands])

@@ -1,0 +1,172 @@
+"""Convolution and matrix products of INT8 values, with exact sums, over tiles of pixels and panels of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dryfit_cpu.codes import HALF_TO_EVEN, INT8, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
+from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, integer_micro_kernel
+from dryfit_cpu.compiler.memory import load, load_int, load_integers, prefetch, stack_memory
+from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.vectors import LANES
+from dryfit_cpu.native.requantization import requantized, write_limited
+
+_TILE_BYTES = 8 * TILE_WORDS
+_PANEL_BYTES = 8 * PANEL_WORDS
+
+_ROWS = current_tier().rows
+_HALF = _ROWS // 2
+_CHANNELS = current_tier().block_channels
+
+block_whole = integer_micro_kernel(_ROWS, runs=2)
+block_half = integer_micro_kernel(_HALF, runs=1)
+block_one = integer_micro_kernel(1, runs=1)
+
+
+@native
+def convolve(
+    chunk: int,
+    chunks: int,
+    input: int,
+    weights: int,
+    starts: int,
+    multipliers: int,
+    output: int,
+    residual: int,
+    input_stride: int,
+    output_stride: int,
+    residual_stride: int,
+    segments: int,
+    segment_count: int,
+    segment_length: int,
+    tiles: int,
+    tile_count: int,
+    panels: int,
+    panel_count: int,
+    order: int,
+    output_kind: int,
+    residual_kind: int,
+    rounding: int,
+    rounds_sum: int,
+    sum_low: float,
+    sum_high: float,
+    sum_multiplier: float,
+    residual_multiplier: float,
+    low: float,
+    high: float,
+    rounds_last: int,
+    last_multiplier: float,
+    last_low: float,
+    last_high: float,
+) -> None:
+    """Exact sums over k of input and weights, requantized, for tiles x panels.
+
+    Tile and panel tables are those of `native/convolution.py`; starts and multipliers have a word a channel, as the
+    bias has there. What happens to a sum stands in `kernels/integer_definition.py`, step by step, under the same names.
+    """
+    scratch = stack_memory()
+    outer = tile_count if order == TILES_OUTSIDE else panel_count
+    inner = panel_count if order == TILES_OUTSIDE else tile_count
+    words = segment_count * segment_length
+    modes = (rounding, residual != 0, rounds_sum != 0, rounds_last != 0)
+    steps = (
+        sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
+    )  # fmt: skip
+    is_common = rounding == HALF_TO_EVEN and output_kind == INT8 and residual_kind == INT8
+    for i in range(outer * chunk // chunks, outer * (chunk + 1) // chunks):
+        for j in range(inner):
+            tile_index, panel_index = (i, j) if order == TILES_OUTSIDE else (j, i)
+            tile, panel = tiles + tile_index * _TILE_BYTES, panels + panel_index * _PANEL_BYTES
+            at_channel, channels = load_int(panel + 8), min(load_int(panel + 40), _CHANNELS)
+            panel_weights = weights + load_int(panel)
+            panel_input, panel_output = input + load_int(panel + 16), output + load_int(panel + 24)
+            panel_residual = residual + load_int(panel + 32)
+            pixels = load_int(tile + 48)
+            # What is needed next is asked for while this block is computed.
+            if order == TILES_OUTSIDE:
+                next_tile = tiles + min(tile_index + 1, tile_count - 1) * _TILE_BYTES
+                ahead = panel_input + load_int(next_tile) + panel_index * words * 32
+            else:
+                ahead = panel_weights + words * PANEL_ROW_BYTES + tile_index * words * 32
+            for run in range(2):
+                for place in range(min(_HALF, pixels - run * _HALF)):
+                    prefetch(panel_output + load_int(tile + 16 + 8 * run) + place * output_stride)
+                    if residual != 0:
+                        prefetch(panel_residual + load_int(tile + 32 + 8 * run) + place * residual_stride)
+            _sum_block(
+                pixels,
+                (
+                    panel_input + load_int(tile), panel_input + load_int(tile + 8), input_stride, segments,
+                    segment_count, segment_length, panel_weights, ahead, starts + at_channel, scratch,
+                ),
+            )  # fmt: skip
+            for run in range(2):
+                places = min(_HALF, pixels - run * _HALF)
+                sums = scratch + run * _HALF * BLOCK_ROW_BYTES
+                to = panel_output + load_int(tile + 16 + 8 * run)
+                at = panel_residual + load_int(tile + 32 + 8 * run)
+                scales = multipliers + at_channel
+                rows = (sums, to, output_stride, at, residual_stride, places, scales)
+                whole = channels // LANES * LANES if is_common else 0
+                if whole > 0:
+                    _finish_common_rows(rows, whole, modes, steps)
+                if whole < channels:
+                    _finish_rows(rows, whole, channels, False, output_kind, residual_kind, modes, steps)
+
+
+@inlined
+def _finish_common_rows(rows: Any, end: int, modes: Any, steps: Any) -> None:
+    """Whole vectors as almost all networks need them, each case with code of its own."""
+    has_residual, rounds_sum, rounds_last = modes[1:]
+    if has_residual:
+        if rounds_sum:
+            if rounds_last:
+                _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, True, True, True), steps)
+            else:
+                _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, True, True, False), steps)
+        elif rounds_last:
+            _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, True, False, True), steps)
+        else:
+            _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, True, False, False), steps)
+    elif rounds_last:
+        _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, False, False, True), steps)
+    else:
+        _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, False, False, False), steps)
+
+
+@inlined
+def _finish_rows(
+    rows: Any,
+    begin: int,
+    end: int,
+    is_whole: bool,
+    output_kind: int,
+    residual_kind: int,
+    modes: Any,
+    steps: Any,
+) -> None:
+    """The results of so many pixels from their sums, for channels from `begin` to before `end`."""
+    sums, output, output_stride, residual, residual_stride, places, multipliers = rows
+    output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
+    for channel in range(begin, end, LANES):
+        count = LANES if is_whole else end - channel
+        multiplier = load(multipliers + 4 * channel)
+        to, at = output + channel * output_size, residual + channel * residual_size
+        for place in range(places):
+            x = load_integers(sums + place * BLOCK_ROW_BYTES + 4 * channel) * multiplier
+            x = requantized(x, at, residual_size, residual_kind, count, modes, steps)
+            write_limited(to, output_size, output_kind, x, count, modes, steps)
+            to, at = to + output_stride, at + residual_stride
+
+
+@inlined
+def _sum_block(pixels: int, arguments: Any) -> None:
+    """Sum one block by the micro-kernel of its size."""
+    if pixels == _ROWS:
+        block_whole(*arguments)
+    elif pixels == _HALF:
+        block_half(*arguments)
+    else:
+        block_one(*arguments)

@@ -1,0 +1,70 @@
+"""From exact integer sums to what a network stores: scales, a residual, limits, roundings, in a stated order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import float32
+
+from dryfit_cpu.codes import FP32, HALF_AWAY_FROM_ZERO, HALF_TO_EVEN, INT8
+from dryfit_cpu.compiler.compilation import inlined
+from dryfit_cpu.compiler.memory import read, store_bytes, write
+from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, nearest, splat, truncated, where_negative
+
+
+@inlined
+def rounded(x: Any, mode: int) -> Any:
+    """The whole numbers nearest to numbers between -2**22 and 2**22."""
+    if mode == HALF_TO_EVEN:
+        return nearest(x)
+    zero, one, half = splat(float32(0.0)), splat(float32(1.0)), splat(float32(0.5))
+    whole = truncated(x)
+    part = x - whole
+    up = where_negative(part - half, zero, one)
+    if mode == HALF_AWAY_FROM_ZERO:
+        return whole + up - where_negative(zero - half - part, zero, one)
+    return whole + up - where_negative(part + half, one, zero)
+
+
+@inlined
+def limited(x: Any, low: float, high: float) -> Any:
+    """Numbers within limits."""
+    return minimum(splat(high), maximum(splat(low), x))
+
+
+@inlined
+def requantized(
+    x: Any, residual: int, residual_stride: int, residual_kind: int, count: int, modes: Any, steps: Any
+) -> Any:
+    """Scaled sums up to, and without, the last limits and rounding.
+
+    Modes are (rounding, whether there is a residual, rounds_sum, rounds_last), steps the numbers of `Requantization` in
+    order; `kernels/integer_definition.py` says what they mean. Where modes are constants, nothing is asked at run time.
+    """
+    rounding, has_residual, rounds_sum, rounds_last = modes
+    sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier = steps[:7]
+    if rounds_sum:
+        x = rounded(limited(x, sum_low, sum_high), rounding) * splat(sum_multiplier)
+    if has_residual:
+        x = x + read(residual, residual_stride, residual_kind, count) * splat(residual_multiplier)
+    if rounds_last:
+        x = rounded(limited(x, low, high), rounding) * splat(last_multiplier)
+    return x
+
+
+@inlined
+def write_limited(address: int, stride: int, kind: int, x: Any, count: int, modes: Any, steps: Any) -> None:
+    """Store the results of `requantized`: real numbers, or INT8."""
+    low, high, _, last_low, last_high = steps[4:]
+    if modes[3]:
+        low, high = last_low, last_high
+    if kind == INT8 and stride == 1 and count >= LANES and modes[0] == HALF_TO_EVEN:
+        store_bytes(address, x, splat(low), splat(high))
+    else:
+        x = limited(x, low, high)
+        if kind == INT8:
+            if modes[0] != HALF_TO_EVEN:
+                x = rounded(x, modes[0])
+            write(address, stride, INT8, x, count)
+        else:
+            write(address, stride, FP32, x, count)

@@ -1,0 +1,115 @@
+"""Which layers of a quantized network run as one, with the CPU target's kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.core.builder.networks import activation, add, image_network, named
+
+from dryfit.builder.fusion import LayerPlace, fuse_layers
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.convolution import Convolution
+
+
+def groups(network):
+    """Layer names of each group, in the order in which they run."""
+    places = {
+        layer.name: LayerPlace("CPU", 0, layer.outputs[0].dtype) for layer in network.layers if layer.kind != "constant"
+    }
+    return [[layer.name for layer in one.group.layers] for one in fuse_layers(network, places)]
+
+
+def constant(network, values):
+    return network.add_constant(values.shape, values).get_output(0)
+
+
+def quantized(network, x, name, scale=0.5):
+    """The tensor quantized and dequantized, by layers NAME.q and NAME.dq."""
+    factor = constant(network, np.array(scale, np.float32))
+    bytes_ = named(network.add_quantize(x, factor), f"{name}.q")
+    return named(network.add_dequantize(bytes_, factor), f"{name}.dq")
+
+
+def convolution(network, x, name):
+    """A convolution NAME with an INT8 weight, which NAME.w dequantizes."""
+    weights = constant(network, np.ones((8, 8, 1, 1), np.int8))
+    real = named(network.add_dequantize(weights, constant(network, np.array(0.1, np.float32))), f"{name}.w")
+    layer = network.add_layer(Convolution(num_output_maps=8, kernel_size_nd=(1, 1)), [x, real])
+    return named(layer, name)
+
+
+def test_a_quantized_layer_is_one_group_from_its_dequantizations_to_its_quantization():
+    network, x = image_network()
+    y = convolution(network, quantized(network, x, "x"), "c")
+    network.mark_output(quantized(network, y, "y"))
+    assert groups(network) == [["x.q"], ["x.dq", "c.w", "c", "y.q"], ["y.dq"]]
+
+
+def test_a_dequantization_is_repeated_in_every_group_that_reads_through_it():
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    for name in "cd":
+        network.mark_output(quantized(network, convolution(network, x, name), f"{name}'"))
+    assert groups(network) == [
+        ["x.q"], ["x.dq", "c.w", "c", "c'.q"], ["c'.dq"], ["x.dq", "d.w", "d", "d'.q"], ["d'.dq"]
+    ]  # fmt: skip
+
+
+def test_a_dequantization_whose_real_numbers_are_read_runs_too():
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    network.mark_output(convolution(network, x, "c"))
+    network.mark_output(named(network.add_softmax(x), "s"))
+    assert groups(network) == [["x.q"], ["x.dq"], ["x.dq", "c.w", "c"], ["s"]]
+
+
+def test_a_dequantized_output_of_the_network_runs():
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    network.mark_output(x)
+    network.mark_output(convolution(network, x, "c"))
+    assert ["x.dq"] in groups(network)
+
+
+def test_what_only_rounds_again_joins_the_group_before_it():
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    y = quantized(network, convolution(network, x, "c"), "y")
+    total = quantized(network, add(network, y, x, "sum"), "s")
+    network.mark_output(quantized(network, activation(network, total, "relu"), "z"))
+    assert groups(network) == [
+        ["x.q"],
+        ["x.dq", "c.w", "c", "y.q", "y.dq", "sum", "s.q", "s.dq", "relu", "z.q"],
+        ["z.dq"],
+    ]
+
+
+def test_a_sum_joins_the_branch_that_is_ready_last():
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    a, b = (quantized(network, convolution(network, x, name), f"{name}'") for name in "ab")
+    network.mark_output(quantized(network, add(network, a, b, "sum"), "s"))
+    assert groups(network)[2] == ["x.dq", "b.w", "b", "b'.q", "a'.dq", "b'.dq", "sum", "s.q"]
+
+
+def test_a_quantized_tensor_that_two_read_is_stored():
+    network, x = image_network()
+    y = quantized(network, convolution(network, quantized(network, x, "x"), "c"), "y")
+    for name in "ab":
+        network.mark_output(quantized(network, activation(network, y, name), f"{name}'"))
+    assert groups(network) == [
+        ["x.q"], ["x.dq", "c.w", "c", "y.q"], ["y.dq", "a", "a'.q"], ["a'.dq"], ["y.dq", "b", "b'.q"], ["b'.dq"]
+    ]  # fmt: skip
+
+
+def test_a_layer_with_a_real_input_stays_real():
+    network, x = image_network()
+    y = convolution(network, x, "c")
+    network.mark_output(quantized(network, y, "y"))
+    assert groups(network) == [["c.w"], ["c"], ["y.q"], ["y.dq"]]
+
+
+def test_a_group_of_quantized_values_counts_as_int8():
+    network, x = image_network()
+    network.mark_output(convolution(network, quantized(network, x, "x"), "c"))
+    places = {layer.name: LayerPlace("CPU", 0, DataType.FLOAT) for layer in network.layers if layer.kind != "constant"}
+    assert [one.place.precision for one in fuse_layers(network, places)] == [DataType.FLOAT, DataType.INT8]

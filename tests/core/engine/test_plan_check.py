@@ -1,0 +1,70 @@
+"""Plans of quantized networks: dequantizations may be repeated, and nothing else may."""
+
+import attrs
+import pytest
+from tests.core.builder.networks import activation, image_network
+from tests.core.builder.test_quantized_groups_on_devices import convolution, quantized
+
+from dryfit.builder.builder import Builder
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.engine.plan_check import check_plan
+from dryfit.errors import EngineFileError
+
+
+@pytest.fixture(scope="module")
+def plan():
+    """Operations: x.q; x.dq, c.w, c, y.q; x.dq, r, z.q; and y.dq and z.dq, which are outputs."""
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    network.mark_output(quantized(network, convolution(network, x, "c"), "y"))
+    network.mark_output(quantized(network, activation(network, x, "r"), "z"))
+    config = BuilderConfig()
+    config.default_device_type = "CPU"
+    made = Builder().build_engine(network, config).plan
+    check_plan(made)
+    return made
+
+
+def with_layers(plan, changes):
+    """The plan with other layers in operations, which are named by their last layers; None leaves one out."""
+    operations = [(one, changes.get(one.layers[-1], one.layers)) for one in plan.operations]
+    return attrs.evolve(
+        plan, operations=[attrs.evolve(one, layers=layers) for one, layers in operations if layers is not None]
+    )
+
+
+def test_a_dequantization_may_be_repeated(plan):
+    holders = [operation.layers[-1] for operation in plan.operations if "x.dq" in operation.layers]
+    assert sorted(holders) == ["y.q", "z.q"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"z.q": ["x.dq", "c.w", "r", "z.q"]}, "nothing reads 'c.w'"),
+        ({"z.q": ["x.dq", "r", "z.q", "x.q"]}, "run twice"),
+        ({"z.q": ["x.dq", "x.dq", "r", "z.q"]}, "run twice"),
+        ({"z.q": ["r", "x.dq", "z.q"]}, "before what it needs"),
+        ({"z.q": ["r", "z.q"]}, "before what it needs"),
+        ({"z.q": ["x.dq", "z.q"]}, "nothing reads 'x.dq'"),
+        ({"z.q": ["x.dq", "r"], "z.dq": ["z.q", "x.dq", "z.dq"]}, "nothing reads 'x.dq'"),
+        ({"y.dq": None}, "run by no operation"),
+        ({"y.q": ["x.dq", "c.w", "c", "y.q", "y.dq"], "y.dq": ["y.dq"]}, "run twice"),
+    ],
+)
+def test_a_plan_that_cannot_run_is_refused(plan, changes, message):
+    with pytest.raises(EngineFileError) as caught:
+        check_plan(with_layers(plan, changes))
+    assert message in str(caught.value)
+
+
+def test_an_output_that_groups_compute_only_for_themselves_is_refused():
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    network.mark_output(x)
+    network.mark_output(activation(network, x, "r"))
+    config = BuilderConfig()
+    config.default_device_type = "CPU"
+    made = Builder().build_engine(network, config).plan
+    with pytest.raises(EngineFileError, match="No operation gives an output of the network"):
+        check_plan(with_layers(made, {"x.dq": None}))

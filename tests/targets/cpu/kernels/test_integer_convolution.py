@@ -1,0 +1,161 @@
+"""Integer convolution against its definition in numpy, bit for bit, and against the layers one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.targets.cpu.group_runner import LAYOUTS
+from tests.targets.cpu.kernels.quantized_groups import (
+    QuantizedChain,
+    assert_like_definition,
+    exact_convolution,
+    random_bytes,
+)
+
+from dryfit.errors import ExecutionError
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.reference.inference import infer_specs
+from dryfit.target.kernels import Binding
+from dryfit_cpu.kernels.integer_convolution import convolve_integers, integer_convolution
+
+
+def convolution(shape, K, kernel, *, seed=0, groups=1, bias=True, **parameters):
+    """A chain that begins with a convolution whose sums are spread over the range of its scales."""
+    generator = np.random.default_rng(seed)
+    chain = QuantizedChain(shape)
+    weights = generator.integers(-127, 128, (K, shape[1] // groups, *kernel)).astype(np.int8)
+    scales = generator.uniform(0.5, 1.5, K).astype(np.float32) / np.float32(30 * np.sqrt(weights[0].size))
+    offsets = generator.standard_normal(K).astype(np.float32) if bias else None
+    chain.convolve(weights, scales, offsets, num_groups=groups, **parameters)
+    return chain
+
+
+@st.composite
+def chains(draw):
+    """A convolution, and what quantizers write after one."""
+    groups = draw(st.sampled_from([1, 1, 1, 2, 4]))
+    C = groups * draw(st.sampled_from([1, 2, 3, 4, 5, 16, 20, 64]))
+    K = groups * draw(st.sampled_from([1, 3, 16, 32, 33, 40, 64]))
+    H, W = draw(st.integers(1, 30)), draw(st.integers(1, 30))
+    pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
+    side = st.tuples(st.integers(0, 2), st.integers(0, 2))
+    kernel, stride, dilation, pre, post = draw(pair), draw(pair), draw(pair), draw(side), draw(side)
+    for axis, extent in enumerate((H, W)):
+        assume(extent + pre[axis] + post[axis] > (kernel[axis] - 1) * dilation[axis])
+    chain = convolution(
+        (draw(st.integers(1, 3)), C, H, W),
+        K,
+        kernel,
+        groups=groups,
+        bias=draw(st.booleans()),
+        stride_nd=stride,
+        dilation_nd=dilation,
+        pre_padding=pre,
+        post_padding=post,
+    )
+    if draw(st.booleans()):
+        chain.residual(draw(st.sampled_from([0.02, 0.05])), rounds_first=draw(st.booleans()))
+    if draw(st.booleans()):
+        chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
+    ending = draw(st.sampled_from(["real", "rounded", "rounded twice"]))
+    if ending != "real":
+        chain.quantize(0.03)
+    if ending == "rounded twice":
+        chain.dequantize()
+        chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
+        chain.quantize(0.011)
+    return chain, {name: draw(st.sampled_from(LAYOUTS)) for name in ("x", "residual", "y")}
+
+
+@settings(max_examples=120)
+@given(chains())
+def test_every_chain_in_every_layout_equals_the_definition(case):
+    chain, layouts = case
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain), layouts)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 6, 7, 8, 12, 13, 14, 15, 20, 21, 22, 27, 28, 29, 35])
+def test_rows_of_every_width_are_covered_by_tiles(width):
+    chain = convolution((2, 4, 3, width), 40, (3, 3), pre_padding=(1, 1), post_padding=(1, 1))
+    chain.quantize(0.03)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+@pytest.mark.parametrize("rounding", RoundingMode)
+def test_a_device_that_rounds_in_another_way_has_the_same_kernel(rounding):
+    chain = convolution((1, 16, 9, 9), 32, (3, 3))
+    chain.residual(0.25, rounds_first=True)
+    chain.quantize(0.25)
+    assert_like_definition(chain, integer_convolution("test.convolution", rounding), exact_convolution(chain), rounding)
+
+
+@pytest.mark.parametrize("C", [512, 2048])
+def test_many_channels_with_pixels_far_apart_are_summed_exactly(C):
+    chain = convolution((1, C, 4, 8), 96, (3, 3), pre_padding=(1, 1), post_padding=(1, 1))
+    chain.quantize(0.03)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+def test_the_largest_products_are_summed_exactly():
+    chain = QuantizedChain((1, 300, 1, 14))
+    chain.convolve(np.full((33, 300, 1, 1), -128, np.int8), np.full(33, 0.01, np.float32), None)
+    chain.fill = -128
+    chain.quantize(25.0)
+    assert (assert_like_definition(chain, convolve_integers, exact_convolution(chain)) == 98).all()
+
+
+def test_the_first_layer_of_a_picture_network_has_three_channels():
+    chain = convolution((1, 3, 31, 45), 64, (7, 7), stride_nd=(2, 2), pre_padding=(3, 3), post_padding=(3, 3))
+    chain.activate(None)
+    chain.quantize(0.02)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain), {"x": "linear", "y": "channels_last"})
+
+
+def test_results_are_those_of_the_layers_one_by_one_but_for_ties():
+    chain = convolution((1, 32, 14, 14), 64, (3, 3), pre_padding=(1, 1), post_padding=(1, 1))
+    chain.residual(0.03, rounds_first=True)
+    chain.activate(None)
+    chain.quantize(0.03)
+    actual = assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+    difference = np.abs(actual.astype(int) - chain.layer_by_layer().astype(int))
+    assert difference.max() <= 2  # a tie at the first rounding, in units of the second
+    assert (difference > 0).mean() < 1e-2
+
+
+def bound(kernel, chain, batches):
+    """Bind a chain with dynamic batches, given for each input; returns output and step."""
+    specs = infer_specs(chain.network, {name: (batch, *chain.specs[name].shape[1:]) for name, batch in batches.items()})
+    group = chain.group
+    arrays = {tensor.name: random_bytes(specs[tensor.name].shape) for tensor in chain.network.inputs}
+    output = np.empty(specs[group.outputs[0].name].shape, np.int8)
+    arrays[group.outputs[0].name] = output
+    return output, kernel.bind(Binding(group, specs, arrays, kernel.pack(group), np.empty(0, np.uint8)))
+
+
+def test_a_residual_that_turns_out_to_be_larger_than_the_output_is_refused():
+    chain = convolution((-1, 4, 5, 5), 8, (1, 1))
+    chain.residual(0.02, rounds_first=False)
+    chain.quantize(0.03)
+    with pytest.raises(ExecutionError, match="has to broadcast to its shape") as caught:
+        bound(convolve_integers, chain, {"x": 1, "residual": 2})
+    assert (caught.value.found, caught.value.allowed) == ((2, 8, 5, 5), (1, 8, 5, 5))
+
+
+def test_a_residual_of_one_image_is_added_to_each():
+    chain = convolution((-1, 4, 5, 5), 8, (1, 1))
+    chain.residual(0.02, rounds_first=False)
+    chain.quantize(0.03)
+    together, step = bound(convolve_integers, chain, {"x": 2, "residual": 1})
+    step.run()
+    alone, step = bound(convolve_integers, chain, {"x": 1, "residual": 1})
+    step.run()
+    np.testing.assert_array_equal(together[:1], alone)
+    assert (together[1:] != alone).any()
+
+
+def test_a_sum_that_could_overflow_is_not_taken():
+    chain = QuantizedChain((1, 131072, 1, 1))
+    chain.convolve(np.ones((1, 131072, 1, 1), np.int8), np.ones(1, np.float32), None)
+    assert not convolve_integers.accepts(chain.group, chain.specs)

@@ -1,0 +1,143 @@
+"""Sums, activations, concatenation, pooling and fully connected layers of quantized values, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.targets.cpu.group_runner import LAYOUTS, run_group
+from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_like_definition, random_bytes
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.concatenation import Concatenation
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.pooling import Pooling, PoolingType
+from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.quantization.rounding import RoundingMode
+from dryfit_cpu.kernels import integer_fully_connected, integer_matrix_multiply, integer_pooling
+from dryfit_cpu.kernels.integer_definition import requantized
+from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, integer_pointwise, map_integers
+from dryfit_cpu.kernels.integer_weights import integer_weights
+from dryfit_cpu.kernels.requantization import multipliers, requantization_of
+
+SHAPE = (2, 20, 5, 9)
+
+
+def source(chain):
+    """The first input as sums, and its scale."""
+    return chain.feeds()["x"].astype(np.int32), None, np.array(float(np.float32(0.05)))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rounding", RoundingMode)
+def test_a_sum_of_two_scales_is_rounded_once(layout, rounding):
+    chain = QuantizedChain(SHAPE)
+    chain.residual(0.025, rounds_first=False)
+    chain.activate(None)
+    chain.quantize(0.05)
+    kernel = integer_pointwise("test.pointwise", rounding)
+    layouts = {"x": layout, "residual": "channels_last", "y": layout}
+    assert_like_definition(chain, kernel, source(chain), layouts, rounding)
+
+
+def test_an_activation_between_two_roundings_is_kept():
+    chain = QuantizedChain(SHAPE)
+    chain.activate((-1.0, 2.5))
+    chain.quantize(0.02)
+    chain.dequantize()
+    chain.activate(None)
+    chain.quantize(0.013)
+    assert_like_definition(chain, map_integers, source(chain))
+
+
+def test_values_that_are_only_requantized_keep_their_bytes_at_the_same_scale():
+    chain = QuantizedChain(SHAPE)
+    chain.quantize(0.05)
+    result = assert_like_definition(chain, map_integers, source(chain))
+    np.testing.assert_array_equal(result, chain.feeds()["x"])
+
+
+def test_each_part_of_a_concatenation_has_its_own_scale():
+    chain = QuantizedChain((2, 20, 5, 9))
+    other = chain.network.add_input("residual", DataType.INT8, (2, 7, 5, 9))
+    real = chain.network.add_layer(Dequantize(), [other, chain.constant(np.array(0.11, np.float32))])
+    chain.layers.append(real)
+    chain.add(Concatenation(axis=1), [chain.value, real.get_output(0)])
+    chain.quantize(0.07)
+    steps, feeds = requantization_of(chain.group, RoundingMode.HALF_TO_EVEN), chain.feeds()
+    parts = [
+        requantized(feeds[name].astype(np.int32), multipliers(np.array(scale), steps.unit), steps)
+        for name, scale in (("x", float(np.float32(0.05))), ("residual", float(np.float32(0.11))))
+    ]
+    assert concatenate_integers.accepts(chain.group, chain.specs)
+    actual = run_group(chain.network, chain.layers, feeds, kernel=concatenate_integers)
+    np.testing.assert_array_equal(actual, np.concatenate(parts, axis=1))
+
+
+@pytest.mark.parametrize("kind", [PoolingType.MAX, PoolingType.AVERAGE])
+@pytest.mark.parametrize(("scale", "C"), [(0.05, 64), (0.05, 20), (0.031, 64)])
+def test_a_pooling_is_exact_before_it_is_rounded(kind, scale, C):
+    chain = QuantizedChain((2, C, 11, 14))
+    layer = Pooling(pooling_type=kind, window_size_nd=(3, 3), stride_nd=(2, 2), pre_padding=(1, 1), post_padding=(0, 1))
+    chain.add(layer, [chain.value])
+    chain.quantize(scale)
+    kernel, steps = integer_pooling.pool_integers, requantization_of(chain.group, RoundingMode.HALF_TO_EVEN)
+    x = chain.feeds()["x"].astype(np.float64)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 1)), constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::2, ::2]
+    if kind is PoolingType.MAX:
+        values = np.nanmax(windows, axis=(4, 5)).astype(np.float32)
+    else:
+        values = np.nansum(windows, axis=(4, 5)).astype(np.float32)
+        values = values / np.isfinite(windows).sum(axis=(4, 5)).astype(np.float32)
+    expected = requantized(values, multipliers(np.array(float(np.float32(0.05))), steps.unit), steps)
+    np.testing.assert_array_equal(run_group(chain.network, chain.layers, chain.feeds(), kernel=kernel), expected)
+
+
+def test_an_average_over_the_image_is_a_pooling():
+    chain = QuantizedChain((2, 40, 7, 7))
+    chain.add(Reduce(op=ReduceOperation.AVG, axes=0b1100, keep_dims=True), [chain.value])
+    chain.quantize(0.01)
+    kernel, steps = integer_pooling.pool_integer_images, requantization_of(chain.group, RoundingMode.HALF_TO_EVEN)
+    sums = chain.feeds()["x"].astype(np.float32).sum(axis=(2, 3), keepdims=True)
+    expected = requantized(sums / np.float32(49), multipliers(np.array(float(np.float32(0.05))), steps.unit), steps)
+    np.testing.assert_array_equal(run_group(chain.network, chain.layers, chain.feeds(), kernel=kernel), expected)
+
+
+@pytest.mark.parametrize("outputs", [1, 10, 70])
+def test_a_fully_connected_layer_sums_over_the_image(outputs):
+    chain = QuantizedChain((3, 12, 2, 3))
+    weights, scales = random_bytes((outputs, 72)), np.linspace(0.001, 0.002, outputs).astype(np.float32)
+    real = chain.network.add_layer(Dequantize(axis=0), [chain.constant(weights), chain.constant(scales)])
+    chain.layers.append(real)
+    bias = np.linspace(-1, 1, outputs).astype(np.float32)
+    chain.add(FullyConnected(num_output_channels=outputs, bias=bias), [chain.value, real.get_output(0)])
+    chain.quantize(0.06)
+    sums = chain.feeds()["x"].reshape(3, -1).astype(np.int64) @ weights.T.astype(np.int64)
+    found = integer_weights(chain.group)
+    exact = (sums + found.bias).astype(np.int32)[..., None, None], None, found.scales[:, None, None]
+    assert_like_definition(chain, integer_fully_connected.connect_integers, exact)
+
+
+@pytest.mark.parametrize("layout", ["linear", "strided"])
+@pytest.mark.parametrize("op", [MatrixOperation.NONE, MatrixOperation.TRANSPOSE])
+@pytest.mark.parametrize("shape", [(5, 70), (2, 3, 9, 20)])
+def test_a_matrix_product_with_constant_weights_sums_over_rows(shape, op, layout):
+    chain, N = QuantizedChain(shape), 40
+    weights, scales = random_bytes((shape[-1], N)), np.linspace(0.001, 0.002, N).astype(np.float32)
+    is_turned = op is MatrixOperation.TRANSPOSE
+    given = np.ascontiguousarray(weights.T if is_turned else weights).reshape(
+        [1] * (len(shape) - 2) + [-1, N][:: -1 if is_turned else 1]
+    )
+    real = chain.network.add_layer(
+        Dequantize(axis=len(shape) - (2 if is_turned else 1)), [chain.constant(given), chain.constant(scales)]
+    )
+    chain.layers.append(real)
+    chain.add(MatrixMultiply(op0=MatrixOperation.NONE, op1=op), [chain.value, real.get_output(0)])
+    chain.residual(0.03, rounds_first=True)
+    chain.quantize(0.06)
+    sums = chain.feeds()["x"].astype(np.int64) @ weights.astype(np.int64)
+    exact = sums.astype(np.int32), None, integer_weights(chain.group).scales
+    layouts = dict.fromkeys(("x", "residual", "y"), layout)
+    assert_like_definition(chain, integer_matrix_multiply.multiply_integers, exact, layouts)

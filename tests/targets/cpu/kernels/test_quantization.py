@@ -1,0 +1,70 @@
+"""Quantize and dequantize layers that stand alone, against their references, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.targets.cpu.group_runner import LAYOUTS, Guarded, chosen_kernel, reference_kernel, run_group
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.quantize import Quantize
+from dryfit.network.network import Network
+
+
+def assert_like_reference(layer, x, scale, layout="channels_last", input_layout="linear"):
+    """The native kernel gives the reference's bits, for one thread and for three."""
+    network = Network()
+    data = network.add_input("x", DataType.from_numpy(x.dtype), x.shape)
+    scales = network.add_layer(Constant(shape=scale.shape, weights=scale), []).get_output(0)
+    network.add_layer(layer, [data, scales])
+    array = Guarded.new(x.shape, x.dtype, input_layout).array
+    array[...] = x
+    kernel = chosen_kernel(network, [layer])
+    assert kernel.name == "cpu.quantization"
+    feeds = {"x": array, scales.name: scale}
+    actual = run_group(network, [layer], feeds, kernel=kernel, layout=layout)
+    expected = run_group(network, [layer], feeds, kernel=reference_kernel(), layout=layout)
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(run_group(network, [layer], feeds, kernel=kernel, layout=layout, threads=3), actual)
+    return actual
+
+
+def numbers(shape, seed=0):
+    """Normal numbers of some hundred, ties, what lies beside them, and what is no number."""
+    x = (np.random.default_rng(seed).standard_normal(shape) * 90).astype(np.float32)
+    ties = np.arange(-140, 140, dtype=np.float32) + np.float32(0.5)
+    special = np.concatenate([ties, np.nextafter(ties, 0), [np.inf, -np.inf, np.nan, -0.0, 3e38]]).astype(np.float32)
+    flat = x.reshape(-1)
+    flat[: min(flat.size, special.size)] = special[: flat.size]
+    return x
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(1, 3, 5, 40), (2, 3, 3, 16), (1, 3, 4, 7), (2, 4, 5, 33), (3, 700), (1000,)])
+def test_real_numbers_are_divided_rounded_and_saturated(shape, layout):
+    result = assert_like_reference(Quantize(), numbers(shape), np.array(1.0, np.float32), layout)
+    assert result.min() == -128
+    assert_like_reference(Quantize(), numbers(shape), np.array([0.3], np.float32), layout, "strided")
+
+
+def test_a_scale_may_follow_an_axis():
+    scales = np.linspace(0.1, 3, 5).astype(np.float32)
+    assert_like_reference(Quantize(axis=1), numbers((2, 5, 6, 20)), scales)
+    x = np.random.default_rng(0).integers(-128, 128, (2, 5, 6, 20)).astype(np.int8)
+    assert_like_reference(Dequantize(axis=1), x, scales)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_byte_is_multiplied_by_the_scale(layout):
+    x = np.arange(-128, 128, dtype=np.int8).reshape(2, 4, 4, 8)
+    assert_like_reference(Dequantize(), x, np.array(0.1, np.float32), layout)
+
+
+def test_fp16_is_quantized_and_given_too():
+    assert_like_reference(
+        Quantize(), np.clip(numbers((2, 8, 5, 20)), -6e4, 6e4).astype(np.float16), np.array(0.7, np.float32)
+    )
+    x = np.random.default_rng(0).integers(-128, 128, (2, 5, 6, 20)).astype(np.int8)
+    assert_like_reference(Dequantize(to_type=DataType.HALF), x, np.array(0.0137, np.float32))
