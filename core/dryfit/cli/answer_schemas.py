@@ -1,4 +1,4 @@
-"""The JSON Schemas of what `build`, `inspect`, `run` and `targets` print with `--json`; published in docs.
+"""The JSON Schemas of what `build`, `inspect`, `run`, `targets` and `warmup` print with `--json`; published in docs.
 
 Those of `check` and `explain` are `check_schema` and `explain_schema`. New keys may appear in later versions; those
 that are required here stay.
@@ -193,6 +193,26 @@ TARGETS = _published(
 )
 
 
+WARMUP = _published(
+    "warmup",
+    _object(
+        {
+            "tier": {**_TEXT, "description": "The instruction set tier that was compiled for."},
+            "tiers": {**_TEXTS, "description": "Those that this machine has, best first."},
+            "cache": {**_TEXT, "description": "The folder in which compiled functions are kept."},
+            "seconds": {"type": "number", "minimum": 0},
+            "functions": _list(
+                {
+                    "name": _TEXT,
+                    "compiled": {"type": "boolean", "description": "False where it was there already."},
+                    "seconds": {"type": "number", "minimum": 0},
+                }
+            ),
+        }
+    ),
+)
+
+
 def build_text() -> str:
     """The schema of `build` as the text of a file."""
     return json.dumps(BUILD, indent=2)
@@ -211,3 +231,8 @@ def run_text() -> str:
 def targets_text() -> str:
     """The schema of `targets list`, `targets show` and `targets diff` as the text of a file."""
     return json.dumps(TARGETS, indent=2)
+
+
+def warmup_text() -> str:
+    """The schema of `warmup` as the text of a file."""
+    return json.dumps(WARMUP, indent=2)

@@ -39,6 +39,7 @@ def build(
     output: Path,
     options: NetworkOptions,
     kernels: tuple[tuple[str, str], ...],
+    forbidden_kernels: tuple[str, ...],
     timing_cache: Path | None,
     dump_stages: Path | None,
     verbose: bool,
@@ -53,6 +54,8 @@ def build(
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     name_kernels(kernels, network, config)
+    for pattern in forbidden_kernels:
+        config.forbid_kernels(pattern)
     builder = Builder()
     builder.dump_stages_directory = dump_stages
     # The builder's log has a line for each stage, and a warning for each layer that falls back.

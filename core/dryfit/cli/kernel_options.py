@@ -1,4 +1,4 @@
-"""`--kernel` and `--timing-cache`: which host kernels run the layers, and what is known of their speed."""
+"""`--kernel`, `--forbid-kernel`, `--timing-cache`: which kernels run the layers, and what is known of their times."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NamedKernel(click.ParamType):
 
 
 def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the two options; it gets them as `kernels` and `timing_cache`."""
+    """Give a command the options; it gets them as `kernels`, `forbidden_kernels` and `timing_cache`."""
     kernels = click.option(
         OPTION,
         "kernels",
@@ -44,13 +44,20 @@ def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Host kernel of a layer, instead of the fastest. LAYER is a name or a pattern, as in --placement; of "
         "several that fit, the last holds.",
     )
+    forbidden = click.option(
+        "--forbid-kernel",
+        "forbidden_kernels",
+        multiple=True,
+        metavar="PATTERN",
+        help="Host kernels that are not chosen, such as cpu.winograd_*; those that --kernel names run all the same.",
+    )
     timing_cache = click.option(
         "--timing-cache",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
         help="How long kernels take: read where it exists, and completed. Builds share one in the user's cache folder.",
     )
-    return kernels(timing_cache(command))
+    return kernels(forbidden(timing_cache(command)))
 
 
 def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: BuilderConfig) -> None:

@@ -26,6 +26,7 @@ COMMANDS = {
     "plugins": "dryfit.cli.plugins:plugins",
     "run": "dryfit.cli.run:run",
     "targets": "dryfit.cli.targets:targets",
+    "warmup": "dryfit.cli.warmup:warmup",
 }
 """Name to place of every command."""
 

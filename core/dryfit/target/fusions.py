@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Kinds = tuple[str, ...]
 
+QUANTIZING = ("quantize", "dequantize")
+"""The kinds of layers that only change how numbers are kept."""
 _OPTIONAL = "?"
 
 
@@ -31,6 +33,9 @@ def _kinds(kinds: Sequence[str]) -> Kinds:
 class Fusion:
     """One pattern. A device that declares fusions runs no other chains of layers as one.
 
+    Quantize and dequantize layers are in no pattern: a chain of quantized layers is allowed as the same chain without
+    them, and any layer may run with those around it.
+
     Attributes:
         name: of words with hyphens, such as `convolution-relu`; unique on the device. The build log tells it.
         kinds: layer kinds in the order of the chain; one with `?` at its end may be missing. Each layer of a chain
@@ -39,7 +44,8 @@ class Fusion:
         source: document and section.
 
     Raises:
-        PluginError: the pattern has fewer than two kinds, or all but one of them may be missing.
+        PluginError: the pattern has fewer than two kinds, or all but one of them may be missing, or one of them is
+            quantize or dequantize.
 
     Example:
         >>> fusion = Fusion("convolution-sum-relu", ["convolution", "elementwise?", "activation"])
@@ -59,6 +65,13 @@ class Fusion:
                 where=f"fusion {self.name!r}",
                 found=", ".join(self.kinds) or "no layer kinds",
                 allowed="two or more layer kinds without `?`",
+            )
+        if any(kind.rstrip(_OPTIONAL) in QUANTIZING for kind in self.kinds):
+            raise PluginError(
+                "A fusion tells of chains without the layers that quantize and dequantize",
+                where=f"fusion {self.name!r}",
+                found=", ".join(self.kinds),
+                remedy=f"Leave out {' and '.join(QUANTIZING)}",
             )
 
     @property
@@ -81,3 +94,8 @@ class Fusion:
 def allowing(fusions: Sequence[Fusion], layers: Sequence[Layer]) -> Fusion | None:
     """The first of the fusions that runs these layers as one; None where none does."""
     return next((fusion for fusion in fusions if fusion.allows(layers)), None)
+
+
+def chain(layers: Sequence[Layer]) -> list[Layer]:
+    """The layers of a group that a fusion speaks of: all that do more than quantize; else the first."""
+    return [layer for layer in layers if layer.kind not in QUANTIZING] or list(layers[:1])

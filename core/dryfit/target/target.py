@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dryfit.target.fusions import Fusion
     from dryfit.target.kernels import Kernel
     from dryfit.target.limits import LimitTable
+    from dryfit.target.machine_code import MachineCode
     from dryfit.target.memory_pools import MemoryPool
     from dryfit.target.segments import CompileSegment, LoadSegment
 
@@ -101,6 +102,8 @@ class Target:
         estimate_cost_at: where the function stands that estimates the cost of a segment: `(layers, specs, platform,
             software) -> CostEstimate`, with the layers in execution order, and tensor name to spec.
         create_schedule_at: where the function stands that makes a schedule of steps; for the host only.
+        machine_code_at: where the function stands that lists the code that the target compiles for this machine:
+            `(tier) -> MachineCode`, with None for the best tier; for the host only.
         segment_rules: how partition treats this device.
         simulated: what of the device is simulated here, in one sentence, printed with every result.
 
@@ -126,6 +129,7 @@ class Target:
     load_segment_at: str | None = None
     estimate_cost_at: str | None = None
     create_schedule_at: str | None = None
+    machine_code_at: str | None = None
     segment_rules: SegmentRules = attrs.field(factory=SegmentRules)
     simulated: str = ""
 
@@ -194,6 +198,11 @@ class Target:
     def create_schedule(self) -> Callable[..., Any] | None:
         """`(steps, num_threads) -> Schedule`; only the CPU target has one."""
         return self._load("create_schedule_at")  # type: ignore[no-any-return]
+
+    @property
+    def machine_code(self) -> Callable[[str | None], MachineCode] | None:
+        """`(tier) -> MachineCode`; None where the target compiles nothing for this machine."""
+        return self._load("machine_code_at")  # type: ignore[no-any-return]
 
     def _load(self, field: str) -> Any:
         place: str | None = getattr(self, field)

@@ -15,6 +15,7 @@ TARGET = Target(
     arithmetic_at="dryfit_cpu.arithmetic:ARITHMETIC",
     kernels_at="dryfit_cpu.kernels:KERNELS",
     create_schedule_at="dryfit_cpu.schedule:create_schedule",
+    machine_code_at="dryfit_cpu.warm_up:machine_code",
     segment_rules=SegmentRules(is_host=True),
     simulated="nothing: this is the machine that it runs on",
 )

@@ -72,7 +72,8 @@ def test_a_timing_cache_file_is_made_completed_and_obeyed(build, tmp_path, monke
     cache = load_timing_cache(path)
     acme = {kernel for kernel in kernels(first).values() if kernel.startswith("acme.")}
     assert acme <= {"acme.brisk", "acme.toilsome"}
-    assert {key.kernel for key in cache.query_keys()} == {"acme.brisk", "acme.toilsome"}
+    known = {key.kernel for key in cache.query_keys()}
+    assert {kernel for kernel in known if kernel.startswith("acme.")} == {"acme.brisk", "acme.toilsome"}
     slow = TimingCache()
     for key in cache.query_keys():
         slow.update(key, 5.0 if key.kernel == "acme.brisk" else 1.0)
@@ -91,3 +92,10 @@ def test_a_file_that_is_no_timing_cache_is_refused_by_name_and_line_and_stays(bu
     assert engine is None
     assert f"{path}, line 1: This is no line of a timing cache" in ended.err
     assert path.read_text() == "notes of mine\n"
+
+
+def test_a_forbidden_kernel_is_not_chosen_and_one_that_does_not_exist_is_told(build):
+    ended, engine = build("--forbid-kernel", "cpu.pool*", "--forbid-kernel", "cpu.nothing")
+    assert "cpu.pooling" not in kernels(engine).values()
+    assert "cpu.convolution" in kernels(engine).values()
+    assert "No kernel of this build's devices fits 'cpu.nothing'" in ended.err

@@ -1,0 +1,113 @@
+"""Compiling all native functions ahead of time, for the tier of this process or, in a process of its own, for another.
+
+`python -m dryfit_cpu.warm_up` compiles those of its own tier and prints a line of JSON for each: a process makes code
+for one tier only, because the width of vectors is part of every kernel's source.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+from dryfit.errors import DryfitError
+from dryfit.target.cache_folder import cache_folder
+from dryfit.target.machine_code import CompiledFunction, MachineCode
+from dryfit_cpu.compiler import native, object_cache, tier
+
+
+def machine_code(name: str | None = None) -> MachineCode:
+    """All native functions for a tier; for None, for the tier of this process.
+
+    Raises:
+        UnknownNameError: this machine does not have the tier.
+    """
+    chosen = tier.current_tier() if name is None else tier.find_tier(name, "--tier")
+    is_own = chosen == tier.current_tier()
+    return MachineCode(
+        tier=chosen.name,
+        tiers=[one.name for one in tier.tiers_here()],
+        place=str(cache_folder() / object_cache.FOLDER),
+        names=native_names(),
+        missing=missing_names if is_own else lambda: list(filter(None, _read_process(chosen.name, "missing"))),
+        compile=compile_all if is_own else lambda: _compile_elsewhere(chosen.name),
+    )
+
+
+def native_names() -> list[str]:
+    """Names of all native functions that kernels and the schedule use."""
+    for module in ("dryfit_cpu.kernels", "dryfit_cpu.schedule"):
+        importlib.import_module(module)
+    return sorted(native.NATIVE_FUNCTIONS)
+
+
+def missing_names() -> list[str]:
+    """Names of those that would have to be compiled."""
+    return [name for name in native_names() if not native.NATIVE_FUNCTIONS[name].is_ready]
+
+
+def compile_all() -> Iterator[CompiledFunction]:
+    """Compile what is not kept, one after another.
+
+    Raises:
+        ConfigError: the folder cannot be written to.
+    """
+    object_cache.require_writable()
+    for name in native_names():
+        start = time.perf_counter()
+        is_kept = object_cache.read(name) is not None
+        if not is_kept:
+            native.NATIVE_FUNCTIONS[name].compile()
+        yield CompiledFunction(name, is_kept, time.perf_counter() - start)
+
+
+def _compile_elsewhere(tier_name: str) -> Iterator[CompiledFunction]:
+    """Compile for another tier, in a process of its own.
+
+    Raises:
+        DryfitError: the process fails; what it said is told.
+    """
+    for line in _read_process(tier_name, "compile"):
+        told = json.loads(line)
+        yield CompiledFunction(told["name"], told["was_kept"], told["seconds"])
+
+
+def _read_process(tier_name: str, what: str) -> Iterator[str]:
+    """What this module prints when it is run for a tier."""
+    command = [sys.executable, "-m", __name__, what]
+    environment = {**os.environ, tier.ENVIRONMENT_VARIABLE: tier_name}
+    with tempfile.TemporaryFile("w+") as errors:
+        with subprocess.Popen(  # noqa: S603  this interpreter and this module
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process:
+            yield from (line.strip() for line in process.stdout or ())
+        errors.seek(0)
+        said = errors.read()
+    if process.returncode:
+        raise DryfitError(
+            "The kernels could not be compiled",
+            where=f"tier {tier_name}",
+            found=said.strip().splitlines()[-1] if said.strip() else f"exit code {process.returncode}",
+        )
+
+
+def main() -> None:
+    """Tell what is missing, or compile it, a line each; an error is one line on stderr."""
+    try:
+        if sys.argv[1:] == ["missing"]:
+            print("\n".join(missing_names()))  # noqa: T201  read by `_read_process`
+            return
+        for one in compile_all():
+            line = {"name": one.name, "was_kept": one.was_kept, "seconds": one.seconds}
+            print(json.dumps(line), flush=True)  # noqa: T201  the same
+    except DryfitError as error:
+        sys.exit(str(error).replace("\n", " "))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Compiling ahead of time: every native function is listed, and each tier is compiled in a process of its own."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dryfit_cpu
+from dryfit.errors import ConfigError, DryfitError, UnknownNameError
+from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE
+from dryfit.target.machine_code import listening
+from dryfit_cpu import warm_up
+from dryfit_cpu.compiler import compilation, native, object_cache, tier
+from dryfit_cpu.compiler.native import NativeFunction
+
+NOWHERE = "/dev/null/cache"
+
+
+def test_every_native_function_is_compiled_ahead_of_time():
+    folder = Path(dryfit_cpu.__file__).parent / "native"
+    for path in folder.glob("[a-z]*.py"):
+        importlib.import_module(f"dryfit_cpu.native.{path.stem}")
+    modules = {name: module for name, module in sys.modules.items() if name.startswith("dryfit_cpu.native.")}
+    written = {
+        f"{module_name.rpartition('.')[2]}.{name}"
+        for module_name, module in modules.items()
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__hash__", None) and value in compilation._NATIVE
+    }
+    assert written
+    assert set(warm_up.native_names()) == written
+
+
+def test_what_is_kept_is_not_compiled_again(monkeypatch):
+    only = {name: function for name, function in native.NATIVE_FUNCTIONS.items() if name.startswith("dispatch.")}
+    monkeypatch.setattr(native, "NATIVE_FUNCTIONS", only)
+    list(warm_up.compile_all())
+    told = []
+    with listening(told.append):
+        again = list(warm_up.compile_all())
+    assert told == []
+    assert [(one.name, one.was_kept) for one in again] == [("dispatch.prepare", True), ("dispatch.run", True)]
+    assert warm_up.missing_names() == []
+
+
+def test_an_empty_folder_lacks_everything_and_gets_what_is_compiled(monkeypatch, tmp_path):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    function = NativeFunction("dispatch", "prepare")
+    monkeypatch.setattr(native, "NATIVE_FUNCTIONS", {"dispatch.prepare": function})
+    assert warm_up.missing_names() == ["dispatch.prepare"]
+    told = []
+    with listening(told.append):
+        (one,) = warm_up.compile_all()
+    assert not one.was_kept
+    assert [function.name for function in told] == ["dispatch.prepare"]
+    assert warm_up.missing_names() == []
+    assert [path.name for path in object_cache.folder().iterdir()] == ["dispatch.prepare.o"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_compiled(monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, NOWHERE)
+    told = []
+    with pytest.raises(ConfigError, match=r"/dev/null/cache.*DRYFIT_CACHE_DIR") as caught, listening(told.append):
+        list(warm_up.compile_all())
+    assert caught.value.where.startswith(NOWHERE)
+    assert told == []
+
+
+def test_a_tier_that_does_not_exist_is_refused():
+    with pytest.raises(UnknownNameError, match=r"--tier.*'axv2'"):
+        warm_up.machine_code("axv2")
+
+
+def test_another_tier_is_asked_for_in_a_process_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    other = tier.tiers_here()[-1]
+    assert other != tier.current_tier()
+    code = warm_up.machine_code(other.name)
+    assert code.tier == other.name
+    assert sorted(code.missing()) == warm_up.native_names()
+
+
+def test_an_error_of_the_other_process_is_told(monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, NOWHERE)
+    with pytest.raises(DryfitError, match=r"tier generic.*/dev/null/cache"):
+        list(warm_up.machine_code("generic").compile())
+
+
+def test_the_process_prints_a_line_of_json_for_each_function():
+    list(warm_up.compile_all())
+    command = [sys.executable, "-m", "dryfit_cpu.warm_up", "compile"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = [json.loads(line) for line in printed.splitlines()]
+    assert [line["name"] for line in lines] == warm_up.native_names()
+    assert all(line["was_kept"] for line in lines)
