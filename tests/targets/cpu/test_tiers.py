@@ -18,13 +18,27 @@ REPOSITORY = HERE.parents[2]
 SELECTION = (
     "kernels/test_convolution.py::test_rows_of_every_width_are_covered_by_tiles",
     "kernels/test_convolution.py::test_large_weights_are_summed_in_blocks_of_k_but_not_where_tiles_overlap",
+    "kernels/test_convolution.py::test_every_number_of_output_channels_is_covered_by_blocks_and_vectors",
+    "kernels/test_winograd.py::test_tiles_cover_images_of_every_extent_and_padding",
+    "kernels/test_winograd.py::test_every_activation_may_follow_alone_and_around_a_residual",
+    "kernels/test_winograd.py::test_strips_and_threads_change_no_bit",
     "kernels/test_convolution.py::test_the_first_layer_of_a_picture_network_reads_planes",
     "kernels/test_convolution.py::test_an_fp16_result_beyond_the_largest_number_is_infinite",
     "kernels/test_pooling.py::test_a_reduction_over_the_image_is_a_pooling",
     "kernels/test_products.py::test_a_bias_and_an_activation_follow_a_matrix_product_in_one_group",
     "kernels/test_pointwise.py::test_every_activation_is_computed_as_the_reference_does",
     "kernels/test_pointwise.py::test_a_cast_copies_between_layouts",
+    "kernels/test_integer_convolution.py",
+    "kernels/test_integer_depthwise.py",
+    "kernels/test_integer_pointwise.py",
+    "kernels/test_quantization.py",
+    "kernels/test_pointwise.py::test_every_unary_function_is_computed_as_the_reference_does",
+    "kernels/test_products.py::test_a_deconvolution_of_each_channel_is_computed_as_the_reference_does",
+    "kernels/test_reductions.py::test_special_values_are_reduced_as_numpy_does",
+    "kernels/test_reductions.py::test_groups_of_channels_are_normalized_together",
+    "kernels/test_reductions.py::test_every_local_normalization_is_computed_as_the_reference_does",
     "compiler/test_functions.py",
+    "compiler/test_rounding.py",
 )
 
 

@@ -26,8 +26,9 @@ def constant_weights(layer: WeightedSum) -> tuple[Array, Array | None]:
         if tensor is not None:
             values[index] = tensor.spec.value
     kernel = cast("Array", values[0])
-    if cast("Tensor", layer.inputs[0]).dtype is DataType.HALF:
-        kernel = kernel.astype(np.float16)
+    dtype = cast("Tensor", layer.inputs[0]).dtype
+    if dtype is not DataType.FLOAT:
+        kernel = kernel.astype(dtype.numpy)
     return kernel.astype(np.float32), values[1]
 
 

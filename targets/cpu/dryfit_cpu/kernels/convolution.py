@@ -11,6 +11,7 @@ from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.matrix_products import pack_panels
@@ -55,15 +56,15 @@ def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     """Room for the staged input and the gathered windows."""
     del num_threads
     window, x = _window(group, specs), specs[_input(group).name]
-    # FP16 is staged even where it is not padded; other layouts than the kernel's bring their own memory.
-    widened = fp32_bytes(window.staged_shape) if x.dtype is DataType.HALF and not window.is_padded else 0
+    # Narrow types are staged even where it is not padded; other layouts than the kernel's bring their own memory.
+    widened = fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT and not window.is_padded else 0
     return window.workspace_bytes + widened
 
 
 @kernel(
     "cpu.convolution",
     kinds="convolution",
-    data_types=[DataType.FLOAT, DataType.HALF],
+    data_types=FLOATS,
     accepts=accepts,
     fuses=epilogues.fuses,
     pack=pack,

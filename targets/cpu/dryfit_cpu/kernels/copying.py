@@ -24,29 +24,36 @@ NO_ACTIVATION: Activation = (NONE, 0.0, 0.0)
 
 
 def pointwise_work(
-    operation: int, operands: Sequence[Array], output: Array, threads: int, activation: Activation = NO_ACTIVATION
+    operation: int,
+    operands: Sequence[Array],
+    output: Array,
+    threads: int,
+    activation: Activation = NO_ACTIVATION,
+    inner: Activation = NO_ACTIVATION,
 ) -> list[Work]:
     """Work that computes `output = activation(operation(operands))`; operands broadcast to the output.
+
+    The inner activation is applied to the first operand before the operation.
 
     Axes over which all arrays step evenly are joined; what is left beyond four axes is work for each index.
     """
     if not output.size:
         return []
     arrays = [output, *(np.broadcast_to(operand, output.shape) for operand in operands)]
-    axes = _joined_axes(arrays)
-    outer, inner = axes[:-_AXES], axes[-_AXES:]
+    axes = joined_axes(arrays)
+    outer, axes = axes[:-_AXES], axes[-_AXES:]
     work = []
     for index in np.ndindex(*(extent for extent, _ in outer)):
         bases = [
             array.ctypes.data + sum(i * strides[number] for i, (_, strides) in zip(index, outer, strict=True))
             for number, array in enumerate(arrays)
         ]
-        work.append(_work(operation, arrays, bases, inner, threads, activation))
+        work.append(_work(operation, arrays, bases, axes, threads, (inner, activation)))
     return work
 
 
 def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
-    """Work that copies between types and layouts; FP32 to FP16 rounds to nearest even."""
+    """Work that copies between types and layouts; FP32 to a narrow type rounds to nearest even."""
     return pointwise_work(FIRST, [source], destination, threads)
 
 
@@ -61,7 +68,7 @@ def _work(
     bases: Sequence[int],
     axes: Sequence[tuple[int, Sequence[int]]],
     threads: int,
-    activation: Activation,
+    activations: tuple[Activation, Activation],
 ) -> Work:
     padded = [(1, [0] * len(arrays))] * (_AXES - len(axes)) + list(axes)
     arguments: dict[str, float] = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
@@ -71,12 +78,14 @@ def _work(
         arguments[f"{name}_kind"] = element_code(arrays[here])
         for axis, (_, strides) in enumerate(padded):
             arguments[f"{name}_stride{axis}"] = strides[here]
-    code, alpha, beta = activation
+    for prefix, activation in zip(("inner_", ""), activations, strict=True):
+        names = (f"{prefix}activation", f"{prefix}alpha", f"{prefix}beta")
+        arguments.update(zip(names, activation, strict=True))
     chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
-    return _POINTWISE.work(chunks, operation=operation, activation=code, alpha=alpha, beta=beta, **arguments)
+    return _POINTWISE.work(chunks, operation=operation, **arguments)
 
 
-def _joined_axes(arrays: Sequence[Array]) -> list[tuple[int, list[int]]]:
+def joined_axes(arrays: Sequence[Array]) -> list[tuple[int, list[int]]]:
     """(extent, stride of each array) of the axes, widest output stride first, neighbours joined where they can be."""
     axes = [
         (extent, [array.strides[axis] for array in arrays])

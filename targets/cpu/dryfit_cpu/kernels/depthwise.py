@@ -12,7 +12,7 @@ from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FP32, PANEL_CHANNELS
+from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights
@@ -52,13 +52,13 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     layer = cast("Convolution", group.main)
     x = specs[cast("Tensor", layer.inputs[0]).name]
     window = attrs.evolve(Window.of(layer, x, specs[layer.outputs[0].name]), padding=_NO_PADDING)
-    return fp32_bytes(window.staged_shape) if x.dtype is DataType.HALF else 0
+    return fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT else 0
 
 
 @kernel(
     "cpu.depthwise_convolution",
     kinds="convolution",
-    data_types=[DataType.FLOAT, DataType.HALF],
+    data_types=FLOATS,
     accepts=_accepts,
     fuses=epilogues.fuses,
     pack=_pack,
@@ -68,7 +68,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     priority=10,
 )
 def convolve_channels(binding: Binding) -> NativeStep:
-    """A step that widens the input where it is FP16 or not channels last, and convolves each channel."""
+    """A step that widens the input where it is no FP32 or not channels last, and convolves each channel."""
     layer = cast("Convolution", binding.group.main)
     x, y = cast("Tensor", layer.inputs[0]), binding.group.outputs[0]
     window = Window.of(layer, binding.specs[x.name], binding.specs[y.name])
@@ -95,6 +95,7 @@ def convolve_channels(binding: Binding) -> NativeStep:
     added = residual.strides if residual is not None else (0, 0, 0, 0)
     inner, inner_alpha, inner_beta = epilogue.inner
     activation, alpha, beta = epilogue.outer
+    low, high = epilogue.clamps or (-np.inf, np.inf)
     work.append(
         _DEPTHWISE.work(
             chunks_for(N * C * H * W * weights.shape[0] * weights.shape[1], binding.num_threads),
@@ -123,6 +124,9 @@ def convolve_channels(binding: Binding) -> NativeStep:
             column_dilation=window.dilation[1],
             top=window.padding[0][0],
             left=window.padding[1][0],
+            low=low,
+            high=high,
+            finishes=int(epilogue.clamps is None or residual is not None or output.kind != FP32),
             inner_activation=inner,
             inner_alpha=inner_alpha,
             inner_beta=inner_beta,

@@ -1,8 +1,9 @@
-"""What a matrix product does with its sums: scale, activation, residual, activation, in this order."""
+"""What a matrix product does with its sums: scales, activation, residual, activation, in this order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import attrs
 import numpy as np
@@ -11,11 +12,11 @@ from dryfit.errors import BuildError, ExecutionError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
+from dryfit_cpu.kernels.affine import Affine, affine_of
 from dryfit_cpu.kernels.copying import NO_ACTIVATION
 from dryfit_cpu.kernels.copying import Activation as ActivationCode
 
@@ -26,6 +27,14 @@ _CODES = {
     ActivationType.SIGMOID: codes.SIGMOID,
     ActivationType.TANH: codes.TANH,
     ActivationType.HARD_SIGMOID: codes.HARD_SIGMOID,
+    ActivationType.ELU: codes.ELU,
+    ActivationType.SELU: codes.SELU,
+    ActivationType.SOFTPLUS: codes.SOFTPLUS,
+    ActivationType.SOFTSIGN: codes.SOFTSIGN,
+    ActivationType.SCALED_TANH: codes.SCALED_TANH,
+    ActivationType.THRESHOLDED_RELU: codes.THRESHOLDED_RELU,
+    ActivationType.GELU_ERF: codes.GELU_ERF,
+    ActivationType.GELU_TANH: codes.GELU_TANH,
 }
 
 
@@ -34,13 +43,13 @@ class Epilogue:
     """A group's layers after the main one, as a matrix product runs them.
 
     Attributes:
-        scales: folded into weights and bias when they are packed.
+        scales: folded into weights and bias when they are packed; also sums and products with constants.
         inner: activation before the residual is added; none where there is no residual.
         residual: the tensor that is added.
         outer: activation at the end.
     """
 
-    scales: Sequence[Scale] = ()
+    scales: Sequence[Affine] = ()
     inner: ActivationCode = NO_ACTIVATION
     residual: Tensor | None = None
     outer: ActivationCode = NO_ACTIVATION
@@ -67,10 +76,10 @@ def activation_code(layer: Layer) -> ActivationCode | None:
 
 def epilogue_of(group: LayerGroup) -> Epilogue | None:
     """The epilogue of a group; None where it is not of this form."""
-    epilogue, channel_axis = Epilogue(), _channel_axis(group)
+    epilogue = Epilogue()
     previous = group.main
     for layer in group.epilogue:
-        extended = _extended(epilogue, layer, previous.outputs[0], channel_axis)
+        extended = _extended(epilogue, layer, previous.outputs[0], group)
         if extended is None:
             return None
         epilogue, previous = extended, layer
@@ -88,6 +97,17 @@ def required_epilogue(binding: Binding) -> Epilogue:
     epilogue = epilogue_of(group)
     if epilogue is None:
         raise BuildError("The kernel cannot run this epilogue", where=f"layer {group.name!r}")
+    require_one_shape(binding)
+    return epilogue
+
+
+def require_one_shape(binding: Binding) -> None:
+    """Refuse shapes for which the epilogue would make the output larger than the main layer's.
+
+    Raises:
+        ExecutionError: a residual with a dynamic shape turns out to be larger than what it is added to.
+    """
+    group = binding.group
     main, output = (binding.specs[tensor.name].shape for tensor in (group.main.outputs[0], group.outputs[0]))
     if main != output:
         raise ExecutionError(
@@ -97,13 +117,12 @@ def required_epilogue(binding: Binding) -> Epilogue:
             allowed=main,
             remedy="Give both tensors the same extents",
         )
-    return epilogue
 
 
 def fuses(group: LayerGroup, layer: Layer) -> bool:
     """Whether a matrix product that runs this group can take the layer too."""
     epilogue = epilogue_of(group)
-    return epilogue is not None and _extended(epilogue, layer, group.outputs[0], _channel_axis(group)) is not None
+    return epilogue is not None and _extended(epilogue, layer, group.outputs[0], group) is not None
 
 
 def folded(group: LayerGroup, kernel: Array, bias: Array | None) -> tuple[Array, Array]:
@@ -113,9 +132,8 @@ def folded(group: LayerGroup, kernel: Array, bias: Array | None) -> tuple[Array,
     offsets = np.zeros(K, np.float32) if bias is None else np.asarray(bias, dtype=np.float32).reshape(K)
     epilogue = epilogue_of(group)
     for scale in epilogue.scales if epilogue is not None else ():
-        factor, shift = coefficient(scale.scale, 1.0), coefficient(scale.shift, 0.0)
-        weights = weights * np.broadcast_to(factor, K).reshape(K, *[1] * (weights.ndim - 1))
-        offsets = offsets * factor + shift
+        weights = weights * np.broadcast_to(scale.factor, K).reshape(K, *[1] * (weights.ndim - 1))
+        offsets = offsets * scale.factor + scale.shift
     return weights, offsets
 
 
@@ -124,16 +142,10 @@ def _channel_axis(group: LayerGroup) -> int:
     return len(group.main.outputs[0].shape) - 1 if group.main.kind == "matrix_multiply" else 1
 
 
-def coefficient(weights: Array | None, default: float) -> Array:
-    """A scale layer's coefficients as FP32 of one axis."""
-    return (
-        np.array([default], np.float32) if weights is None or not weights.size else weights.astype(np.float32).ravel()
-    )
-
-
-def has_power(scale: Scale) -> bool:
-    """Whether a scale layer has a power other than 1."""
-    return bool((coefficient(scale.power, 1.0) != 1.0).any())
+def _folds(group: LayerGroup) -> bool:
+    """Whether the weights are there to fold scales into when they are packed: those of a product may be computed."""
+    main = group.main
+    return main.kind != "matrix_multiply" or cast("Tensor", main.inputs[1]).spec.value is not None
 
 
 def _can_be_added(other: Tensor, value: Tensor, channel_axis: int) -> bool:
@@ -147,16 +159,13 @@ def _can_be_added(other: Tensor, value: Tensor, channel_axis: int) -> bool:
     )
 
 
-def _extended(epilogue: Epilogue, layer: Layer, value: Tensor, channel_axis: int) -> Epilogue | None:
-    """The epilogue with one more layer, which takes `value`; None where it does not fit."""
-    is_open = epilogue.outer == NO_ACTIVATION
-    if isinstance(layer, Scale):
-        foldable = layer.mode is ScaleMode.UNIFORM or (
-            layer.mode is ScaleMode.CHANNEL and layer.channel_axis == channel_axis
-        )
-        if not foldable or has_power(layer) or not is_open or epilogue.residual is not None:
-            return None
-        return attrs.evolve(epilogue, scales=(*epilogue.scales, layer))
+def _extended(epilogue: Epilogue, layer: Layer, value: Tensor, group: LayerGroup) -> Epilogue | None:
+    """The epilogue of a group with one more layer, which takes `value`; None where it does not fit."""
+    is_open, channel_axis = epilogue.outer == NO_ACTIVATION, _channel_axis(group)
+    if is_open and epilogue.residual is None and _folds(group):
+        scale = affine_of(layer, value)
+        if scale is not None and scale.axis in (None, channel_axis):
+            return attrs.evolve(epilogue, scales=(*epilogue.scales, scale))
     code = activation_code(layer)
     if code is not None:
         return attrs.evolve(epilogue, outer=code) if is_open else None

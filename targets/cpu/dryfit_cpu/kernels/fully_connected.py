@@ -11,6 +11,7 @@ from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.matrix_products import pack_panels
@@ -24,7 +25,8 @@ def _input(group: LayerGroup) -> Tensor:
     return cast("Tensor", group.main.inputs[0])
 
 
-def _window(x: TensorSpec, outputs: int) -> Window:
+def image_window(x: TensorSpec, outputs: int) -> Window:
+    """The window over a whole image."""
     N, C, H, W = x.shape
     return Window((N, C, H, W), (N, outputs, 1, 1), (H, W), (1, 1), (1, 1), ((0, 0), (0, 0)), 1)
 
@@ -53,14 +55,14 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     del num_threads
     x = specs[_input(group).name]
-    window = _window(x, cast("FullyConnected", group.main).num_output_channels)
-    return fp32_bytes(window.staged_shape) if x.dtype is DataType.HALF else 0
+    window = image_window(x, cast("FullyConnected", group.main).num_output_channels)
+    return fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT else 0
 
 
 @kernel(
     "cpu.fully_connected",
     kinds="fully_connected",
-    data_types=[DataType.FLOAT, DataType.HALF],
+    data_types=FLOATS,
     accepts=_accepts,
     fuses=epilogues.fuses,
     pack=_pack,
@@ -71,5 +73,5 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
 def fully_connect(binding: Binding) -> NativeStep:
     """A step that sums over the image."""
     x = _input(binding.group)
-    window = _window(binding.specs[x.name], cast("FullyConnected", binding.group.main).num_output_channels)
+    window = image_window(binding.specs[x.name], cast("FullyConnected", binding.group.main).num_output_channels)
     return bind_window(binding, window, bound_array(binding, x.name))

@@ -13,7 +13,7 @@ from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperatio
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FP32, PANEL_CHANNELS
+from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
@@ -127,9 +127,8 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 
 
 def _fuses(group: LayerGroup, layer: Layer) -> bool:
-    if cast("MatrixMultiply", group.main).op1 is MatrixOperation.VECTOR or not epilogues.fuses(group, layer):
-        return False
-    return layer.kind != "scale" or _constant_columns(group) is not None
+    longer = LayerGroup((*group.layers, layer))
+    return _can_take(longer, epilogues.epilogue_of(longer))
 
 
 def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
@@ -147,7 +146,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
 @kernel(
     "cpu.matrix_multiply",
     kinds="matrix_multiply",
-    data_types=[DataType.FLOAT, DataType.HALF],
+    data_types=FLOATS,
     accepts=_accepts,
     fuses=_fuses,
     pack=_pack,
@@ -175,7 +174,8 @@ def multiply(binding: Binding) -> NativeStep:
     batch, (M, N) = target.shape[:-2], target.shape[-2:]
     rows = np.broadcast_to(rows, (*batch, *rows.shape[-2:]))
 
-    if "panels" in binding.weights:
+    # Not "where panels are packed": without them what was folded into them would be left out.
+    if _constant_columns(binding.group) is not None:
         panels = binding.weight("panels", _panels_shape((1, rows.shape[-1], N)))
         bias = binding.weight("bias", (1, panels.shape[1] * PANEL_CHANNELS))
     else:

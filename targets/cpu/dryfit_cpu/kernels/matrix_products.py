@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -113,6 +113,66 @@ def _offsets(places: Sequence[tuple[int, int, int, int, int]], axes: Sequence[Ax
     return table.reshape(-1, codes.TILE_WORDS)
 
 
+def whole_blocks(channels: int) -> Iterator[tuple[int, int]]:
+    """(first channel, channels) of register blocks, of which the last may be filled in part."""
+    block = current_tier().block_channels
+    for start in range(0, channels, block):
+        yield start, min(block, channels - start)
+
+
+def blocks_and_vectors(channels: int) -> Iterator[tuple[int, int]]:
+    """(first channel, channels) of the blocks: whole ones, then vectors, of which the last may be filled in part."""
+    block, vector = current_tier().block_channels, current_tier().lanes
+    start = 0
+    while start < channels:
+        left = channels - start
+        width = block if left >= block else min(vector, left)
+        yield start, width
+        start += width
+
+
+def panel_table(
+    group_offsets: Sequence[tuple[int, int, int, int, int]],
+    blocks: Iterable[tuple[int, int]],
+    depth: int,
+    output_size: int,
+    residual_size: int,
+) -> Array:
+    """Byte offsets of the panels, cut to blocks of this machine.
+
+    Args:
+        group_offsets: independent products: where each begins, in bytes, in weights, bias, input, output and residual.
+        blocks: (first channel, channels) of the blocks of a group.
+        depth: words that each output sums over.
+        output_size: bytes of an element of the output.
+        residual_size: bytes of an element of the residual.
+    """
+    cut, rows = list(blocks), []
+    for weights, bias, source, output, residual in group_offsets:
+        for channel, width in cut:
+            panel, column = divmod(channel, PANEL_CHANNELS)
+            rows.append((
+                weights + 4 * (panel * PANEL_CHANNELS * depth + column),
+                bias + 4 * channel,
+                source,
+                output + channel * output_size,
+                residual + channel * residual_size,
+                width,
+            ))  # fmt: skip
+    return np.array(rows, np.int64)
+
+
+def goes_by_tiles(tiles: Array, panels: Array, depth: int) -> bool:
+    """Whether the outer loop is over tiles, because the weights stay in the cache meanwhile."""
+    weight_bytes = 4 * depth * len(panels) * current_tier().block_channels
+    return weight_bytes <= _CACHED_WEIGHT_BYTES and len(tiles) >= 4
+
+
+def chunks_of(outer: int, threads: int) -> int:
+    """Chunks of an outer loop of so many turns."""
+    return 1 if threads == 1 else min(outer, _CHUNKS_A_THREAD * threads)
+
+
 @attrs.frozen(eq=False)
 class Product:
     """A matrix product in all its strides.
@@ -143,45 +203,33 @@ class Product:
     group_offsets: Sequence[tuple[int, int, int, int, int]]
     epilogue: Epilogue
 
-    def panel_table(self) -> Array:
-        """Byte offsets of the panels, cut to the width of this machine's register block."""
-        width = current_tier().block_channels
-        panel_bytes = 4 * PANEL_CHANNELS * len(self.segments) * self.segment_length
-        rows = []
-        for weights, bias, source, output, residual in self.group_offsets:
-            for channel in range(0, self.group_outputs, width):
-                panel, column = divmod(channel, PANEL_CHANNELS)
-                rows.append((
-                    weights + panel * panel_bytes + 4 * column,
-                    bias + 4 * channel,
-                    source,
-                    output + channel * (4 >> self.output_kind),
-                    residual + channel * (4 >> self.residual_kind),
-                    min(width, self.group_outputs - channel),
-                ))  # fmt: skip
-        return np.array(rows, np.int64)
-
     def work(self, threads: int) -> tuple[Work, list[Any]]:
         """The work, and the tables that have to be kept for it."""
         axes = joined(self.axes)
         tiles, overlaps = tile_table(axes)
-        panels = self.panel_table()
+        panels = panel_table(
+            self.group_offsets,
+            blocks_and_vectors(self.group_outputs),
+            len(self.segments) * self.segment_length,
+            4 >> (self.output_kind & 3),
+            4 >> (self.residual_kind & 3),
+        )
         segments = np.array(self.segments, np.int64)
         clamps = self.epilogue.clamps
         finishes = clamps is None or self.output_kind != codes.FP32 or bool(self.residual and self.residual_kind)
         depth = len(segments) * self.segment_length
-        weight_bytes = 4 * PANEL_CHANNELS * depth * len(panels) * current_tier().block_channels // PANEL_CHANNELS
-        tiles_outside = weight_bytes <= _CACHED_WEIGHT_BYTES and len(tiles) >= 4
+        tiles_outside = goes_by_tiles(tiles, panels, depth)
         k_blocks = 1
         is_direct = not finishes and self.group_outputs % current_tier().block_channels == 0 and not overlaps
         if not tiles_outside and is_direct:
             k_blocks = _blocks_of(len(segments), 4 * PANEL_CHANNELS * depth)
-        outer = len(tiles) if tiles_outside else len(panels)
+        outer, inner = (len(tiles), len(panels)) if tiles_outside else (len(panels), len(tiles))
+        chunks, inner_parts = _chunks(outer, inner, threads)
         low, high = clamps or (-np.inf, np.inf)
         inner, alpha, beta = self.epilogue.inner
         activation, outer_alpha, outer_beta = self.epilogue.outer
         work = _CONVOLVE.work(
-            1 if threads == 1 else min(outer, _CHUNKS_A_THREAD * threads),
+            chunks,
             input=self.input,
             weights=self.weights,
             bias=self.bias,
@@ -199,6 +247,7 @@ class Product:
             panels=panels.ctypes.data,
             panel_count=len(panels),
             order=codes.TILES_OUTSIDE if tiles_outside else codes.PANELS_OUTSIDE,
+            inner_parts=inner_parts,
             low=low,
             high=high,
             finishes=int(finishes),
@@ -212,6 +261,18 @@ class Product:
             beta=outer_beta,
         )
         return work, [segments, tiles, panels]
+
+
+def _chunks(outer: int, inner: int, threads: int) -> tuple[int, int]:
+    """(chunks, parts of the inner loop): the outer loop is cut, and the inner one too where threads share it unevenly.
+
+    Five panels for two threads are three rounds; ten halves are five, each half with all of its panel's weights.
+    """
+    if threads == 1:
+        return 1, 1
+    parts = min(outer, _CHUNKS_A_THREAD * threads)
+    inner_parts = min(inner, threads) if parts == outer and outer % threads else 1
+    return parts * inner_parts, inner_parts
 
 
 def _blocks_of(segments: int, panel_bytes: int) -> int:

@@ -35,7 +35,7 @@ class Operand:
     @property
     def size(self) -> int:
         """Bytes of an element."""
-        return 4 >> self.kind
+        return self.array.itemsize
 
     @property
     def has_dense_channels(self) -> bool:
@@ -61,7 +61,7 @@ class Operand:
 
     @classmethod
     def of(cls, array: Array) -> Operand:
-        """An FP32 or FP16 array of 3 axes (N, C, W) or 4."""
+        """An FP32, FP16 or BF16 array of 3 axes (N, C, W) or 4."""
         if array.ndim == 3:
             array = array[:, :, None, :]
         N, C, H, W = array.shape

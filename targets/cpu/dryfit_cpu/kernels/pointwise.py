@@ -1,20 +1,28 @@
-"""Element by element: elementwise operations, activations, scales, casts and identities, on arrays of any strides."""
+"""Element by element: operations, activations, unary functions, scales and casts, on arrays of any strides.
+
+A group is one pass over memory: a function of one operand, an operation on the result, a function of that; or fewer of
+these, but not two functions alone. So `x * sigmoid(x)` is one pass, and so is the square root of a sum.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import cast
 
-from dryfit.network.data_types import DataType
+import attrs
+import numpy as np
+
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.parametric_relu import ParametricRelu
 from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes
+from dryfit_cpu.kernels.affine import Affine, affine_of, coefficient, has_power
 from dryfit_cpu.kernels.copying import NO_ACTIVATION, Activation, pointwise_work
-from dryfit_cpu.kernels.epilogues import activation_code, coefficient, has_power
+from dryfit_cpu.kernels.functions import function_code
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.steps import NativeStep
 
@@ -25,13 +33,97 @@ _OPERATIONS = {
     ElementWiseOperation.MIN: codes.MIN,
     ElementWiseOperation.SUB: codes.SUB,
     ElementWiseOperation.DIV: codes.DIV,
+    ElementWiseOperation.POW: codes.POW,
 }
-_FLOATS = frozenset({DataType.FLOAT, DataType.HALF})
+_COMMUTATIVE = (codes.SUM, codes.PROD, codes.MAX, codes.MIN)
 
 
-def _coefficients(layer: Scale, binding: Binding, shape: tuple[int, ...]) -> list[Array]:
-    """Scale and shift in shapes that broadcast to the output."""
-    along, coefficients = layer.coefficient_shape(shape), []
+@attrs.frozen(eq=False)
+class _Form:
+    """A group as one pass: `outer(operation(inner(x), ...))`.
+
+    Attributes:
+        inner: function of the first operand.
+        operation: the layer that combines operands; None where there are functions only.
+        chain: where the operation and layers after it scale and shift by known numbers, what they do in one.
+        outer: function of the result.
+    """
+
+    inner: Activation = NO_ACTIVATION
+    operation: Layer | None = None
+    chain: Affine | None = None
+    outer: Activation = NO_ACTIVATION
+
+    @property
+    def code(self) -> int:
+        """What the operation is."""
+        if self.chain is not None or isinstance(self.operation, Scale):
+            return codes.MULTIPLY_ADD
+        if isinstance(self.operation, Elementwise):
+            return _OPERATIONS[self.operation.op]
+        return codes.SLOPE if isinstance(self.operation, ParametricRelu) else codes.FIRST
+
+    def extended(self, layer: Layer, value: Tensor) -> _Form | None:
+        """The form with one more layer that scales or shifts its input `value`; None where they do not fold."""
+        before = self.chain
+        if before is None and self.operation is not None:
+            before = affine_of(self.operation, _variable(self.operation))
+        following = affine_of(layer, value)
+        chain = None if before is None or following is None else before.then(following)
+        return None if chain is None else attrs.evolve(self, chain=chain)
+
+
+def _variable(operation: Layer) -> Tensor:
+    """The first operand that is not known before the run; the first where all are."""
+    tensors = [tensor for tensor in operation.inputs if tensor is not None]
+    return next((tensor for tensor in tensors if tensor.spec.value is None), tensors[0])
+
+
+def _is_operation(layer: Layer) -> bool:
+    if isinstance(layer, Elementwise):
+        return layer.op in _OPERATIONS
+    if isinstance(layer, Scale):
+        is_even = layer.mode is not ScaleMode.ELEMENTWISE or min(cast("Tensor", layer.inputs[0]).shape) >= 0
+        return not has_power(layer) and is_even
+    return isinstance(layer, ParametricRelu)
+
+
+def _form_of(group: LayerGroup) -> _Form | None:
+    """The form of a group; None where it has another."""
+    form, value = _Form(), None
+    for layer in group.layers:
+        code = function_code(layer)
+        if form.outer != NO_ACTIVATION:
+            return None
+        if value is None:
+            form = _Form(operation=layer) if code is None else _Form(inner=code)
+        elif code is not None and form.operation is not None:
+            form = attrs.evolve(form, outer=code)
+        elif form.operation is None and _is_operation(layer) and _takes_first(layer, value):
+            form = attrs.evolve(form, operation=layer)
+        else:
+            extended = form.extended(layer, value)
+            if extended is None:
+                return None
+            form = extended
+        value = layer.outputs[0]
+    return form
+
+
+def _takes_first(layer: Layer, value: Tensor) -> bool:
+    """Whether a layer takes the value as its first operand, or could, and as no other."""
+    places = [index for index, tensor in enumerate(layer.inputs) if tensor is value]
+    is_commutative = isinstance(layer, Elementwise) and _OPERATIONS[layer.op] in _COMMUTATIVE
+    return places == [0] or (places == [1] and is_commutative)
+
+
+def _coefficients(form: _Form, binding: Binding, shape: tuple[int, ...]) -> list[Array]:
+    """Factor and shift in shapes that broadcast to the output."""
+    if form.chain is None:
+        along = cast("Scale", form.operation).coefficient_shape(shape)
+    else:
+        along = tuple(extent if axis == form.chain.axis else 1 for axis, extent in enumerate(shape))
+    coefficients = []
     for name in ("scale", "shift"):
         is_one = name in binding.weights and binding.weights[name].size == 1
         given = binding.weight(name, (1 if is_one else math.prod(along),))
@@ -40,62 +132,63 @@ def _coefficients(layer: Scale, binding: Binding, shape: tuple[int, ...]) -> lis
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
-    layer = group.main
-    if not isinstance(layer, Scale):
+    form = _form_of(group)
+    if form is not None and form.chain is not None:
+        return {"scale": form.chain.factor, "shift": form.chain.shift}
+    if form is None or not isinstance(form.operation, Scale):
         return {}
-    return {"scale": coefficient(layer.scale, 1.0), "shift": coefficient(layer.shift, 0.0)}
+    scale, factor = form.operation, coefficient(form.operation.scale, 1.0)
+    if len(group.layers) == 1:
+        # Alone, a layer's factor has the type of its input, as the weights of other layers have.
+        factor = factor.astype(cast("Tensor", scale.inputs[0]).dtype.numpy).astype(np.float32)
+    return {"scale": factor, "shift": coefficient(scale.shift, 0.0)}
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
-    tensors = [tensor for tensor in [*layer.inputs, *layer.outputs] if tensor is not None]
-    if len(group.layers) > 2 or any(specs[tensor.name].dtype not in _FLOATS for tensor in tensors):
+    tensors = [tensor for one in group.layers for tensor in [*one.inputs, *one.outputs] if tensor is not None]
+    if any(specs[tensor.name].dtype not in codes.FLOATS for tensor in tensors):
         return False
-    if any(activation_code(following) is None for following in group.epilogue):
-        return False
-    if isinstance(layer, Elementwise):
-        return layer.op in _OPERATIONS
-    if isinstance(layer, Scale):
-        is_even = layer.mode is not ScaleMode.ELEMENTWISE or min(specs[cast("Tensor", layer.inputs[0]).name].shape) >= 0
-        return not has_power(layer) and is_even
-    return layer.kind in ("cast", "identity") or activation_code(layer) is not None
+    if layer.kind in ("cast", "identity"):
+        return len(group.layers) == 1
+    return (_is_operation(layer) or function_code(layer) is not None) and _form_of(group) is not None
 
 
 def _fuses(group: LayerGroup, layer: Layer) -> bool:
-    fusing = isinstance(group.main, (Elementwise, Scale))
-    return fusing and len(group.layers) == 1 and activation_code(layer) is not None
+    return group.main.kind not in ("cast", "identity") and _form_of(LayerGroup((*group.layers, layer))) is not None
 
 
 @kernel(
     "cpu.pointwise",
-    kinds=["elementwise", "activation", "scale", "cast", "identity"],
-    data_types=_FLOATS,
+    kinds=["elementwise", "activation", "unary", "scale", "parametric_relu", "cast", "identity"],
+    data_types=codes.FLOATS,
     accepts=_accepts,
     fuses=_fuses,
     pack=_pack,
     packed_parameters=("scale", "shift"),
 )
 def map_elements(binding: Binding) -> NativeStep:
-    """A step that does the group's first layer and, in the same pass, its activation."""
-    layer = binding.group.main
-    output = bound_array(binding, binding.group.outputs[0].name)
-    operands = [bound_array(binding, tensor.name) for tensor in layer.inputs if tensor is not None]
-    operation, activation = codes.FIRST, activation_code(layer) or NO_ACTIVATION
-    if isinstance(layer, Elementwise):
-        operation = _OPERATIONS[layer.op]
-    elif isinstance(layer, Scale):
-        operation = codes.MULTIPLY_ADD
-        operands += _coefficients(layer, binding, output.shape)
-    for following in binding.group.epilogue:
-        activation = cast("Activation", activation_code(following))
-    work = pointwise_work(operation, operands, output, binding.num_threads, activation)
+    """A step that does all layers of the group in one pass."""
+    form = cast("_Form", _form_of(binding.group))
+    first, output = binding.group.main.inputs[0], bound_array(binding, binding.group.outputs[0].name)
+    inner = {tensor.name for layer in binding.group.layers for tensor in layer.outputs}
+    tensors = list(form.operation.inputs) if form.operation is not None else []
+    if form.chain is not None and form.operation is not None:
+        tensors = [_variable(form.operation)]
+    if form.inner != NO_ACTIVATION:
+        others = [tensor for tensor in tensors if tensor is not None and tensor.name not in inner]
+        tensors = [first, *others]
+    operands = [bound_array(binding, tensor.name) for tensor in tensors if tensor is not None]
+    if form.code == codes.MULTIPLY_ADD:
+        operands += _coefficients(form, binding, output.shape)
+    work = pointwise_work(form.code, operands, output, binding.num_threads, form.outer, form.inner)
     return NativeStep(binding.group.name, work, [binding, operands])
 
 
 @kernel(
     "cpu.concatenation",
     kinds="concatenation",
-    data_types=_FLOATS,
+    data_types=codes.FLOATS,
     accepts=lambda group, specs: len(group.layers) == 1,
 )
 def concatenate(binding: Binding) -> NativeStep:

@@ -2,38 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
-from dryfit.network.data_types import DataType
+import attrs
+
 from dryfit.network.layer import Layer
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu import codes
+from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import NO_ACTIVATION, chunks_for
+from dryfit_cpu.kernels.copying import Activation as ActivationCode
 from dryfit_cpu.kernels.epilogues import activation_code
 from dryfit_cpu.kernels.operands import Operand, bound_array
+from dryfit_cpu.kernels.windows import pair
 from dryfit_cpu.steps import NativeStep, Work
 
 _POOL = NativeFunction("pooling", "pool")
+_MAX_POOL = NativeFunction("integer_pooling", "max_pool")
 _SPATIAL_AXES = 0b1100
 
 
-def _arrays(binding: Binding) -> tuple[Array, Array]:
-    x = cast("Tensor", binding.group.main.inputs[0])
-    return bound_array(binding, x.name), bound_array(binding, binding.group.outputs[0].name)
+@attrs.frozen
+class Ending:
+    """Where pooled values come from, and what happens to them.
+
+    Attributes:
+        source: name of the input.
+        activation: of the results.
+        multiplier: of maxima and averages, before the activation.
+        rounding: code of the rounding mode of INT8 results.
+    """
+
+    source: str
+    activation: ActivationCode = NO_ACTIVATION
+    multiplier: float = 1.0
+    rounding: int = codes.HALF_TO_EVEN
+
+    @property
+    def keeps_bytes(self) -> bool:
+        """Whether INT8 maxima are the results."""
+        return self.multiplier == 1.0 and self.activation == (codes.CLIP, -128.0, 127.0)
+
+    @classmethod
+    def of(cls, group: LayerGroup) -> Ending:
+        """Of a group of real numbers."""
+        activation = NO_ACTIVATION
+        for layer in group.epilogue:
+            activation = activation_code(layer) or NO_ACTIVATION
+        return cls(cast("Tensor", group.main.inputs[0]).name, activation)
 
 
-def _pair(values: Sequence[int]) -> tuple[int, int]:
-    return (1, values[0]) if len(values) == 1 else (values[0], values[1])
+def bind_pooling(binding: Binding, ending: Ending) -> NativeStep:
+    """A step that pools."""
+    layer = cast("Pooling", binding.group.main)
+    x, y = bound_array(binding, ending.source), bound_array(binding, binding.group.outputs[0].name)
+    paddings = [*[(0, 0)] * (4 - x.ndim), *layer.paddings(x.shape[2:])]
+    work = _work(
+        ending,
+        (x, y),
+        binding.num_threads,
+        window=pair(layer.window_size_nd),
+        step=pair(layer.stride_nd),
+        dilation=pair(layer.dilation_nd),
+        paddings=paddings,
+        is_average=layer.pooling_type is PoolingType.AVERAGE,
+        counts_padding=not layer.average_count_excludes_padding,
+    )
+    return NativeStep(binding.group.name, [work], [binding])
+
+
+def bind_reduction(binding: Binding, ending: Ending) -> NativeStep:
+    """A step that pools over the whole image."""
+    layer = cast("Reduce", binding.group.main)
+    x, y = bound_array(binding, ending.source), bound_array(binding, binding.group.outputs[0].name)
+    work = _work(
+        ending,
+        (x, y if y.ndim == x.ndim else y[:, :, None, None]),
+        binding.num_threads,
+        window=(x.shape[2], x.shape[3]),
+        step=(1, 1),
+        dilation=(1, 1),
+        paddings=[(0, 0), (0, 0)],
+        is_average=layer.op is ReduceOperation.AVG,
+        counts_padding=False,
+    )
+    return NativeStep(binding.group.name, [work], [binding])
 
 
 def _work(
-    binding: Binding,
+    ending: Ending,
     arrays: tuple[Array, Array],
+    threads: int,
     *,
     window: tuple[int, int],
     step: tuple[int, int],
@@ -43,37 +109,51 @@ def _work(
     counts_padding: bool,
 ) -> Work:
     source, output = Operand.of(arrays[0]), Operand.of(arrays[1])
-    activation, alpha, beta = NO_ACTIVATION
-    for layer in binding.group.epilogue:
-        activation, alpha, beta = activation_code(layer) or NO_ACTIVATION
+    activation, alpha, beta = ending.activation
     (top, bottom), (left, right) = paddings
+    chunks = chunks_for(arrays[1].size * window[0] * window[1], threads)
+    geometry = {
+        "source": source.address,
+        "image_stride": source.strides[0],
+        "row_stride": source.strides[2],
+        "pixel_stride": source.strides[3],
+        "source_rows": source.shape[2],
+        "source_columns": source.shape[3],
+        **output.output_fields(),
+        "window_rows": window[0],
+        "window_columns": window[1],
+        "row_step": step[0],
+        "column_step": step[1],
+        "row_dilation": dilation[0],
+        "column_dilation": dilation[1],
+        "top": top,
+        "left": left,
+    }
+    if not is_average and ending.keeps_bytes and _are_pixels_of_bytes(source, output):
+        for name in ("output_channel_stride", "output_kind"):
+            del geometry[name]
+        return _MAX_POOL.work(chunks, **geometry)
     return _POOL.work(
-        chunks_for(arrays[1].size * window[0] * window[1], binding.num_threads),
-        source=source.address,
-        image_stride=source.strides[0],
-        row_stride=source.strides[2],
-        pixel_stride=source.strides[3],
+        chunks,
+        **geometry,
         channel_stride=source.strides[1],
         kind=source.kind,
-        source_rows=source.shape[2],
-        source_columns=source.shape[3],
-        **output.output_fields(),
-        window_rows=window[0],
-        window_columns=window[1],
-        row_step=step[0],
-        column_step=step[1],
-        row_dilation=dilation[0],
-        column_dilation=dilation[1],
-        top=top,
         bottom=bottom,
-        left=left,
         right=right,
         is_average=int(is_average),
         counts_padding=int(counts_padding),
+        multiplier=ending.multiplier,
         activation=activation,
         alpha=alpha,
         beta=beta,
+        rounding=ending.rounding,
     )
+
+
+def _are_pixels_of_bytes(source: Operand, output: Operand) -> bool:
+    """Whether channels lie together, as many bytes of them as fill a vector register."""
+    dense = source.has_dense_channels and output.has_dense_channels
+    return dense and source.kind == output.kind == codes.INT8 and source.shape[1] >= 4 * current_tier().lanes
 
 
 def _fuses(group: LayerGroup, layer: Layer) -> bool:
@@ -84,77 +164,57 @@ def _has_known_epilogue(group: LayerGroup) -> bool:
     return len(group.layers) <= 2 and all(activation_code(layer) is not None for layer in group.epilogue)
 
 
-def _accepts(group: LayerGroup, specs: Specs) -> bool:
-    del specs
-    layer = group.main
+def can_pool(layer: Layer, x: TensorSpec) -> bool:
+    """Whether a layer pools as the native function does."""
+    del x
     return (
         isinstance(layer, Pooling)
         and len(layer.window_size_nd) <= 2
         and layer.pooling_type in (PoolingType.MAX, PoolingType.AVERAGE)
         and not layer.returns_indices
-        and _has_known_epilogue(group)
     )
 
 
-def _accepts_reduction(group: LayerGroup, specs: Specs) -> bool:
-    layer = group.main
-    x = specs[cast("Tensor", layer.inputs[0]).name]
+def can_reduce(layer: Layer, x: TensorSpec) -> bool:
+    """Whether a layer reduces the image to one value as the native function does."""
     return (
         isinstance(layer, Reduce)
         and x.rank == 4
         and layer.axes == _SPATIAL_AXES
         and layer.op in (ReduceOperation.AVG, ReduceOperation.MAX)
         and 0 not in x.shape
-        and _has_known_epilogue(group)
     )
+
+
+def _accepting(can_run: Callable[[Layer, TensorSpec], bool]) -> Callable[[LayerGroup, Specs], bool]:
+    def accepts(group: LayerGroup, specs: Specs) -> bool:
+        x = specs[cast("Tensor", group.main.inputs[0]).name]
+        return can_run(group.main, x) and _has_known_epilogue(group)
+
+    return accepts
 
 
 @kernel(
     "cpu.pooling",
     kinds="pooling",
-    data_types=[DataType.FLOAT, DataType.HALF],
-    accepts=_accepts,
+    data_types=FLOATS,
+    accepts=_accepting(can_pool),
     fuses=_fuses,
     layout=HostLayout.CHANNELS_LAST,
 )
 def pool(binding: Binding) -> NativeStep:
     """A step that pools."""
-    layer = cast("Pooling", binding.group.main)
-    x, y = _arrays(binding)
-    paddings = [*[(0, 0)] * (4 - x.ndim), *layer.paddings(x.shape[2:])]
-    work = _work(
-        binding,
-        (x, y),
-        window=_pair(layer.window_size_nd),
-        step=_pair(layer.stride_nd),
-        dilation=_pair(layer.dilation_nd),
-        paddings=paddings,
-        is_average=layer.pooling_type is PoolingType.AVERAGE,
-        counts_padding=not layer.average_count_excludes_padding,
-    )
-    return NativeStep(binding.group.name, [work], [binding])
+    return bind_pooling(binding, Ending.of(binding.group))
 
 
 @kernel(
     "cpu.global_pooling",
     kinds="reduce",
-    data_types=[DataType.FLOAT, DataType.HALF],
-    accepts=_accepts_reduction,
+    data_types=FLOATS,
+    accepts=_accepting(can_reduce),
     fuses=_fuses,
     layout=HostLayout.CHANNELS_LAST,
 )
 def pool_images(binding: Binding) -> NativeStep:
     """A step that pools over the whole image."""
-    layer = cast("Reduce", binding.group.main)
-    x, y = _arrays(binding)
-    work = _work(
-        binding,
-        (x, y if y.ndim == x.ndim else y[:, :, None, None]),
-        window=(x.shape[2], x.shape[3]),
-        step=(1, 1),
-        dilation=(1, 1),
-        paddings=[(0, 0), (0, 0)],
-        is_average=layer.op is ReduceOperation.AVG,
-        counts_padding=False,
-    )
-    return NativeStep(binding.group.name, [work], [binding])
+    return bind_reduction(binding, Ending.of(binding.group))

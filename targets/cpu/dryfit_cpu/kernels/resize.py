@@ -6,12 +6,12 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.data_types import DataType
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
 from dryfit.network.tensor import Tensor
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import Operand, bound_array
@@ -59,7 +59,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 @kernel(
     "cpu.resize",
     kinds="resize",
-    data_types=[DataType.FLOAT, DataType.HALF],
+    data_types=FLOATS,
     accepts=_accepts,
     layout=HostLayout.CHANNELS_LAST,
 )

@@ -7,11 +7,11 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.data_types import DataType
 from dryfit.network.layers.softmax import Softmax
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
+from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import bound_array, element_code
@@ -58,7 +58,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 @kernel(
     "cpu.softmax",
     kinds="softmax",
-    data_types=[DataType.FLOAT, DataType.HALF],
+    data_types=FLOATS,
     accepts=_accepts,
 )
 def take_softmax(binding: Binding) -> NativeStep:

@@ -9,10 +9,11 @@ import numpy as np
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.kernels.copying import chunks_for, copy_work
+from dryfit_cpu.kernels.copying import chunks_for
+from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.epilogues import required_epilogue
 from dryfit_cpu.kernels.matrix_products import Axis, Product
-from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array
+from dryfit_cpu.kernels.operands import Operand, Workspace
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -23,7 +24,7 @@ _GATHER_WINDOWS = NativeFunction("staging", "gather_windows")
 def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
     """A step that convolves an image.
 
-    The input is staged where it is padded, FP16 or not channels last; then comes the product; then a copy where the
+    The input is staged where it is padded, no FP32 or not channels last; then comes the product; then a copy where the
     output is not channels last.
 
     Args:
@@ -32,7 +33,6 @@ def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
         x: the input, with axes N, C, H, W or N, C, W.
     """
     workspace, threads = Workspace(binding), binding.num_threads
-    y = binding.group.outputs[0]
     work: list[Work] = []
     keeps: list[object] = [binding]
 
@@ -47,21 +47,9 @@ def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
         address, strides = source.address, (n, h, w, c)
 
     epilogue = required_epilogue(binding)
-    target_array = bound_array(binding, y.name)
-    target = Operand.of(target_array)
-    after: list[Work] = []
-    if not target.has_dense_channels:
-        unordered = channels_last(target.shape, np.float32)
-        after = copy_work(unordered, target.array, threads)
-        target = Operand.of(unordered)
-    residual = None
-    if epilogue.residual is not None:
-        given = np.broadcast_to(bound_array(binding, epilogue.residual.name), target_array.shape)
-        residual = Operand.of(given)
-        if not residual.has_dense_channels:
-            copy = channels_last(target.shape, np.float32)
-            work += copy_work(residual.array, copy, threads)
-            residual = Operand.of(copy)
+    dense = DenseOperands.of(binding, epilogue)
+    target, residual = dense.output, dense.residual
+    work += dense.before
 
     segments, length = _segments(window, strides)
     row_stride, pixel_stride = strides[1] * window.stride[0], strides[2] * window.stride[1]
@@ -69,26 +57,13 @@ def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
     if window.windows_shape is not None:
         windows = workspace.take(window.windows_shape)
         table = np.array(segments, np.int64)
-        N, _, H, W = window.output
         work.append(
-            _GATHER_WINDOWS.work(
-                chunks_for(windows.size, threads),
-                source=address,
-                image_stride=image_stride,
-                row_stride=row_stride,
-                pixel_stride=pixel_stride,
-                images=N,
-                rows=H,
-                columns=W,
-                segments=table.ctypes.data,
-                segment_count=len(segments),
-                segment_length=length,
-                destination=windows.ctypes.data,
-            )
+            gather_work(window, address, (image_stride, row_stride, pixel_stride), table, length, windows, threads)
         )
         keeps += [windows, table]
         address, pixel_stride = windows.ctypes.data, windows.strides[0]
-        row_stride, image_stride = W * pixel_stride, H * W * pixel_stride
+        row_stride = window.output[3] * pixel_stride
+        image_stride = window.output[2] * row_stride
         segments, length = [0], windows.shape[1]
 
     group_inputs, group_outputs = window.input[1] // window.groups, window.output[1] // window.groups
@@ -96,7 +71,7 @@ def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
     panels = binding.weight("panels", (window.groups, count, depth, PANEL_CHANNELS))
     bias = binding.weight("bias", (window.groups, count * PANEL_CHANNELS))
     product = Product(
-        axes=_axes(window, (image_stride, row_stride, pixel_stride), target, residual),
+        axes=pixel_axes(window, (image_stride, row_stride, pixel_stride), target, residual),
         input=address,
         output=target.address,
         residual=residual.address if residual is not None else 0,
@@ -120,12 +95,12 @@ def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
         epilogue=epilogue,
     )
     main, tables = product.work(threads)
-    return NativeStep(binding.group.name, [*work, main, *after], [*keeps, *tables, source, target, residual])
+    return NativeStep(binding.group.name, [*work, main, *dense.after], [*keeps, *tables, source, dense])
 
 
 def needs_staging(window: Window, source: Operand) -> bool:
     """Whether tiles cannot read the input where it lies."""
-    return window.is_padded or source.kind != FP32 or not source.has_dense_channels
+    return window.is_padded or source.kind != FP32 or not source.has_dense_channels or window.has_conflicts
 
 
 def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> Work:
@@ -154,10 +129,35 @@ def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> 
     )
 
 
-def channels_last(shape: Sequence[int], dtype: type) -> Array:
-    """A new array of logical shape (N, C, H, W) whose channels lie together."""
-    N, C, H, W = shape
-    return aligned_empty((N, H, W, C), dtype).transpose(0, 3, 1, 2)
+def gather_work(
+    window: Window, address: int, strides: Sequence[int], segments: Array, length: int, windows: Array, threads: int
+) -> Work:
+    """Work that writes the words that each output pixel sums over one after the other.
+
+    Args:
+        window: the geometry.
+        address: of the first pixel.
+        strides: bytes from one output image, row and pixel to the next in the input.
+        segments: byte offsets of the runs, INT64.
+        length: words of four bytes in each run.
+        windows: where they go, FP32 `[pixels, words]`.
+        threads: how many will run it.
+    """
+    N, _, H, W = window.output
+    return _GATHER_WINDOWS.work(
+        chunks_for(windows.size, threads),
+        source=address,
+        image_stride=strides[0],
+        row_stride=strides[1],
+        pixel_stride=strides[2],
+        images=N,
+        rows=H,
+        columns=W,
+        segments=segments.ctypes.data,
+        segment_count=len(segments),
+        segment_length=length,
+        destination=windows.ctypes.data,
+    )
 
 
 def _segments(window: Window, strides: Sequence[int]) -> tuple[list[int], int]:
@@ -170,7 +170,7 @@ def _segments(window: Window, strides: Sequence[int]) -> tuple[list[int], int]:
     return [at + x * window.dilation[1] * pixel for at in rows for x in range(window.kernel[1])], channels
 
 
-def _axes(window: Window, strides: Sequence[int], output: Operand, residual: Operand | None) -> list[Axis]:
+def pixel_axes(window: Window, strides: Sequence[int], output: Operand, residual: Operand | None) -> list[Axis]:
     """The output pixels: images, rows, columns."""
     N, _, H, W = window.output
     extents = (N, H, W)

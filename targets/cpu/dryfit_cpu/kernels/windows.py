@@ -12,8 +12,18 @@ from dryfit_cpu.kernels.matrix_products import is_narrow
 from dryfit_cpu.kernels.operands import fp32_bytes
 
 _CONFLICTING_BYTES = 2048
-"""Pixels whose distance is a multiple of this share few sets of the first-level cache; measured with 512 channels."""
+"""Pixels whose distance is a multiple of this share few sets of the first-level cache: a copy keeps them apart."""
+_SHARED_SET_BYTES = 4096
+"""Those whose distance is a multiple of this share one set, of 8 or 12 lines, and a register block has 14 pixels."""
+_MANY_OUTPUTS = 128
+"""Output channels from which a copy against conflicts costs less than they do: the input is read once for each panel
+of 32, from the first-level cache or past it. Measured with 1x1 windows on 512 and 1024 channels."""
 _PITCH_PADDING = 64
+
+
+def pair(values: Sequence[int]) -> tuple[int, int]:
+    """Sizes along one or two spatial axes as (height, width)."""
+    return (1, values[0]) if len(values) == 1 else (values[0], values[1])
 
 
 @attrs.frozen
@@ -39,9 +49,6 @@ class Window:
     def of(cls, layer: Convolution, x: TensorSpec, y: TensorSpec) -> Window:
         """The geometry for these shapes; one spatial axis is a row of an image."""
 
-        def pair(values: Sequence[int]) -> tuple[int, int]:
-            return (1, values[0]) if len(values) == 1 else (values[0], values[1])
-
         def image(shape: Sequence[int]) -> tuple[int, int, int, int]:
             return (shape[0], shape[1], *pair(shape[2:]))
 
@@ -59,6 +66,12 @@ class Window:
         return cls(source, output, kernel, stride, dilation, (sides[0], sides[1]), layer.num_groups)
 
     @property
+    def has_conflicts(self) -> bool:
+        """Whether a block's pixels share one set of the first-level cache, for so long that a copy costs less."""
+        _, C, H, W = self.input
+        return 4 * C * self.stride[1] % _SHARED_SET_BYTES == 0 and H * W > 1 and self.output[1] >= _MANY_OUTPUTS
+
+    @property
     def is_padded(self) -> bool:
         """Whether it reads beyond the input."""
         return any(side for axis in self.padding for side in axis)
@@ -68,17 +81,21 @@ class Window:
         """(N, H, W, channel pitch) of the input with its padding."""
         N, C, H, W = self.input
         (top, bottom), (left, right) = self.padding
-        pitch = C + (_PITCH_PADDING // 4 if 4 * C % _CONFLICTING_BYTES == 0 else 0)
+        pitch = C + (_PITCH_PADDING // 4 if 4 * C * self.stride[1] % _CONFLICTING_BYTES == 0 else 0)
         return (N, top + H + bottom, left + W + right, pitch)
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether the windows are gathered, because the rows are too short for tiles to read the input as it is."""
+        N, _, H, W = self.output
+        is_flat = self.kernel == (1, 1) and self.stride == (1, 1) and not self.is_padded
+        return not (self.groups > 1 or is_flat or H * W == 1 or not is_narrow(W) or is_narrow(N * H * W))
 
     @property
     def windows_shape(self) -> tuple[int, int] | None:
         """(pixels, k) of the gathered windows; None where tiles can read the input as it is."""
         N, _, H, W = self.output
-        is_flat = self.kernel == (1, 1) and self.stride == (1, 1) and not self.is_padded
-        if self.groups > 1 or is_flat or H * W == 1 or not is_narrow(W) or is_narrow(N * H * W):
-            return None
-        return (N * H * W, self.input[1] * self.kernel[0] * self.kernel[1])
+        return (N * H * W, self.input[1] * self.kernel[0] * self.kernel[1]) if self.is_gathered else None
 
     @property
     def workspace_bytes(self) -> int:

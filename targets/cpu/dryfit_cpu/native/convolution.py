@@ -9,7 +9,8 @@ from numba import float32
 from dryfit_cpu.codes import PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, load_int, read, stack_memory, write
-from dryfit_cpu.compiler.micro_kernel import PANEL_ROW_BYTES, micro_kernel
+from dryfit_cpu.compiler.micro_kernel import micro_kernel
+from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.native.functions import activate
@@ -29,6 +30,9 @@ _INFINITY: Any = float32(float("inf"))
 block_whole = micro_kernel(_ROWS, runs=2)
 block_half = micro_kernel(_HALF, runs=1)
 block_one = micro_kernel(1, runs=1)
+narrow_whole = micro_kernel(_ROWS, runs=2, is_narrow=True)
+narrow_half = micro_kernel(_HALF, runs=1, is_narrow=True)
+narrow_one = micro_kernel(1, runs=1, is_narrow=True)
 
 
 @native
@@ -52,6 +56,7 @@ def convolve(
     panels: int,
     panel_count: int,
     order: int,
+    inner_parts: int,
     low: float,
     high: float,
     finishes: int,
@@ -67,18 +72,22 @@ def convolve(
     """Sum over k of input and weights, plus bias, residual and activation, for tiles x panels.
 
     Every output is summed in the order of k, whatever the tiles, panels, blocks of k and chunks are. With more than one
-    block of k the sums wait in the output, which is FP32 then. Where `finishes` is set, or a panel has fewer channels
-    than a register block, the block goes through a piece of stack, and `_finish` does what follows the sum.
+    block of k the sums wait in the output, which is FP32 then. Where `finishes` is set the block goes through a piece
+    of stack, and `finish_pixel` does what follows the sum. A panel of no more channels than a vector has lanes is
+    computed by narrow blocks; any other is as wide as a register block.
+
+    The chunks cut the outer loop, and the inner one into `inner_parts`, so that few rounds of the outer one can be
+    shared evenly.
     """
     scratch = stack_memory()
-    outer = tile_count if order == TILES_OUTSIDE else panel_count
-    start, stop = outer * chunk // chunks, outer * (chunk + 1) // chunks
-    if order == TILES_OUTSIDE:
-        outer_stop, inner_stop = stop, panel_count
-    else:
-        start, outer_stop, inner_stop = start * k_blocks, stop * k_blocks, tile_count
-    for i in range(start, outer_stop):
-        for j in range(inner_stop):
+    outer, inner = (tile_count, panel_count) if order == TILES_OUTSIDE else (panel_count, tile_count)
+    parts = min(inner_parts, chunks)
+    part, inner_part, outer_parts = chunk // parts, chunk % parts, chunks // parts
+    rounds = 1 if order == TILES_OUTSIDE else k_blocks
+    outer_start, outer_stop = outer * part // outer_parts * rounds, outer * (part + 1) // outer_parts * rounds
+    inner_start, inner_stop = inner * inner_part // parts, inner * (inner_part + 1) // parts
+    for i in range(outer_start, outer_stop):
+        for j in range(inner_start, inner_stop):
             k_block = 0
             tile_index, panel_index = i, j
             if order != TILES_OUTSIDE:
@@ -105,7 +114,8 @@ def convolve(
                 span = segment_count * segment_length
                 ahead = panel_weights + span * PANEL_ROW_BYTES + tile_index * span * 32
 
-            bypasses = finishes != 0 or channels < _CHANNELS
+            bypasses = finishes != 0
+            is_narrow = channels <= LANES
             out0, out1, out_stride = output0, output1, output_stride
             res0, res1, block_low, block_high = residual0, residual1, low, high
             if bypasses:
@@ -118,20 +128,21 @@ def convolve(
                 res0, res1, block_low, block_high = 0, 0, -_INFINITY, _INFINITY
 
             segment_table = segments + k_block * segment_count * 8
-            _sum_block(
+            sum_block(
                 pixels,
                 (
                     input0, input1, input_stride, segment_table, segment_count, segment_length, panel_weights,
                     start0, start1, start_stride, out0, out1, out_stride, res0, res1, residual_stride,
-                    block_low, block_high, ahead,
+                    block_low, block_high, ahead, channels,
                 ),
+                is_narrow,
             )  # fmt: skip
             if bypasses:
                 for pixel in range(pixels):
                     run, place = pixel // _HALF, pixel % _HALF
                     to = (output1 if run else output0) + place * output_stride
                     add = (residual1 if run else residual0) + place * residual_stride
-                    _finish(
+                    finish_pixel(
                         scratch + pixel * _BLOCK_ROW_BYTES, to, add if residual else 0, min(channels, _CHANNELS),
                         output_kind, residual_kind, (inner_activation, inner_alpha, inner_beta),
                         (activation, alpha, beta),
@@ -139,9 +150,16 @@ def convolve(
 
 
 @inlined
-def _sum_block(pixels: int, arguments: Any) -> None:
+def sum_block(pixels: int, arguments: Any, is_narrow: bool) -> None:
     """Compute one block by the micro-kernel of its size."""
-    if pixels == _ROWS:
+    if is_narrow:
+        if pixels == _ROWS:
+            narrow_whole(*arguments)
+        elif pixels == _HALF:
+            narrow_half(*arguments)
+        else:
+            narrow_one(*arguments)
+    elif pixels == _ROWS:
         block_whole(*arguments)
     elif pixels == _HALF:
         block_half(*arguments)
@@ -150,7 +168,7 @@ def _sum_block(pixels: int, arguments: Any) -> None:
 
 
 @inlined
-def _finish(
+def finish_pixel(
     sums: int,
     output: int,
     residual: int,
@@ -165,7 +183,7 @@ def _finish(
         count = channels - channel
         x = activate(inner[0], load(sums + channel * 4), inner[1], inner[2])
         if residual != 0:
-            size = 4 >> residual_kind
+            size = 4 >> (residual_kind & 3)
             x = x + read(residual + channel * size, size, residual_kind, count)
-        size = 4 >> output_kind
+        size = 4 >> (output_kind & 3)
         write(output + channel * size, size, output_kind, activate(outer[0], x, outer[1], outer[2]), count)

@@ -14,6 +14,10 @@ def collect(
     chunk: int,
     chunks: int,
     products: int,
+    pixel_bytes: int,
+    tap_bytes: int,
+    weights: int,
+    weight_bytes: int,
     source_rows: int,
     source_columns: int,
     bias: int,
@@ -41,12 +45,12 @@ def collect(
 ) -> None:
     """Sum the products `[image, row, column, window row, window column, channel]` that fall on each output.
 
-    They are added in the order of the window, whoever computes them.
+    A pixel has `pixel_bytes` of them, a place in the window `tap_bytes`. With `weights`, FP32 rows of `weight_bytes`
+    for each place, what is given are the factors: each is multiplied when it is added. They are added in the order of
+    the window, whoever computes them.
     """
     blocks = (channels + LANES - 1) // LANES
     total = images * rows * blocks
-    tap_bytes = 4 * channels
-    pixel_bytes = window_rows * window_columns * tap_bytes
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
         line = index // blocks
         channel = (index - line * blocks) * LANES
@@ -68,7 +72,10 @@ def collect(
                     if at_column < 0 or source_column >= source_columns or source_column * column_step != at_column:
                         continue
                     pixel = source_row * source_columns + source_column
-                    at = first + pixel * pixel_bytes + (y * window_columns + x) * tap_bytes
-                    value = value + read(at, 4, FP32, count)
+                    tap = y * window_columns + x
+                    product = read(first + pixel * pixel_bytes + tap * tap_bytes, 4, FP32, count)
+                    if weights != 0:
+                        product = product * load(weights + tap * weight_bytes + channel * 4)
+                    value = value + product
             value = activate(activation, value, alpha, beta)
             write(to + column * output_pixel_stride, output_channel_stride, output_kind, value, count)

@@ -8,7 +8,7 @@ from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.memory import read, write
 from dryfit_cpu.compiler.vectors import LANES, first_lanes, largest_of, maximum_or_nan, splat, sum_of
-from dryfit_cpu.native.functions import exponential
+from dryfit_cpu.native.exponentials import exponential
 
 
 @native
@@ -56,7 +56,7 @@ def softmax(
                 write(to + i * output_stride, output_stride, FP32, y, extent - i)
         divisor = splat(sum_of(sums))
         for i in range(0, extent, LANES):
-            # What an FP16 output could have kept is rounded already: there it is computed again.
+            # What a narrow output could have kept is rounded already: there it is computed again.
             if output_kind == FP32:
                 y = read(to + i * output_stride, output_stride, FP32, extent - i)
             else:

@@ -90,7 +90,7 @@ def _copy_row(
     pitch: int,
 ) -> None:
     """One row of pixels, along whichever axis the source is dense."""
-    size = 4 >> kind
+    size = 4 >> (kind & 3)
     if channel_stride == size and pixel_stride == channels * size and pitch == channels * 4:
         for value in range(0, columns * channels, LANES):
             count = columns * channels - value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import stat
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE
-from dryfit_cpu.compiler import object_cache
+from dryfit_cpu.compiler import machine, object_cache
 from dryfit_cpu.compiler.object_cache import CompiledFunction
 
 FUNCTION = CompiledFunction("symbol", [("source", "int"), ("alpha", "float")], b"\x00machine code\xff")
@@ -80,6 +81,98 @@ def test_a_cache_that_is_a_file_costs_time_only(tmp_path):
 def test_a_folder_that_cannot_be_written_to_costs_time_only(tmp_path):
     tmp_path.chmod(stat.S_IREAD | stat.S_IEXEC)
     assert run_program(tmp_path)
+
+
+def run_told(cache: str, before: str = "") -> str:
+    """What a new process that uses this cache says on stderr; it ends as it should."""
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: cache}
+    command = [sys.executable, "-c", before + PROGRAM + TWICE]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
+
+
+TWICE = """
+from dryfit_cpu.compiler.native import NativeFunction
+assert NativeFunction("dispatch", "prepare").address
+"""
+"""Compiles a second function."""
+
+
+def test_a_folder_that_cannot_be_made_is_told_once_with_what_to_do():
+    told = run_told("/dev/null/cache")
+    assert told.count("cannot be kept in /dev/null/cache/kernels/") == 1
+    assert ENVIRONMENT_VARIABLE in told
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
+def test_a_full_disk_is_told_once_and_leaves_nothing_behind(tmp_path):
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+    told = run_told(str(tmp_path), limit)
+    assert told.count("cannot be kept") == 1
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_folder_in_the_place_of_an_entry_costs_time_only(tmp_path):
+    run_program(tmp_path)
+    (entry,) = entries(tmp_path)
+    entry.unlink()
+    entry.mkdir()
+    assert run_program(tmp_path)
+    assert [path.name for path in entry.parent.iterdir()] == [entry.name]
+
+
+HAMMER = """
+import sys
+from dryfit_cpu.compiler import machine, object_cache
+from dryfit_cpu.compiler.object_cache import CompiledFunction
+own = sys.argv[1]
+found = 0
+for turn in range(300):
+    object_cache.write("rival", CompiledFunction(own, [("a", "int")], own.encode() * (1000 + turn)))
+    read = object_cache.read("rival")
+    assert read is not None
+    assert set(read.code.decode()) == {read.symbol}, "a mixture of two writers"
+    found += read.symbol != own
+print(found)
+"""
+
+
+def test_writers_of_several_processes_never_show_each_other_half_an_entry(tmp_path):
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: str(tmp_path)}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", HAMMER, own], env=environment, stdout=subprocess.PIPE, text=True)
+        for own in "abcd"
+    ]
+    found = [int(writer.communicate()[0]) for writer in writers]
+    assert [writer.returncode for writer in writers] == [0] * 4
+    assert sum(found) > 0, "no writer ever met another's entry"
+    assert [path.name for path in entries(tmp_path)] == ["rival.o"]
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+
+
+def test_processes_that_start_at_once_on_an_empty_cache_all_get_right_results(tmp_path):
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: str(tmp_path)}
+    started = [subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment) for _ in range(3)]
+    assert [process.wait() for process in started] == [0] * 3
+    assert not run_program(tmp_path)
+
+
+def test_the_key_depends_on_tier_versions_and_sources(monkeypatch):
+    def salt(*change: object) -> str:
+        with monkeypatch.context() as patch:
+            if change:
+                patch.setattr(*change)
+            return object_cache.salt.__wrapped__()
+
+    here = salt()
+    version = importlib.metadata.version
+    keys = [
+        salt(importlib.metadata, "version", lambda name, newer=package: version(name) + (name == newer) * ".1")
+        for package in ("dryfit", "numba", "llvmlite")
+    ]
+    keys.append(salt(machine, "description", lambda: "another machine"))
+    keys.append(salt(object_cache, "_SOURCES", ("codes.py",)))
+    assert here == salt()
+    assert len({here, *keys}) == 6
 
 
 def test_the_salt_covers_every_source_of_the_compiler_and_of_native_functions():

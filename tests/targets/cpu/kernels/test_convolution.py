@@ -29,7 +29,7 @@ ACTIVATIONS = (
     ActivationType.TANH,
     ActivationType.HARD_SIGMOID,
 )
-TYPES = (DataType.FLOAT, DataType.HALF)
+TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
 
 
 def convolution(network, x, K, kernel, *, seed=0, groups=1, bias=True, **parameters):
@@ -122,6 +122,24 @@ def test_rows_of_every_width_are_covered_by_tiles(width, dtype):
     layer = convolution(network, x, 40, (3, 3), pre_padding=(1, 1), post_padding=(1, 1))
     feeds = random_feeds(network, np.random.default_rng(0))
     assert_like_reference(network, [layer], feeds, kernel_name="cpu.convolution")
+
+
+@pytest.mark.parametrize("window", [(1, 1), (3, 3)])
+@pytest.mark.parametrize("layout", ["linear", "channels_last"])
+@pytest.mark.parametrize("with_residual", [False, True])
+def test_every_number_of_output_channels_is_covered_by_blocks_and_vectors(window, layout, with_residual):
+    for K in range(1, 71):
+        network = Network()
+        x = network.add_input("x", DataType.FLOAT, (1, 5, 4, 9))
+        padding = (window[0] // 2, window[1] // 2)
+        layers = [convolution(network, x, K, window, pre_padding=padding, post_padding=padding)]
+        if with_residual:
+            value = layers[0].get_output(0)
+            residual = network.add_input("residual", DataType.FLOAT, value.shape)
+            layers.append(network.add_elementwise(value, residual, ElementWiseOperation.SUM))
+        layers.append(activation(network, layers[-1].get_output(0), ActivationType.RELU))
+        feeds = random_feeds(network, np.random.default_rng(0), layout)
+        assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution", layout=layout)
 
 
 @pytest.mark.parametrize("width", [7, 9, 14, 18])

@@ -16,7 +16,7 @@ from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.spatial_window import PaddingMode
 from dryfit.network.network import Network
 
-TYPES = (DataType.FLOAT, DataType.HALF)
+TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
 
 
 @settings(max_examples=120)
@@ -90,5 +90,4 @@ def test_what_the_kernel_lacks_is_left_to_the_reference():
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (1, 2, 4, 4))
     blend = network.add_pooling_nd(x, PoolingType.MAX_AVERAGE_BLEND, (2, 2))
-    total = network.add_reduce(x, ReduceOperation.SUM, 0b1100, True)
-    assert chosen_kernel(network, [blend]).name == chosen_kernel(network, [total]).name == "cpu.reference"
+    assert chosen_kernel(network, [blend]).name == "cpu.reference"

@@ -13,12 +13,13 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.reference.inference import infer_specs
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding
 
-TYPES = (DataType.FLOAT, DataType.HALF)
+TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
 NONE, TRANSPOSE, VECTOR = MatrixOperation.NONE, MatrixOperation.TRANSPOSE, MatrixOperation.VECTOR
 
 
@@ -98,7 +99,7 @@ def test_a_product_with_a_vector_takes_nothing_into_its_group():
 @settings(max_examples=80)
 @given(
     dtype=st.sampled_from(TYPES),
-    channels=st.sampled_from([(1, 1), (3, 5), (16, 32), (20, 33)]),
+    channels=st.sampled_from([(1, 3, 1), (3, 5, 1), (16, 32, 1), (20, 33, 1), (6, 4, 2), (40, 80, 2), (5, 5, 5)]),
     image=st.tuples(st.integers(1, 8), st.integers(1, 8)),
     kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
     stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
@@ -109,14 +110,14 @@ def test_a_product_with_a_vector_takes_nothing_into_its_group():
 def test_every_deconvolution_is_computed_as_the_reference_does(
     dtype, channels, image, kernel, stride, dilation, padding, layouts
 ):
-    C, K = channels
+    C, K, groups = channels
     for axis in (0, 1):
         span = (image[axis] - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1
         assume(span > padding[axis] + padding[axis + 2])
     network = Network()
     generator = np.random.default_rng(0)
     x = network.add_input("x", dtype, (2, C, *image))
-    weights = generator.standard_normal((C, K, *kernel)) / np.sqrt(C)
+    weights = generator.standard_normal((C, K // groups, *kernel)) / np.sqrt(C // groups)
     layer = Deconvolution(
         num_output_maps=K,
         kernel_size_nd=kernel,
@@ -126,19 +127,28 @@ def test_every_deconvolution_is_computed_as_the_reference_does(
         dilation_nd=dilation,
         pre_padding=padding[:2],
         post_padding=padding[2:],
+        num_groups=groups,
     )
     network.add_layer(layer, [x])
-    relu = network.add_activation(layer.get_output(0), ActivationType.RELU)
+    scale = network.add_scale(layer.get_output(0), ScaleMode.CHANNEL, *generator.standard_normal((2, K)).astype("f4"))
+    relu = network.add_activation(scale.get_output(0), ActivationType.RELU)
     feeds = random_feeds(network, generator, layouts[0])
-    assert_like_reference(network, [layer, relu], feeds, kernel_name="cpu.deconvolution", layout=layouts[1])
+    name = "cpu.depthwise_deconvolution" if C == K == groups else "cpu.deconvolution"
+    assert_like_reference(network, [layer, scale, relu], feeds, kernel_name=name, layout=layouts[1])
 
 
-def test_a_deconvolution_in_groups_is_left_to_the_reference():
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("image", [(7,), (5, 6)])
+def test_a_deconvolution_of_each_channel_is_computed_as_the_reference_does(dtype, layout, image):
     network = Network()
-    x = network.add_input("x", DataType.FLOAT, (1, 4, 3, 3))
-    layer = network.add_deconvolution_nd(x, 4, (2, 2), np.ones((4, 2, 2, 2), np.float32))
-    layer.num_groups = 2
-    assert chosen_kernel(network, [layer]).name == "cpu.reference"
+    generator = np.random.default_rng(0)
+    x = network.add_input("x", dtype, (2, 35, *image))
+    kernel = generator.standard_normal((35, 1, *[4] * len(image))).astype(np.float32)
+    layer = network.add_deconvolution_nd(x, 35, [4] * len(image), kernel)
+    layer.num_groups, layer.stride_nd, layer.padding_nd = 35, [2] * len(image), [1] * len(image)
+    feeds = random_feeds(network, generator, layout)
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.depthwise_deconvolution", layout=layout)
 
 
 @pytest.mark.parametrize("kind", ["convolution", "fully_connected", "matrix_multiply"])

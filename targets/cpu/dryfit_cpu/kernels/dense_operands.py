@@ -1,0 +1,57 @@
+"""Output and residual of a kernel that writes a pixel's channels together: where they do not lie so, copies do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.target.kernels import Array, Binding
+from dryfit_cpu.kernels.copying import copy_work
+from dryfit_cpu.kernels.epilogues import Epilogue
+from dryfit_cpu.kernels.operands import Operand, aligned_empty, bound_array
+from dryfit_cpu.steps import Work
+
+
+@attrs.frozen(eq=False)
+class DenseOperands:
+    """What a kernel writes and adds, with the channels of a pixel together.
+
+    Attributes:
+        output: the group's output, or FP32 in its place.
+        residual: what the epilogue adds, in the output's shape; None for nothing.
+        before: work that prepares the residual.
+        after: work that brings the output to its place.
+    """
+
+    output: Operand
+    residual: Operand | None
+    before: Sequence[Work]
+    after: Sequence[Work]
+
+    @classmethod
+    def of(cls, binding: Binding, epilogue: Epilogue) -> DenseOperands:
+        """Those of a group; one of three axes is an image of one row."""
+        array, threads = bound_array(binding, binding.group.outputs[0].name), binding.num_threads
+        output = Operand.of(array)
+        before: list[Work] = []
+        after: list[Work] = []
+        if not output.has_dense_channels:
+            unordered = channels_last(output.shape, np.float32)
+            after = copy_work(unordered, output.array, threads)
+            output = Operand.of(unordered)
+        residual = None
+        if epilogue.residual is not None:
+            residual = Operand.of(np.broadcast_to(bound_array(binding, epilogue.residual.name), array.shape))
+            if not residual.has_dense_channels:
+                copy = channels_last(output.shape, np.float32)
+                before = copy_work(residual.array, copy, threads)
+                residual = Operand.of(copy)
+        return cls(output, residual, before, after)
+
+
+def channels_last(shape: Sequence[int], dtype: type) -> Array:
+    """A new array of logical shape (N, C, H, W) whose channels lie together."""
+    N, C, H, W = shape
+    return aligned_empty((N, H, W, C), dtype).transpose(0, 3, 1, 2)

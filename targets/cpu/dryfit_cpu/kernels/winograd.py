@@ -1,0 +1,257 @@
+"""Convolution with a 3 x 3 window of stride 1 by Winograd's minimal filtering: rivals of the direct convolution.
+
+An output tile of 2 x 2 takes 16 products where the direct convolution takes 36, one of 4 x 4 takes 36 for 144. What is
+saved goes in part into the transforms, so shapes and machine decide: the builder measures. They add up in another
+order, on transformed values: docs/decisions/winograd.md says how results differ, and how to forbid it.
+
+Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015: F(2x2, 3x3) and F(4x4, 3x3).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import attrs
+import numpy as np
+
+from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.convolution import Convolution
+from dryfit.network.tensor import Tensor
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
+from dryfit_cpu.codes import FP32, PANEL_CHANNELS
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.kernels import epilogues
+from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
+from dryfit_cpu.kernels.copying import chunks_for
+from dryfit_cpu.kernels.dense_operands import DenseOperands
+from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
+from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array
+from dryfit_cpu.kernels.window_products import stage_work
+from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.winograd_tiling import Tiling
+from dryfit_cpu.native.winograd_matrices import KERNEL_TRANSFORMS
+from dryfit_cpu.steps import NativeStep, Work
+
+CHANNEL_MULTIPLE = 16
+"""Channels come in whole vectors of every tier."""
+_LEAST_EXTENT = {2: 8, 4: 10}
+"""Narrower images are left to the direct convolution: with so few tiles the transformed windows are most of what is
+read, and in a network they come from memory, though they came from the cache when they were measured alone."""
+_NO_PADDING = ((0, 0), (0, 0))
+
+
+def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], binding: Binding) -> NativeStep:
+    """A step that convolves strip by strip: transform, multiply, transform back."""
+    threads, workspace = binding.num_threads, Workspace(binding)
+    tiling = Tiling(size, _checked_window(binding))
+    window = tiling.window
+    (_, C, rows, columns), K = window.input, window.output[1]
+    source = Operand.of(bound_array(binding, _input(binding.group).name))
+    work: list[Work] = []
+    keeps: list[object] = [binding]
+    if not source.has_dense_channels:
+        # Memory of the step's own: the kernel asks for dense channels, so this is rare.
+        bare = attrs.evolve(window, padding=_NO_PADDING)
+        staged = aligned_empty(bare.staged_shape, np.float32)
+        work.append(stage_work(bare, source, staged, threads))
+        source = Operand.of(staged[..., :C].transpose(0, 3, 1, 2))
+    transformed, products = (workspace.take(tiling.plane_shape(channels)) for channels in (C, K))
+    panels = binding.weight("positions", (tiling.positions, -(-K // PANEL_CHANNELS), C, PANEL_CHANNELS))
+    # The sums at each position begin at nothing: the bias is added behind the transform.
+    zeros = aligned_empty((panels.shape[1] * PANEL_CHANNELS,), np.float32)
+    zeros[...] = 0
+    bias = binding.weight("bias", (K,))
+    epilogue = epilogues.required_epilogue(binding)
+    dense = DenseOperands.of(binding, epilogue)
+    work += dense.before
+    tiles_down, tiles_across = tiling.rows_and_columns
+    for first, tiles in tiling.strips():
+        place = {"tile_rows": tiles_down, "tile_columns": tiles_across, "first_tile": first, "tiles": tiles}
+        work.append(
+            functions[0].work(
+                chunks_for(tiles * tiling.positions * C, threads),
+                source=source.address,
+                image_stride=source.strides[0],
+                row_stride=source.strides[2],
+                pixel_stride=source.strides[3],
+                rows=rows,
+                columns=columns,
+                channels=C,
+                top=window.padding[0][0],
+                left=window.padding[1][0],
+                transformed=transformed.ctypes.data,
+                tile_pitch=transformed.strides[1],
+                position_bytes=transformed.strides[0],
+                **place,
+            )
+        )
+        product, tables = _multiply_positions(tiles, transformed, (panels, zeros), products, K).work(threads)
+        work.append(product)
+        keeps += tables
+        work.append(
+            functions[1].work(
+                chunks_for(tiles * tiling.positions * K, threads),
+                products=products.ctypes.data,
+                tile_pitch=products.strides[1],
+                position_bytes=products.strides[0],
+                bias=bias.ctypes.data,
+                **place,
+                **_output_fields(dense, epilogue),
+            )
+        )
+    keeps += [source, transformed, products, panels, zeros, bias, dense]
+    return NativeStep(binding.group.name, [*work, *dense.after], keeps)
+
+
+def _multiply_positions(
+    tiles: int, transformed: Array, weights: tuple[Array, Array], products: Array, outputs: int
+) -> Product:
+    """`[positions, tiles, C] x [positions, C, outputs]`: a position is a group, its tiles are the pixels."""
+    panels, zeros = weights
+    return Product(
+        axes=[Axis(tiles, transformed.strides[1], products.strides[1])],
+        input=transformed.ctypes.data,
+        output=products.ctypes.data,
+        residual=0,
+        output_kind=FP32,
+        residual_kind=FP32,
+        segments=[0],
+        segment_length=panels.shape[2],
+        weights=panels.ctypes.data,
+        bias=zeros.ctypes.data,
+        group_outputs=outputs,
+        group_offsets=[
+            (at * panels.strides[0], 0, at * transformed.strides[0], at * products.strides[0], 0)
+            for at in range(panels.shape[0])
+        ],
+        epilogue=epilogues.Epilogue(),
+    )
+
+
+def _output_fields(dense: DenseOperands, epilogue: epilogues.Epilogue) -> dict[str, float]:
+    """The fields of the output transform that say where results go and what happens to them before."""
+    output, residual = dense.output, dense.residual
+    _, K, H, W = output.shape
+    finishes = epilogue.clamps is None or residual is not None or output.kind != FP32
+    low, high = (epilogue.clamps if not finishes else None) or (-np.inf, np.inf)
+    added = residual.strides if residual is not None else (0, 0, 0, 0)
+    inner, inner_alpha, inner_beta = epilogue.inner
+    activation, alpha, beta = epilogue.outer
+    return {
+        "output": output.address,
+        "output_image_stride": output.strides[0],
+        "output_row_stride": output.strides[2],
+        "output_pixel_stride": output.strides[3],
+        "output_kind": output.kind,
+        "rows": H,
+        "columns": W,
+        "channels": K,
+        "residual": residual.address if residual is not None else 0,
+        "residual_image_stride": added[0],
+        "residual_row_stride": added[2],
+        "residual_pixel_stride": added[3],
+        "residual_kind": residual.kind if residual is not None else FP32,
+        "low": low,
+        "high": high,
+        "finishes": int(finishes),
+        "inner_activation": inner,
+        "inner_alpha": inner_alpha,
+        "inner_beta": inner_beta,
+        "activation": activation,
+        "alpha": alpha,
+        "beta": beta,
+    }
+
+
+def _input(group: LayerGroup) -> Tensor:
+    return cast("Tensor", group.main.inputs[0])
+
+
+def _window(group: LayerGroup, specs: Specs) -> Window:
+    layer = cast("Convolution", group.main)
+    return Window.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
+
+
+def _suits(layer: Convolution, channels: int) -> bool:
+    """Whether the window is the one that the matrices are for, and channels fill whole vectors."""
+    return (
+        tuple(layer.kernel_size_nd) == (3, 3)
+        and set(layer.stride_nd) == set(layer.dilation_nd) == {1}
+        and layer.num_groups == 1
+        and channels % CHANNEL_MULTIPLE == layer.num_output_maps % CHANNEL_MULTIPLE == 0
+    )
+
+
+def _checked_window(binding: Binding) -> Window:
+    """The geometry of a group that the kernel accepts.
+
+    Raises:
+        ExecutionError: it accepts no such group, but an engine says so.
+    """
+    layer, window = cast("Convolution", binding.group.main), _window(binding.group, binding.specs)
+    if not _suits(layer, window.input[1]) or layer.num_output_maps != window.output[1]:
+        raise ExecutionError(
+            "This convolution cannot be computed in Winograd's tiles",
+            where=f"layer {binding.group.name!r}",
+            found=f"window {tuple(layer.kernel_size_nd)}, stride {tuple(layer.stride_nd)}, "
+            f"{window.input[1]} to {layer.num_output_maps} channels in {layer.num_groups} groups",
+            allowed=f"a window of (3, 3), stride 1, channels in multiples of {CHANNEL_MULTIPLE}, one group",
+            remedy="Build the engine again",
+        )
+    return window
+
+
+def _accepts(group: LayerGroup, specs: Specs, size: int) -> bool:
+    """A dense window that the matrices are for, on images of some tiles, whose weights are known at build time."""
+    layer = group.main
+    return (
+        isinstance(layer, Convolution)
+        and _suits(layer, specs[_input(group).name].shape[1])
+        and min(specs[layer.outputs[0].name].shape[2:]) >= _LEAST_EXTENT[size]
+        and has_constant_weights(layer, specs)
+        and epilogues.epilogue_of(group) is not None
+    )
+
+
+def _pack(group: LayerGroup, size: int) -> dict[str, Array]:
+    """The window at each position, transformed in FP64 and rounded once, as panels; and the bias."""
+    transform = np.array(KERNEL_TRANSFORMS[size])
+    weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
+    K, C = weights.shape[:2]
+    # Two products of matrices: [positions along an axis, 3] x [3, all that is left].
+    rows = np.tensordot(transform, weights.astype(np.float64), (1, 2))
+    positions = np.tensordot(transform, rows, (1, 3)).swapaxes(0, 1).reshape(-1, K, C)
+    packed = pack_panels(positions.astype(np.float32).reshape(-1, C), np.zeros(len(positions) * K), len(positions))
+    return {"positions": packed["panels"], "bias": bias.astype(np.float32)}
+
+
+def _kernel_in_tiles_of(size: int) -> Kernel:
+    functions = (
+        NativeFunction("winograd", f"transform_input_{size}"),
+        NativeFunction("winograd", f"transform_output_{size}"),
+    )
+
+    def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+        del num_threads
+        return Tiling(size, _window(group, specs)).workspace_bytes
+
+    def bind(binding: Binding) -> NativeStep:
+        return _convolve(size, functions, binding)
+
+    return kernel(
+        f"cpu.winograd_{size}",
+        kinds="convolution",
+        data_types=DataType.FLOAT,
+        accepts=lambda group, specs: _accepts(group, specs, size),
+        fuses=epilogues.fuses,
+        pack=lambda group: _pack(group, size),
+        packed_parameters=("kernel", "bias", "scale", "shift", "power"),
+        workspace_bytes=workspace_bytes,
+        layout=HostLayout.CHANNELS_LAST,
+        spreads_nan=True,
+    )(bind)
+
+
+convolve_in_tiles_of_2, convolve_in_tiles_of_4 = (_kernel_in_tiles_of(size) for size in KERNEL_TRANSFORMS)

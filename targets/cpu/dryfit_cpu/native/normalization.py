@@ -1,0 +1,140 @@
+"""Normalization to mean 0 and variance 1 over any axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import float32
+
+from dryfit_cpu.codes import FP32
+from dryfit_cpu.compiler.compilation import inlined, native, outlined
+from dryfit_cpu.compiler.memory import load_float, load_int, read, write
+from dryfit_cpu.compiler.vector_functions import square_root
+from dryfit_cpu.compiler.vectors import LANES, first_lanes, splat, sum_of
+from dryfit_cpu.native.unary import apply_function
+
+PLACE_BYTES = 32
+"""A row of the place table: byte offsets in source, output, scale and bias."""
+
+
+@native
+def normalize(
+    chunk: int,
+    chunks: int,
+    source: int,
+    stride0: int,
+    stride1: int,
+    stride2: int,
+    run_stride: int,
+    kind: int,
+    output: int,
+    output_stride0: int,
+    output_stride1: int,
+    output_stride2: int,
+    output_run_stride: int,
+    output_kind: int,
+    scale: int,
+    scale_stride0: int,
+    scale_stride1: int,
+    scale_stride2: int,
+    scale_run_stride: int,
+    bias: int,
+    bias_stride0: int,
+    bias_stride1: int,
+    bias_stride2: int,
+    bias_run_stride: int,
+    extent0: int,
+    extent1: int,
+    extent2: int,
+    places: int,
+    place_count: int,
+    run: int,
+    is_across: int,
+    epsilon: float,
+    function: int,
+    alpha: float,
+    beta: float,
+) -> None:
+    """`output = function((x - mean) / sqrt(variance + epsilon) * scale + bias)` for each index of three axes.
+
+    Scale and bias are FP32. What is averaged over lies in `place_count` runs of `run` elements. A vector lies along the
+    run, or with `is_across` along the last of the three axes. The order depends on the shapes alone.
+    """
+    zero = splat(float32(0.0))
+    step = 1 if is_across else LANES
+    blocks = (extent2 + LANES - 1) // LANES if is_across else extent2
+    lane_stride = stride2 if is_across else run_stride
+    output_lane_stride = output_stride2 if is_across else output_run_stride
+    scale_lane_stride = scale_stride2 if is_across else scale_run_stride
+    bias_lane_stride = bias_stride2 if is_across else bias_run_stride
+    divisor = splat(float32(run * place_count))
+    total = extent0 * extent1 * blocks
+    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
+        i01 = index // blocks
+        i2 = (index - i01 * blocks) * (LANES if is_across else 1)
+        i0 = i01 // extent1
+        i1 = i01 - i0 * extent1
+        start = source + i0 * stride0 + i1 * stride1 + i2 * stride2
+        lanes = extent2 - i2 if is_across else 0
+
+        runs = (start, places, place_count, run, run_stride)
+        mean = _total(*runs, is_across, lane_stride, kind, lanes, zero, 0) / divisor
+        variance = _total(*runs, is_across, lane_stride, kind, lanes, mean, 1) / divisor
+        factor = splat(float32(1.0)) / square_root(variance + splat(epsilon))
+
+        to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2
+        scale_start = scale + i0 * scale_stride0 + i1 * scale_stride1 + i2 * scale_stride2
+        bias_start = bias + i0 * bias_stride0 + i1 * bias_stride1 + i2 * bias_stride2
+        for place in range(place_count):
+            row = places + place * PLACE_BYTES
+            at, to_run = start + load_int(row), to + load_int(row + 8)
+            scale_run, bias_run = scale_start + load_int(row + 16), bias_start + load_int(row + 24)
+            for i in range(0, run, step):
+                count = lanes if is_across else run - i
+                x = (read(at + i * run_stride, lane_stride, kind, count) - mean) * factor
+                x = x * _factor(scale_run + i * scale_run_stride, scale_lane_stride, count)
+                x = x + _factor(bias_run + i * bias_run_stride, bias_lane_stride, count)
+                x = apply_function(function, x, alpha, beta)
+                write(to_run + i * output_run_stride, output_lane_stride, output_kind, x, count)
+
+
+@outlined
+def _total(
+    start: int,
+    places: int,
+    place_count: int,
+    run: int,
+    run_stride: int,
+    is_across: int,
+    lane_stride: int,
+    kind: int,
+    lanes: int,
+    centre: Any,
+    is_squared: int,
+) -> Any:
+    """The sum of `x - centre`, or of its square: of each lane, or along a run of all lanes in each."""
+    zero = splat(float32(0.0))
+    step = 1 if is_across else LANES
+    total = zero
+    for place in range(place_count):
+        at = start + load_int(places + place * PLACE_BYTES)
+        even, odd = zero, zero
+        for i in range(0, run, 2 * step):
+            count = lanes if is_across else run - i
+            x = first_lanes(count, read(at + i * run_stride, lane_stride, kind, count) - centre, zero)
+            even = even + (x * x if is_squared else x)
+            if i + step < run:
+                count = lanes if is_across else run - i - step
+                x = read(at + (i + step) * run_stride, lane_stride, kind, count) - centre
+                x = first_lanes(count, x, zero)
+                odd = odd + (x * x if is_squared else x)
+        total = total + (even + odd)
+    return total if is_across else splat(sum_of(total))
+
+
+@inlined
+def _factor(address: int, stride: int, count: int) -> Any:
+    """FP32 values, or one in all lanes."""
+    if stride == 0:
+        return splat(load_float(address))
+    return read(address, stride, FP32, count)

@@ -1,0 +1,108 @@
+"""Layers that only move values, against their references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.network import Network
+
+TYPES = (DataType.FLOAT, DataType.HALF)
+EXTENTS = st.lists(st.sampled_from([1, 2, 3, 4, 6, 17]), min_size=1, max_size=5).map(tuple)
+LAYOUT = st.sampled_from(LAYOUTS)
+
+
+def assert_moved(network, layer, layouts):
+    """The values of the reference, bit for bit, for they are only moved."""
+    feeds = random_feeds(network, np.random.default_rng(0), layouts[0])
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.movement", layout=layouts[1], tolerance=0)
+
+
+def factors(draw, count):
+    """Extents whose product is the count."""
+    extents = []
+    while count > 1:
+        extents.append(draw(st.sampled_from([divisor for divisor in range(2, count + 1) if count % divisor == 0])))
+        count //= extents[-1]
+    return draw(st.permutations([*extents, *[1] * draw(st.integers(0, 1))])) or [1]
+
+
+@st.composite
+def shuffles(draw):
+    """A network of one shuffle: any of its three steps may be there."""
+    shape = draw(EXTENTS)
+    network = Network()
+    layer = network.add_shuffle(network.add_input("x", draw(st.sampled_from(TYPES)), shape))
+    axes = tuple(range(len(shape)))
+    if draw(st.booleans()):
+        layer.first_transpose = draw(st.permutations(axes))
+    if draw(st.booleans()):
+        layer.reshape_dims = factors(draw, int(np.prod(shape)))
+        axes = tuple(range(len(layer.reshape_dims)))
+    if draw(st.booleans()):
+        layer.second_transpose = draw(st.permutations(axes))
+    return network, layer
+
+
+@settings(max_examples=150)
+@given(shuffles(), st.tuples(LAYOUT, LAYOUT))
+def test_every_shuffle_moves_values_as_the_reference_does(case, layouts):
+    assert_moved(*case, layouts)
+
+
+@settings(max_examples=100)
+@given(st.data(), EXTENTS, st.sampled_from(TYPES), st.tuples(LAYOUT, LAYOUT))
+def test_every_slice_inside_its_input_moves_values_as_the_reference_does(data, shape, dtype, layouts):
+    start, count, stride = [], [], []
+    for extent in shape:
+        step = data.draw(st.integers(-3, 3))
+        first = data.draw(st.integers(0, extent - 1))
+        room = extent - 1 - first if step > 0 else first
+        count.append(data.draw(st.integers(1, room // abs(step) + 1 if step else 5)))
+        start.append(first)
+        stride.append(step)
+    network = Network()
+    layer = network.add_slice(network.add_input("x", dtype, shape), start, count, stride)
+    assert_moved(network, layer, layouts)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_axes_of_extent_1_come_and_go(dtype, layout):
+    network = Network()
+    x = network.add_input("x", dtype, (3, 1, 5, 1))
+    assert_moved(network, network.add_squeeze(x, constant_axes(network, [1, 3])), (layout, layout))
+    network = Network()
+    x = network.add_input("x", dtype, (3, 5))
+    assert_moved(network, network.add_unsqueeze(x, constant_axes(network, [0, 2])), (layout, layout))
+
+
+def constant_axes(network, axes):
+    return network.add_constant((len(axes),), np.array(axes, np.int64)).get_output(0)
+
+
+def test_a_large_transpose_is_cut_into_chunks_without_a_seam():
+    network = Network()
+    layer = network.add_shuffle(network.add_input("x", DataType.FLOAT, (1, 67, 129, 5)))
+    layer.first_transpose, layer.reshape_dims = (0, 2, 3, 1), (129, -1)
+    assert_moved(network, layer, ("channels_last", "linear"))
+
+
+@pytest.mark.parametrize("mode", [mode for mode in SampleMode if mode is not SampleMode.STRICT_BOUNDS])
+def test_a_slice_that_may_leave_its_input_is_left_to_the_reference(mode):
+    network = Network()
+    layer = network.add_slice(network.add_input("x", DataType.FLOAT, (4, 6)), (0, 0), (2, 2), (1, 1))
+    layer.mode = mode
+    assert chosen_kernel(network, [layer]).name == "cpu.reference"
+
+
+def test_a_reshape_to_extents_of_the_moment_is_left_to_the_reference():
+    network = Network()
+    layer = network.add_shuffle(network.add_input("x", DataType.FLOAT, (4, 6)))
+    layer.set_input(1, network.add_input("extents", DataType.INT64, (2,)))
+    assert chosen_kernel(network, [layer]).name == "cpu.reference"

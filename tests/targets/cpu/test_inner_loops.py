@@ -1,0 +1,91 @@
+"""What LLVM makes of the register block's inner loop, for each tier: no spills, and little besides products.
+
+A change of the generator, or a new LLVM, that costs registers shows here, without a clock.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.targets.cpu.inner_loops import InnerLoop, inner_loops
+
+from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, is_x86, tiers_here
+
+PRINT = "from dryfit_cpu.compiler.compilation import assembly; print(assembly('convolution', 'convolve'))"
+
+EXPECTED = {
+    16: {"block_14_2": (56, 100, 0), "block_7_1": (28, 56, 0), "narrow_block_14_2": (28, 42, 0)},
+    8: {"block_6_2": (24, 51, 0), "block_3_1": (12, 31, 1), "narrow_block_6_2": (12, 37, 2)},
+    4: {"block_6_2": (24, 110, 6), "block_3_1": (12, 54, 1), "narrow_block_6_2": (12, 62, 0)},
+}
+"""Lanes of a tier -> block -> (products, instructions, stack references) of a turn of its inner loop, two values k of
+each pixel. Measured with LLVM 20. Products are exact: rows x vectors x 2. The instructions may be a tenth more."""
+
+SLACK = 1.1
+
+pytestmark = pytest.mark.skipif(not is_x86(), reason="reads the assembly of x86")
+
+
+def read_loops(tier: str) -> list[InnerLoop]:
+    """The inner loops of the convolution for a tier, from a process of its own."""
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: tier}
+    printed = subprocess.run([sys.executable, "-c", PRINT], env=environment, capture_output=True, text=True, check=True)
+    return list(inner_loops(printed.stdout))
+
+
+@pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
+def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
+    if tier not in tiers_here():
+        pytest.skip(f"this machine lacks the tier {tier.name}")
+    loops = read_loops(tier.name)
+    for block, (products, instructions, stack_references) in EXPECTED[tier.lanes].items():
+        found = [loop for loop in loops if loop.function == block]
+        assert found, f"{block} has no inner loop"
+        # The first is the one of whole turns; the other does what is left of a segment.
+        loop = max(found, key=lambda loop: loop.products)
+        assert loop.products == products, block
+        assert len(loop.instructions) <= SLACK * instructions, f"{block}: {loop.instructions}"
+        assert loop.stack_references <= stack_references, f"{block} spills: {loop.instructions}"
+
+
+# The reader itself ----------------------------------------------------------------------------------------------------
+
+NESTED = """
+block_2_1:
+	.cfi_startproc
+	movq	%rdi, %rax
+.LBB0_1:
+	movq	8(%rsp), %rcx
+.LBB0_2:                                # inner loop
+	vbroadcastss	(%rax), %zmm2
+	vfmadd231ps	%zmm0, %zmm2, %zmm3     # comment (%rsp)
+	vfmadd231ps	64(%rsp), %zmm2, %zmm4
+	addq	$4, %rax
+	decq	%rcx
+	jne	.LBB0_2
+	decq	%rdx
+	jne	.LBB0_1
+.LBB0_3:
+	mulps	%xmm0, %xmm1
+	jne	.LBB0_3
+	retq
+other:
+	jmp	.LBB1_2
+.LBB1_2:
+	vpdpbusd	(%rax), %ymm0, %ymm1
+	jne	.LBB1_2
+"""
+
+
+def test_only_innermost_loops_are_read_with_what_stands_in_them():
+    loops = list(inner_loops(NESTED))
+    assert [(loop.function, len(loop.instructions), loop.products) for loop in loops] == [
+        ("block_2_1", 6, 2),
+        ("block_2_1", 2, 1),
+        ("other", 2, 1),
+    ]
+    assert [loop.stack_references for loop in loops] == [1, 0, 0]
+    assert loops[0].share == pytest.approx(1 / 3)

@@ -1,0 +1,81 @@
+"""How many instructions kernels execute for each multiply-accumulate: what a clock would tell, were nobody else there.
+
+Callgrind counts them, in the tier avx2, which is the best that it knows. A change that makes a kernel execute more
+fails here; one that makes it execute fewer has to lower the table.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.targets.cpu.counted_layers import counted_layers
+
+from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, tiers_here
+
+TIER = "avx2"
+EXPECTED = {
+    "3x3, 64 to 64, 28x28": 0.295,
+    "1x1, 256 to 64, 28x28": 0.279,
+    "3x3 by winograd, 64 to 64, 28x28": 0.099,
+    "depthwise 3x3, 192, 28x28": 0.925,
+    "maximum 3x3 stride 2, 64, 56x56": 2.482,
+}
+"""Instructions for each multiply-accumulate; in a pooling for each value that is looked at. Measured with LLVM 20. A
+register block of this tier cannot do with less than an eighth, a fused multiply-add for eight values."""
+
+MORE, LESS = 1.05, 0.85
+"""What the table leaves open: code that LLVM orders a little differently is no regression."""
+
+SCRIPT = Path(__file__).parent / "counted_layers.py"
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """Layer to instructions for each operation."""
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        pytest.skip("needs valgrind, which is not installed")
+    if TIER not in {tier.name for tier in tiers_here()}:
+        pytest.skip(f"this machine lacks the tier {TIER}")
+    folder = tmp_path_factory.mktemp("callgrind")
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: TIER, "PYTHONHASHSEED": "0"}
+    prepare = [sys.executable, str(SCRIPT), "prepare"]
+    key = subprocess.run(prepare, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    options = ["--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder / 'counts'}"]
+    command = [valgrind, *options, sys.executable, str(SCRIPT), key]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    found = dict(_total(path) for path in folder.glob("counts.*"))
+    overhead = found.pop("nothing")
+    operations = {layer.name: layer.operations for layer in counted_layers()}
+    assert found.keys() == operations.keys()
+    return {name: (total - overhead) / operations[name] for name, total in found.items()}
+
+
+def _total(path: Path) -> tuple[str, int]:
+    """The name that a dump was given, and its instructions."""
+    text = path.read_text()
+    named, total = (re.search(pattern, text) for pattern in (r"Trigger: Client Request: (.*)", r"\ntotals: (\d+)"))
+    assert named is not None, path
+    assert total is not None, path
+    return named.group(1), int(total.group(1))
+
+
+def test_every_counted_layer_is_in_the_table():
+    assert {layer.name for layer in counted_layers()} == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_kernel_executes_no_more_instructions_than_it_did(counts, name):
+    assert counts[name] <= MORE * EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_table_is_lowered_when_a_kernel_gets_better(counts, name):
+    assert counts[name] >= LESS * EXPECTED[name], "lower the table: the kernel executes fewer instructions"
