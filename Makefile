@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 TESTS ?= tests
 JOBS ?= 2
+BENCHMARKS ?= networks kernels start_up can_run_on partition memory_plan
 
 # Compiled kernels are kept here, so that a second run starts warm and nothing outside this folder is written.
 export DRYFIT_CACHE_DIR ?= $(CURDIR)/.cache/dryfit
@@ -40,8 +41,8 @@ generated: $(VENV)/development.stamp ## the generated pages of docs are current
 unit: $(VENV)/development.stamp ## the tests; TESTS=path and JOBS=n choose which and how many at a time
 	$(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal $(TESTS)
 
-bench: $(VENV)/benchmarks.stamp ## benchmarks, as ratios against other runtimes in one run
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(python) $$script; done
+bench: $(VENV)/benchmarks.stamp ## benchmarks, as ratios against other runtimes in one run; BENCHMARKS=names chooses
+	@set -e; for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; $(python) benchmarks/$$name.py; done
 
 docs: $(VENV)/development.stamp ## write the generated pages of docs anew
 	$(python) docs/generate.py

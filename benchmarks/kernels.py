@@ -1,183 +1,149 @@
-"""Single FP32 layers: dryfit's host kernels against ONNX Runtime, interleaved in one process.
+"""Single layers: dryfit's host kernels against ONNX Runtime, interleaved in one process.
 
-Usage: python benchmarks/kernels.py [--rounds 20] [--threads 1] [--only depthwise]
+Usage: python benchmarks/kernels.py [--precisions fp32 int8] [--threads 1] [--seconds 0.5] [--only depthwise] [--write]
 
-A line per layer: both sides' least time and the median of the ratios of neighbouring bests of three (above 1 dryfit is
-faster). Inputs and outputs lie as the kernels ask for, channels last where they do; ONNX Runtime's are as always.
+Each layer is built as a network of its own, so that its kernel is chosen as in a build. dryfit's time is that of the
+engine layers, without the copies of inputs and outputs to and from their layouts; ONNX Runtime's is a whole run. In
+INT8 both read and write quantized values, and ONNX Runtime runs the faster of signed and unsigned. A ratio is the
+median over the turns, above 1 dryfit is faster. `--write` writes the table to docs/reference/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
-from collections.abc import Callable
-from typing import Any
+import time
 
+import attrs
 import numpy as np
 import onnxruntime
-from onnx import helper, numpy_helper
 
-from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
-from dryfit.network.layers.pooling import PoolingType
-from dryfit.network.layers.resize import InterpolationMode, ResizeCoordinateTransformation
-from dryfit.network.network import Network
-from kernels_runner import KernelRunner
-from resnet50_fp32 import best_of_three, cpu_name
+import dryfit
+from dryfit.plugins import registry
+from dryfit.target.kernels import HostLayout
+from measuring.layer_models import NODE, Array, LayerCase, feeds, fp32_model, int8_model, layer_cases
+from measuring.machine import machine_text, versions_text
+from measuring.page import plain_table, table, write_section
+from measuring.ratios import median_ratio, rounds_within, spread, take_turns, timed
 
-Array = np.ndarray[Any, Any]
-Case = tuple[str, Callable[[Network], None], Any]
-
-_GENERATOR = np.random.default_rng(0)
+COLUMNS = ("kind", "layer", "precision", "kernel", "dryfit", "ONNX Runtime", "ratio", "quartiles")
+PAUSE_SECONDS = 0.005
+"""A layer is short: its turns are many, and a pause between them may be short too."""
 
 
-def weights(*shape: int) -> Array:
-    """Random FP32 weights."""
-    return (_GENERATOR.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+class LayerTime(dryfit.Profiler):
+    """A network of one layer, and how long its engine layers take.
 
+    Where the layer's kernel wants images with their channels last, inputs and outputs lie so, as they do inside a
+    network.
+    """
 
-def model(operator: str, inputs: dict[str, tuple[int, ...]], constants: dict[str, Array], **attributes: Any) -> Any:
-    """A model of one node."""
-    graph = helper.make_graph(
-        [helper.make_node(operator, [*inputs, *constants], ["y"], **attributes)],
-        operator,
-        [helper.make_tensor_value_info(name, 1, shape) for name, shape in inputs.items()],
-        [helper.make_empty_tensor_value_info("y")],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    def __init__(self, model: bytes, threads: int) -> None:
+        builder = dryfit.Builder()
+        config = builder.create_builder_config()
+        config.default_device_type = dryfit.DeviceType.CPU
+        plan = builder.build_plan(dryfit.network_from_onnx(model), config)
+        self.kernels = list(dict.fromkeys(one.kernel for one in plan.operations if NODE in one.onnx_nodes))
+        layouts = {kernel.name: kernel.layout for kernel in registry.host().kernels}
+        if HostLayout.CHANNELS_LAST in {layouts[name] for name in self.kernels}:
+            placements = {
+                name: attrs.evolve(placement, host_layout=HostLayout.CHANNELS_LAST)
+                for name, placement in plan.placements.items()
+            }
+            plan = attrs.evolve(plan, placements=placements)
+        self.context = dryfit.Engine(plan).create_execution_context(num_threads=threads)
+        self.context.profiler = self
+        self.seconds = 0.0
 
+    def report_layer_time(self, layer_name: str, ms: float) -> None:  # noqa: ARG002  all layers count
+        """Add a layer's time."""
+        self.seconds += ms / 1e3
 
-def convolution(name: str, C: int, K: int, extent: int, k: int, stride: int = 1, groups: int = 1) -> Case:
-    """A square convolution."""
-    kernel, bias, shape, pads = weights(K, C // groups, k, k), weights(K), (1, C, extent, extent), (k // 2, k // 2)
+    def measure(self, inputs: dict[str, Array]) -> float:
+        """Run once; seconds of all engine layers."""
+        self.seconds = 0.0
+        self.context.run(inputs)
+        return self.seconds
 
-    def build(network: Network) -> None:
-        layer = Convolution(
-            num_output_maps=K,
-            kernel_size_nd=(k, k),
-            kernel=kernel,
-            bias=bias,
-            stride_nd=(stride, stride),
-            pre_padding=pads,
-            post_padding=pads,
-            num_groups=groups,
-        )
-        network.add_layer(layer, [network.add_input("x", DataType.FLOAT, shape)])
-
-    strides = [stride, stride]
-    return (
-        name,
-        build,
-        model("Conv", {"x": shape}, {"w": kernel, "b": bias}, pads=pads * 2, strides=strides, group=groups),
-    )
-
-
-def cases() -> list[Case]:
-    """The layers that are measured."""
-    image, kernel = (1, 64, 112, 112), weights(64, 32, 4, 4)
-
-    def x(network: Network, shape: tuple[int, ...] = image) -> Any:
-        return network.add_input("x", DataType.FLOAT, shape)
-
-    def pool(kind: PoolingType) -> Callable[[Network], None]:
-        def build(network: Network) -> None:
-            layer = network.add_pooling_nd(x(network), kind, (3, 3))
-            layer.stride_nd, layer.padding_nd = (2, 2), (1, 1)
-
-        return build
-
-    def deconvolution(network: Network) -> None:
-        layer = Deconvolution(
-            num_output_maps=32,
-            kernel_size_nd=(4, 4),
-            kernel=kernel,
-            stride_nd=(2, 2),
-            pre_padding=(1, 1),
-            post_padding=(1, 1),
-        )
-        network.add_layer(layer, [x(network, (1, 64, 56, 56))])
-
-    def resize(network: Network) -> None:
-        layer = network.add_resize(x(network))
-        layer.scales, layer.resize_mode = (1.0, 1.0, 2.0, 2.0), InterpolationMode.LINEAR
-        layer.coordinate_transformation = ResizeCoordinateTransformation.HALF_PIXEL
-
-    def softmax(network: Network) -> None:
-        network.add_softmax(x(network, (1, 12, 128, 128))).axes = 8
-
-    def products(network: Network) -> None:
-        y = network.add_input("z", DataType.FLOAT, (12, 64, 128))
-        network.add_matrix_multiply(x(network, (12, 128, 64)), MatrixOperation.NONE, y, MatrixOperation.NONE)
-
-    def add(network: Network) -> None:
-        network.add_elementwise(x(network), network.add_input("z", DataType.FLOAT, image), ElementWiseOperation.SUM)
-
-    def sigmoid(network: Network) -> None:
-        network.add_activation(x(network), ActivationType.SIGMOID)
-
-    scales = {"roi": np.empty(0, np.float32), "scales": np.array([1, 1, 2, 2], np.float32)}
-    pooling: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
-    return [
-        convolution("7x7 stride 2, 3 channels", 3, 64, 224, 7, 2),
-        convolution("3x3, 64 channels", 64, 64, 56, 3),
-        convolution("3x3, 512 channels", 512, 512, 7, 3),
-        convolution("1x1, 256 to 64", 256, 64, 56, 1),
-        convolution("1x1 stride 2", 256, 512, 56, 1, 2),
-        convolution("3x3 in 32 groups", 128, 128, 56, 3, 1, 32),
-        convolution("3x3 on 5x5", 256, 256, 5, 3),
-        convolution("depthwise 3x3", 128, 128, 56, 3, 1, 128),
-        convolution("depthwise 3x3 stride 2", 128, 128, 56, 3, 2, 128),
-        convolution("depthwise 5x5", 240, 240, 28, 5, 1, 240),
-        ("deconvolution 4x4 stride 2", deconvolution, model(
-            "ConvTranspose", {"x": (1, 64, 56, 56)}, {"w": kernel}, strides=[2, 2], pads=[1, 1, 1, 1])),
-        ("maximum pooling 3x3", pool(PoolingType.MAX), model("MaxPool", {"x": image}, {}, **pooling)),
-        ("average pooling 3x3", pool(PoolingType.AVERAGE), model("AveragePool", {"x": image}, {}, **pooling)),
-        ("resize x2, linear", resize, model("Resize", {"x": image}, scales, mode="linear")),
-        ("softmax of 128", softmax, model("Softmax", {"x": (1, 12, 128, 128)}, {}, axis=3)),
-        ("12 products 128x64x128", products, model("MatMul", {"x": (12, 128, 64), "z": (12, 64, 128)}, {})),
-        ("addition", add, model("Add", {"x": image, "z": image}, {})),
-        ("sigmoid", sigmoid, model("Sigmoid", {"x": image}, {})),
-    ]  # fmt: skip
+    def result(self, inputs: dict[str, Array]) -> Array:
+        """The only output."""
+        return next(iter(self.context.run(inputs).values()))
 
 
 def main() -> None:
     """Check each layer against ONNX Runtime, then time both in turns."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--precisions", nargs="+", choices=("fp32", "int8"), default=["fp32", "int8"])
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--only", default="", help="layers whose name contains this")
+    parser.add_argument("--seconds", type=float, default=0.5, help="about how long each layer may take")
+    parser.add_argument("--only", default="", help="layers whose kind or name contains this")
+    parser.add_argument("--write", action="store_true", help="write the table to the page in docs")
     arguments = parser.parse_args()
-    print(f"{cpu_name()}, onnxruntime {onnxruntime.__version__}, {arguments.threads} threads")
-    for name, build, onnx_model in cases():
-        if arguments.only in name:
-            compare(name, build, onnx_model, arguments.threads, arguments.rounds)
+    about = f"{machine_text()}, with {versions_text()}, {arguments.threads} thread{'s' * (arguments.threads > 1)}"
+    print(about)
+    rows: list[tuple[object, ...]] = []
+    for precision in arguments.precisions:
+        for case in layer_cases():
+            if arguments.only in f"{case.kind} {case.name}" and (precision == "fp32" or case.is_quantizable):
+                rows.append(compare(case, precision, arguments.threads, arguments.seconds))
+                print(plain_table(COLUMNS, rows[-1:]).splitlines()[1], flush=True)
+    print("\n" + plain_table(COLUMNS, rows))
+    if arguments.write:
+        write_section("kernels", f"Measured on {about}.\n\n" + table(COLUMNS, rows))
 
 
-def compare(name: str, build: Callable[[Network], None], onnx_model: Any, threads: int, rounds: int) -> None:
-    """Print one line."""
-    network = Network()
-    build(network)
-    network.mark_output(network.layers[-1].get_output(0))
-    runner = KernelRunner(network, threads, channels_last=not name.startswith("softmax"))
+def compare(case: LayerCase, precision: str, threads: int, budget: float) -> tuple[object, ...]:
+    """The cells of one layer.
+
+    Raises:
+        ValueError: dryfit's result is not that of ONNX Runtime.
+    """
+    is_real = precision == "fp32"
+    models = [fp32_model(case)] if is_real else [int8_model(case, is_signed=True), int8_model(case, is_signed=False)]
+    inputs = [feeds(model) for model in models]
+    layer, sessions = LayerTime(models[0], threads), [session_of(model, threads) for model in models]
+    require_equal(layer.result(inputs[0]), sessions[0].run(None, inputs[0])[0], f"{case.name} {precision}")
+    peers = {
+        str(number): timed(lambda session=session, given=given: session.run(None, given))
+        for number, (session, given) in enumerate(zip(sessions, inputs, strict=True))
+    }
+    start = time.perf_counter()
+    first = take_turns({"dryfit": lambda: layer.measure(inputs[0]), **peers}, 1, PAUSE_SECONDS)
+    rounds = rounds_within(time.perf_counter() - start, budget)
+    best = min(peers, key=lambda peer: first[peer][0])
+    sides = {"dryfit": lambda: layer.measure(inputs[0]), "peer": peers[best]}
+    seconds = take_turns(sides, rounds, PAUSE_SECONDS)
+    own, other = seconds["dryfit"], seconds["peer"]
+    low, high = spread(own, other)
+    return (
+        case.kind,
+        case.name,
+        precision.upper(),
+        ", ".join(layer.kernels),
+        f"{1e6 * min(own):.0f} us",
+        f"{1e6 * min(other):.0f} us",
+        f"{median_ratio(own, other):.2f}",
+        f"{low:.2f} to {high:.2f}",
+    )
+
+
+def require_equal(result: Array, expected: Array, name: str) -> None:
+    """Refuse to compare the speed of what computes something else; INT8 values may differ by one step.
+
+    Raises:
+        ValueError: they differ by more.
+    """
+    difference = np.abs(result.astype(np.float64) - expected.astype(np.float64))
+    allowed = 1 if expected.dtype.kind in "iu" else 1e-4 + 1e-3 * np.abs(expected)
+    if not (difference <= allowed).all():
+        raise ValueError(f"{name}: dryfit and ONNX Runtime differ by {difference.max():.2g}")
+
+
+def session_of(model: bytes, threads: int) -> onnxruntime.InferenceSession:
+    """A session of ONNX Runtime."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(onnx_model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    feeds = {t.name: _GENERATOR.standard_normal(t.shape).astype(np.float32) for t in network.inputs}
-    runner.load(feeds)
-    runner.schedule.run()
-    expected = session.run(None, feeds)[0]
-    np.testing.assert_allclose(runner.arrays[network.outputs[0].name], expected, rtol=1e-3, atol=1e-4)
-    ours, theirs = [], []
-    for _ in range(rounds):
-        ours.append(best_of_three(runner.schedule.run))
-        theirs.append(best_of_three(lambda: session.run(None, feeds)))
-    ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
-    print(f"{name:28} {1e6 * min(ours):8.0f} us {1e6 * min(theirs):8.0f} us  {ratio:5.2f}")
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What benchmarks share: models, the runtimes that they are compared with, ratios, and the page of results."""

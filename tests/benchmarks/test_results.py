@@ -1,0 +1,84 @@
+"""Bars, verdicts and the page: what is written follows from what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+import networks
+from measuring.bars import BARS, Comparison, Memory
+from measuring.page import PAGE, plain_table, table, with_section, write_section
+
+FOUND = Comparison("resnet50", "int8", 1, 2, "openvino", "u8", 10.0, 12.0, 1.2, 1.15, 1.25)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "verdict"),
+    [
+        (1.2, 1.15, 1.25, "met"),
+        (1.1, 1.1, 1.1, "met"),
+        (1.2, 1.0, 1.3, "met?"),
+        (1.05, 1.0, 1.08, "MISSED"),
+        (1.05, 1.0, 1.2, "MISSED?"),
+    ],
+)
+def test_a_bar_is_met_by_the_median_and_doubtful_where_the_quartiles_surround_it(ratio, low, high, verdict):
+    found = attrs.evolve(FOUND, ratio=ratio, low=low, high=high)
+    assert found.bar == 1.1
+    assert found.verdict == verdict
+
+
+def test_only_batch_one_has_a_bar():
+    assert attrs.evolve(FOUND, batch=8).bar is None
+    assert attrs.evolve(FOUND, batch=8).verdict == ""
+    assert attrs.evolve(FOUND, network="squeezenet").bar is None
+
+
+def test_every_bar_is_of_a_network_that_is_measured():
+    assert {network for network, _ in BARS} == set(networks.NETWORKS)
+    assert {precision for _, precision in BARS} == set(networks.FORMS)
+    assert all(set(peers) == set(networks.PEERS) for peers in BARS.values())
+
+
+def test_memory_is_within_its_bar_up_to_what_the_peer_takes():
+    assert Memory("resnet50", "fp32", 200.0, 200.0).verdict == "met"
+    assert Memory("resnet50", "fp32", 201.0, 200.0).verdict == "MISSED"
+
+
+def test_the_section_says_how_many_bars_are_met_and_has_a_row_for_each_comparison():
+    missed = attrs.evolve(FOUND, peer="onnxruntime")
+    larger = attrs.evolve(FOUND, batch=32)
+    text = networks.section([FOUND, missed, larger], [Memory("resnet50", "int8", 90.4, 100.0)])
+    assert "1 of 2 bars are met" in text
+    assert (
+        "| resnet50 | INT8 | 1 | 2 | 10.00 ms | openvino u8 | 12.00 ms | 1.20 | 1.15 to 1.25 | >= 1.1 | met |" in text
+    )
+    assert "| onnxruntime u8 | 12.00 ms | 1.20 | 1.15 to 1.25 | >= 1.3 | MISSED |" in text
+    assert "| 32 | 2 | 10.00 ms | openvino u8 | 12.00 ms | 1.20 | 1.15 to 1.25 |  |  |" in text
+    assert "| resnet50 | INT8 | 90 MiB | 100 MiB | met |" in text
+
+
+def test_tables_have_a_line_for_each_row():
+    assert table(("a", "b"), [(1, "x")]) == "| a | b |\n| --- | --- |\n| 1 | x |\n"
+    assert plain_table(("name", "b"), [("x", 12), ("longer", "")]) == "name    b\nx       12\nlonger\n"
+
+
+def test_a_section_is_exchanged_and_the_rest_stays(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n<!-- a begins -->\nold \\1\n<!-- a ends -->\n<!-- b begins -->\nkept\n<!-- b ends -->\n")
+    write_section("a", "new \\1\n\nlines\n", page)
+    assert page.read_text() == (
+        "# Page\n<!-- a begins -->\nnew \\1\n\nlines\n<!-- a ends -->\n<!-- b begins -->\nkept\n<!-- b ends -->\n"
+    )
+
+
+def test_a_section_that_is_not_there_is_an_error():
+    with pytest.raises(ValueError, match="c begins"):
+        with_section("# Page\n", "c", "text")
+
+
+@pytest.mark.parametrize("name", ["networks", "kernels", "start-up"])
+def test_the_page_in_docs_has_every_section(name: str):
+    assert "new text" in with_section(PAGE.read_text(encoding="utf-8"), name, "new text")
