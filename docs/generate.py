@@ -29,6 +29,7 @@ PAGES = {
     "run.schema.json": "dryfit.cli.answer_schemas:run_text",
     "supported-layers.md": "dryfit.plugins.supported_layers:supported_layers_page",
     "targets.schema.json": "dryfit.cli.answer_schemas:targets_text",
+    "warmup.schema.json": "dryfit.cli.answer_schemas:warmup_text",
 }
 """File name in `docs/reference` to the function that returns its text."""
 
