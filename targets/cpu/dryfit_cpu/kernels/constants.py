@@ -12,6 +12,7 @@ from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.tensor import Tensor
 from dryfit.target.kernels import Array, Specs
+from dryfit_cpu.codes import PANEL_CHANNELS
 
 WeightedSum = Convolution | Deconvolution | FullyConnected
 
@@ -30,6 +31,14 @@ def constant_weights(layer: WeightedSum) -> tuple[Array, Array | None]:
     if dtype is not DataType.FLOAT:
         kernel = kernel.astype(dtype.numpy)
     return kernel.astype(np.float32), values[1]
+
+
+def filled_channels(values: Array) -> Array:
+    """Values with their last axis, the channels, filled up with zeros to whole panels; row-major."""
+    channels = values.shape[-1]
+    filled = np.zeros((*values.shape[:-1], -(-channels // PANEL_CHANNELS) * PANEL_CHANNELS), values.dtype)
+    filled[..., :channels] = values
+    return filled
 
 
 def has_constant_weights(layer: WeightedSum, specs: Specs) -> bool:

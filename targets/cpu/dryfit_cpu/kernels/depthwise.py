@@ -15,7 +15,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import convolution, epilogues
-from dryfit_cpu.kernels.constants import constant_weights
+from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
@@ -31,11 +31,10 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
     weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
     C = weights.shape[0]
     window = (1, weights.shape[2]) if weights.ndim == 3 else weights.shape[2:]
-    padded = -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
-    packed, offsets = np.zeros((*window, padded), np.float32), np.zeros(padded, np.float32)
-    packed[..., :C] = np.moveaxis(weights.reshape(C, *window), 0, -1)
-    offsets[:C] = bias
-    return {"weights": packed, "bias": offsets}
+    return {
+        "weights": filled_channels(np.moveaxis(weights.reshape(C, *window), 0, -1)),
+        "bias": filled_channels(bias),
+    }
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:

@@ -13,7 +13,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS
 from dryfit_cpu.kernels import deconvolution, epilogues
-from dryfit_cpu.kernels.constants import constant_weights
+from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.deconvolution import Products, collect_work, pixels_of
 from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
@@ -23,12 +23,7 @@ from dryfit_cpu.steps import NativeStep, Work
 def _pack(group: LayerGroup) -> dict[str, Array]:
     """Weights `[places in the window, C]` and bias `[C]`, C filled up with zeros to whole vectors."""
     weights, bias = epilogues.folded(group, *constant_weights(cast("Deconvolution", group.main)))
-    C = weights.shape[0]
-    places = weights.reshape(C, -1).T
-    padded = -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
-    packed, offsets = np.zeros((len(places), padded), np.float32), np.zeros(padded, np.float32)
-    packed[:, :C], offsets[:C] = places, bias
-    return {"weights": packed, "bias": offsets}
+    return {"weights": filled_channels(weights.reshape(len(weights), -1).T), "bias": filled_channels(bias)}
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:

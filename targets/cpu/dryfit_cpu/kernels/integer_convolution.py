@@ -7,19 +7,23 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Convolution
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
-from dryfit_cpu.kernels.integer_products import Images, bind_integer_window, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_staging import weight_runs
-from dryfit_cpu.kernels.integer_weights import IntegerWeights, integer_weights, pack_integer_panels, packed_runs
+from dryfit_cpu.kernels.integer_weights import (
+    accepted_weights,
+    integer_weights,
+    pack_integer_panels,
+    packed_runs,
+)
 from dryfit_cpu.kernels.requantization import (
-    bound_requantization,
     multipliers,
     requantization_of,
     required_requantization,
+    takes_requantized,
 )
 from dryfit_cpu.kernels.windows import Window, pair
 from dryfit_cpu.steps import NativeStep
@@ -29,7 +33,7 @@ def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
     """The kernel, for a device that rounds in this way."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
-        layer, weights = cast("Convolution", group.main), _weights(group)
+        layer, weights = cast("Convolution", group.main), accepted_weights(group)
         kernel = np.moveaxis(weights.kernel, 1, -1)
         channels = kernel.shape[-1] * layer.num_groups
         form = weight_runs(channels, pair(layer.kernel_size_nd), pair(layer.dilation_nd), layer.num_groups)
@@ -47,15 +51,12 @@ def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
             and requantization_of(group, rounding) is not None
         )
 
-    def fuses(group: LayerGroup, layer: Layer) -> bool:
-        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
-
     @kernel(
         name,
         kinds="convolution",
         data_types=[DataType.FLOAT, DataType.INT8],
         accepts=accepts,
-        fuses=fuses,
+        fuses=takes_requantized(rounding),
         absorbs_dequantize=True,
         pack=pack,
         packed_parameters=("bias",),
@@ -64,15 +65,9 @@ def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
     )
     def convolve(binding: Binding) -> NativeStep:
         """A step that convolves."""
-        source, steps = _weights(binding.group).source, bound_requantization(binding, rounding)
-        window = window_of(binding.group, binding.specs)
-        return bind_integer_window(binding, window, Images.of(binding, source.tensor.name, steps.residual), steps)
+        return bind_integer_layer(binding, window_of(binding.group, binding.specs), rounding)
 
     return convolve
-
-
-def _weights(group: LayerGroup) -> IntegerWeights:
-    return cast("IntegerWeights", integer_weights(group))
 
 
 def window_of(group: LayerGroup, specs: Specs) -> Window:

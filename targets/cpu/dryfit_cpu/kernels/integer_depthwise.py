@@ -7,7 +7,6 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.rounding import RoundingMode
@@ -16,17 +15,19 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, ker
 from dryfit_cpu.codes import INT8, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.constants import filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.integer_convolution import window_of
 from dryfit_cpu.kernels.integer_products import Images
 from dryfit_cpu.kernels.integer_staging import Staged, stage_integers_work
-from dryfit_cpu.kernels.integer_weights import IntegerWeights, integer_weights
+from dryfit_cpu.kernels.integer_weights import IntegerWeights, accepted_weights, integer_weights
 from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes
 from dryfit_cpu.kernels.requantization import (
     bound_requantization,
     multipliers,
     requantization_of,
     required_requantization,
+    takes_requantized,
 )
 from dryfit_cpu.kernels.windows import pair
 from dryfit_cpu.steps import NativeStep
@@ -43,20 +44,14 @@ def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
 
     def pack(group: LayerGroup) -> dict[str, Array]:
         """FP32 weights `[window rows, window columns, C]`, INT32 bias and FP32 multipliers `[C]`, zero filled."""
-        weights = _weights(group)
+        weights = accepted_weights(group)
         C, window = weights.kernel.shape[0], pair(cast("Convolution", group.main).kernel_size_nd)
-        padded = -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
-        packed = {
-            "weights": np.zeros((*window, padded), np.float32),
-            "bias": np.zeros(padded, np.int32),
-            "weight_sums": np.zeros(padded, np.int32),
-            "multipliers": np.zeros(padded, np.float32),
+        return {
+            "weights": filled_channels(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1).astype(np.float32)),
+            "bias": filled_channels(weights.bias.astype(np.int32)),
+            "weight_sums": filled_channels(weights.kernel.reshape(C, -1).sum(axis=1, dtype=np.int32)),
+            "multipliers": filled_channels(multipliers(weights.scales, required_requantization(group, rounding).unit)),
         }
-        packed["weights"][..., :C] = np.moveaxis(weights.kernel.reshape(C, *window), 0, -1)
-        packed["bias"][:C] = weights.bias
-        packed["weight_sums"][:C] = weights.kernel.reshape(C, -1).sum(axis=1, dtype=np.int32)
-        packed["multipliers"][:C] = multipliers(weights.scales, required_requantization(group, rounding).unit)
-        return packed
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         layer = group.main
@@ -70,9 +65,6 @@ def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
             and requantization_of(group, rounding) is not None
         )
 
-    def fuses(group: LayerGroup, layer: Layer) -> bool:
-        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
-
     def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
         del num_threads
         return fp32_bytes((Staged.of(window_of(group, specs)).words,))
@@ -82,7 +74,7 @@ def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
         kinds="convolution",
         data_types=[DataType.FLOAT, DataType.INT8],
         accepts=accepts,
-        fuses=fuses,
+        fuses=takes_requantized(rounding),
         absorbs_dequantize=True,
         pack=pack,
         packed_parameters=("bias",),
@@ -97,10 +89,6 @@ def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
     return convolve
 
 
-def _weights(group: LayerGroup) -> IntegerWeights:
-    return cast("IntegerWeights", integer_weights(group))
-
-
 def _is_exact(weights: IntegerWeights | None) -> bool:
     """Whether FP32 holds every sum of staged bytes exactly, wherever it begins."""
     if weights is None:
@@ -113,7 +101,7 @@ def _bind(binding: Binding, rounding: RoundingMode) -> NativeStep:
     """A step that stages the image and convolves each channel."""
     threads, steps = binding.num_threads, bound_requantization(binding, rounding)
     window = window_of(binding.group, binding.specs)
-    images = Images.of(binding, _weights(binding.group).source.tensor.name, steps.residual)
+    images = Images.of(binding, accepted_weights(binding.group).source.tensor.name, steps.residual)
     source, output = Operand.of(images.source), Operand.of(images.output)
     residual = Operand.of(images.residual) if images.residual is not None else None
     staged = Staged.of(window)

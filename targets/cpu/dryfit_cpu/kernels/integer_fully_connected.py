@@ -7,21 +7,25 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.kernels.fully_connected import image_window
-from dryfit_cpu.kernels.integer_products import Images, bind_integer_window, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_staging import weight_runs
-from dryfit_cpu.kernels.integer_weights import IntegerWeights, integer_weights, pack_integer_panels, packed_runs
+from dryfit_cpu.kernels.integer_weights import (
+    accepted_weights,
+    integer_weights,
+    pack_integer_panels,
+    packed_runs,
+)
 from dryfit_cpu.kernels.requantization import (
-    bound_requantization,
     multipliers,
     requantization_of,
     required_requantization,
+    takes_requantized,
 )
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
@@ -31,7 +35,7 @@ def integer_fully_connected(name: str, rounding: RoundingMode) -> Kernel:
     """The kernel, for a device that rounds in this way."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
-        weights = _weights(group)
+        weights = accepted_weights(group)
         _, C, H, W = cast("Tensor", group.main.inputs[0]).shape
         kernel = np.moveaxis(weights.kernel.reshape(-1, C, H, W), 1, -1)
         runs = packed_runs(kernel.reshape(kernel.shape[0], *weight_runs(C, (H, W), (1, 1), 1)))
@@ -49,15 +53,12 @@ def integer_fully_connected(name: str, rounding: RoundingMode) -> Kernel:
             and requantization_of(group, rounding) is not None
         )
 
-    def fuses(group: LayerGroup, layer: Layer) -> bool:
-        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
-
     @kernel(
         name,
         kinds="fully_connected",
         data_types=[DataType.FLOAT, DataType.INT8],
         accepts=accepts,
-        fuses=fuses,
+        fuses=takes_requantized(rounding),
         absorbs_dequantize=True,
         pack=pack,
         packed_parameters=("bias",),
@@ -66,15 +67,9 @@ def integer_fully_connected(name: str, rounding: RoundingMode) -> Kernel:
     )
     def connect(binding: Binding) -> NativeStep:
         """A step that sums over the image."""
-        source, steps = _weights(binding.group).source, bound_requantization(binding, rounding)
-        window = _window(binding.group, binding.specs)
-        return bind_integer_window(binding, window, Images.of(binding, source.tensor.name, steps.residual), steps)
+        return bind_integer_layer(binding, _window(binding.group, binding.specs), rounding)
 
     return connect
-
-
-def _weights(group: LayerGroup) -> IntegerWeights:
-    return cast("IntegerWeights", integer_weights(group))
 
 
 def _window(group: LayerGroup, specs: Specs) -> Window:

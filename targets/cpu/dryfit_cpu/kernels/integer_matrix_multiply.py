@@ -6,7 +6,6 @@ import math
 from typing import cast
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.quantization.rounding import RoundingMode
@@ -14,13 +13,19 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.integer_products import Images, bind_integer_window, integer_workspace_bytes
-from dryfit_cpu.kernels.integer_weights import IntegerWeights, integer_weights, pack_integer_panels, packed_runs
+from dryfit_cpu.kernels.integer_weights import (
+    accepted_weights,
+    integer_weights,
+    pack_integer_panels,
+    packed_runs,
+)
 from dryfit_cpu.kernels.operands import aligned_empty
 from dryfit_cpu.kernels.requantization import (
     bound_requantization,
     multipliers,
     requantization_of,
     required_requantization,
+    takes_requantized,
 )
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
@@ -30,7 +35,7 @@ def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
     """The kernel, for a device that rounds in this way."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
-        weights = _weights(group)
+        weights = accepted_weights(group)
         unit = required_requantization(group, rounding).unit
         runs = packed_runs(weights.kernel[:, None, :])
         return pack_integer_panels(runs, weights.bias, multipliers(weights.scales, unit), 1)
@@ -49,9 +54,6 @@ def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
             and requantization_of(group, rounding) is not None
         )
 
-    def fuses(group: LayerGroup, layer: Layer) -> bool:
-        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
-
     def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
         del num_threads
         x, y = (specs[cast("Tensor", tensor).name].shape for tensor in (group.main.inputs[0], group.main.outputs[0]))
@@ -63,7 +65,7 @@ def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
         kinds="matrix_multiply",
         data_types=[DataType.FLOAT, DataType.INT8],
         accepts=accepts,
-        fuses=fuses,
+        fuses=takes_requantized(rounding),
         absorbs_dequantize=True,
         pack=pack,
         workspace_bytes=workspace_bytes,
@@ -71,7 +73,7 @@ def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
     )
     def multiply(binding: Binding) -> NativeStep:
         """A step that multiplies rows by the weights."""
-        source, steps = _weights(binding.group).source, bound_requantization(binding, rounding)
+        source, steps = accepted_weights(binding.group).source, bound_requantization(binding, rounding)
         given, threads = Images.of(binding, source.tensor.name, steps.residual), binding.num_threads
         x, before = _pixels(given.source, threads, is_read=True)
         y, after = _pixels(given.output, threads, is_read=False)
@@ -83,10 +85,6 @@ def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
         return NativeStep(step.name, [*before, *step.work, *after], [given, *step.keeps])
 
     return multiply
-
-
-def _weights(group: LayerGroup) -> IntegerWeights:
-    return cast("IntegerWeights", integer_weights(group))
 
 
 def _window(x: Shape, y: Shape) -> Window:

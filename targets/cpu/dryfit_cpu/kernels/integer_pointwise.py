@@ -9,7 +9,6 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
 from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.rounding import RoundingMode
@@ -25,6 +24,7 @@ from dryfit_cpu.kernels.requantization import (
     multipliers,
     quantized_source,
     requantization_of,
+    takes_requantized,
 )
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -71,15 +71,12 @@ def integer_pointwise(name: str, rounding: RoundingMode) -> Kernel:
             and specs[source.tensor.name].shape == specs[group.outputs[0].name].shape
         )
 
-    def fuses(group: LayerGroup, layer: Layer) -> bool:
-        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
-
     @kernel(
         name,
         kinds=["activation", "elementwise", "quantize"],
         data_types=_TYPES,
         accepts=accepts,
-        fuses=fuses,
+        fuses=takes_requantized(rounding),
         absorbs_dequantize=True,
         layout=HostLayout.ANY,
     )
@@ -108,15 +105,12 @@ def integer_concatenation(name: str, rounding: RoundingMode) -> Kernel:
         steps = requantization_of(group, rounding)
         return steps is not None and not steps.residual and _sources(group) is not None
 
-    def fuses(group: LayerGroup, layer: Layer) -> bool:
-        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
-
     @kernel(
         name,
         kinds="concatenation",
         data_types=_TYPES,
         accepts=accepts,
-        fuses=fuses,
+        fuses=takes_requantized(rounding),
         absorbs_dequantize=True,
         layout=HostLayout.ANY,
     )

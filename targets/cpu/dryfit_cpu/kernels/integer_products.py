@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
+from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
@@ -16,10 +17,10 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
 from dryfit_cpu.kernels.integer_staging import Staged, stage_integers_work
-from dryfit_cpu.kernels.integer_weights import UNIT
+from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
 from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
-from dryfit_cpu.kernels.requantization import Requantization
+from dryfit_cpu.kernels.requantization import Requantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
@@ -79,6 +80,12 @@ class Images:
         output = bound_array(binding, binding.group.outputs[0].name)
         added = np.broadcast_to(bound_array(binding, residual), output.shape) if residual else None
         return cls(bound_array(binding, source), output, added)
+
+
+def bind_integer_layer(binding: Binding, window: Window, rounding: RoundingMode) -> NativeStep:
+    """A step for a layer with a window over an image: from the image that its group dequantizes to what it gives."""
+    source, steps = accepted_weights(binding.group).source, bound_requantization(binding, rounding)
+    return bind_integer_window(binding, window, Images.of(binding, source.tensor.name, steps.residual), steps)
 
 
 def bind_integer_window(binding: Binding, window: Window, images: Images, steps: Requantization) -> NativeStep:

@@ -13,14 +13,10 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.integer_weights import UNIT
 from dryfit_cpu.kernels.operands import Operand
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.windows import Window, pixel_pitch
 from dryfit_cpu.steps import Work
 
 _STAGE = NativeFunction("integer_staging", "stage")
-
-_CONFLICTING_BYTES = 2048
-"""Pixels whose distance is a multiple of this share few sets of the first-level cache."""
-_PITCH_PADDING = 64
 
 
 @attrs.frozen
@@ -43,10 +39,9 @@ class Staged:
         N, C, H, W = window.input
         (top, bottom), (left, right) = window.padding
         size = current_tier().staged_bytes
-        conflicts = C * size % _CONFLICTING_BYTES == 0
-        pitch = C + (_PITCH_PADDING // size if conflicts else 0)
+        pitch = pixel_pitch(C, size)
         count, length = weight_runs(C, window.kernel, window.dilation, window.groups)
-        if conflicts or window.dilation[1] > 1 or window.groups > 1:
+        if pitch > C or window.dilation[1] > 1 or window.groups > 1:
             count, length = window.kernel[0] * window.kernel[1], C // window.groups
         columns = count // window.kernel[0]
         shape = (N, top + H + bottom, left + W + right, pitch)
@@ -83,24 +78,10 @@ def weight_runs(channels: int, kernel: tuple[int, int], dilation: tuple[int, int
 
 def stage_integers_work(window: Window, staged: Staged, source: Operand, destination: Array, threads: int) -> Work:
     """Work that stages an INT8 image with its padding."""
-    N, C, H, W = window.input
-    (top, bottom), (left, right) = window.padding
-    n, c, h, w = source.strides
     return _STAGE.work(
         chunks_for(staged.words, threads),
-        source=source.address,
-        image_stride=n,
-        row_stride=h,
-        pixel_stride=w,
-        channel_stride=c,
-        images=N,
-        rows=H,
-        columns=W,
-        channels=C,
-        top=top,
-        bottom=bottom,
-        left=left,
-        right=right,
+        **source.source_fields(),
+        **window.padding_fields(),
         destination=destination.ctypes.data,
         pitch=staged.strides[2],
     )

@@ -72,6 +72,11 @@ def integer_weights(group: LayerGroup) -> IntegerWeights | None:
     return IntegerWeights(source, weights, scales, units.astype(np.int32))
 
 
+def accepted_weights(group: LayerGroup) -> IntegerWeights:
+    """The weights of a group that a kernel accepted, which has them."""
+    return cast("IntegerWeights", integer_weights(group))
+
+
 def _constant(tensor: Tensor | None, group: LayerGroup, axis: int) -> tuple[Array, Array] | None:
     """An INT8 constant that the group dequantizes by one scale, or one for each index of an axis."""
     layer = tensor.producer if tensor is not None else None

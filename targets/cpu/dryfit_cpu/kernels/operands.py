@@ -42,6 +42,17 @@ class Operand:
         """Whether a pixel's channels lie together."""
         return self.strides[1] == self.size
 
+    def source_fields(self) -> dict[str, int]:
+        """The fields by which native functions know the array that they read: where it lies."""
+        image_stride, channel_stride, row_stride, pixel_stride = self.strides
+        return {
+            "source": self.address,
+            "image_stride": image_stride,
+            "row_stride": row_stride,
+            "pixel_stride": pixel_stride,
+            "channel_stride": channel_stride,
+        }
+
     def output_fields(self) -> dict[str, int]:
         """The fields by which native functions know the array that they write: where it lies, and its extents."""
         images, channels, rows, columns = self.shape

@@ -5,7 +5,7 @@ The arithmetic itself, in numpy, is `integer_definition.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import attrs
@@ -222,6 +222,15 @@ def requantization_of(group: LayerGroup, rounding: RoundingMode) -> Requantizati
         rounding=rounding,
         is_quantized=last.scale is not None,
     )
+
+
+def takes_requantized(rounding: RoundingMode) -> Callable[[LayerGroup, Layer], bool]:
+    """What `fuses` of an integer kernel is that rounds in this way: the group with the layer has a requantization."""
+
+    def fuses(group: LayerGroup, layer: Layer) -> bool:
+        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
+
+    return fuses
 
 
 def required_requantization(group: LayerGroup, rounding: RoundingMode) -> Requantization:

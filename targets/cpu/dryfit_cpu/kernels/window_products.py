@@ -105,25 +105,11 @@ def needs_staging(window: Window, source: Operand) -> bool:
 
 def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> Work:
     """Work that copies the input to FP32, channels last, with its padding."""
-    N, C, H, W = window.input
-    (top, bottom), (left, right) = window.padding
-    n, c, h, w = source.strides
     return _STAGE.work(
         chunks_for(staged.size, threads),
-        source=source.address,
-        image_stride=n,
-        row_stride=h,
-        pixel_stride=w,
-        channel_stride=c,
+        **source.source_fields(),
         kind=source.kind,
-        images=N,
-        rows=H,
-        columns=W,
-        channels=C,
-        top=top,
-        bottom=bottom,
-        left=left,
-        right=right,
+        **window.padding_fields(),
         destination=staged.ctypes.data,
         pitch=staged.strides[2],
     )

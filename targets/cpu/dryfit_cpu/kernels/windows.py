@@ -26,6 +26,18 @@ def pair(values: Sequence[int]) -> tuple[int, int]:
     return (1, values[0]) if len(values) == 1 else (values[0], values[1])
 
 
+def pixel_pitch(channels: int, size: int, step: int = 1) -> int:
+    """Values from pixel to pixel of a copy, so that pixels `step` apart do not share few sets of the cache.
+
+    Args:
+        channels: of a pixel.
+        size: bytes of a value.
+        step: pixels from one that is read to the next.
+    """
+    conflicts = size * channels * step % _CONFLICTING_BYTES == 0
+    return channels + (_PITCH_PADDING // size if conflicts else 0)
+
+
 @attrs.frozen
 class Window:
     """A convolution's geometry in two spatial axes, for one input.
@@ -71,6 +83,21 @@ class Window:
         _, C, H, W = self.input
         return 4 * C * self.stride[1] % _SHARED_SET_BYTES == 0 and H * W > 1 and self.output[1] >= _MANY_OUTPUTS
 
+    def padding_fields(self) -> dict[str, int]:
+        """The fields by which native functions know the input and its padding."""
+        images, channels, rows, columns = self.input
+        (top, bottom), (left, right) = self.padding
+        return {
+            "images": images,
+            "rows": rows,
+            "columns": columns,
+            "channels": channels,
+            "top": top,
+            "bottom": bottom,
+            "left": left,
+            "right": right,
+        }
+
     @property
     def is_padded(self) -> bool:
         """Whether it reads beyond the input."""
@@ -81,8 +108,7 @@ class Window:
         """(N, H, W, channel pitch) of the input with its padding."""
         N, C, H, W = self.input
         (top, bottom), (left, right) = self.padding
-        pitch = C + (_PITCH_PADDING // 4 if 4 * C * self.stride[1] % _CONFLICTING_BYTES == 0 else 0)
-        return (N, top + H + bottom, left + W + right, pitch)
+        return (N, top + H + bottom, left + W + right, pixel_pitch(C, 4, self.stride[1]))
 
     @property
     def is_gathered(self) -> bool:
