@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -38,7 +38,8 @@ MARK = "DRYFIT-EXAMINATION "
 def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None:
     """Try every plugin that is not switched off, say what is wrong with it and what to do.
 
-    Ends with 0 where all is well, and with 1 where something was found.
+    Ends with 0 where all is well, and with 1 where something was found: a broken plugin, or a switch that names nothing
+    that is installed.
     """
     seconds = seconds_allowed() if timeout is None else timeout
     installed = installed_plugins(registry.installed())
@@ -47,11 +48,13 @@ def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None
         found = [
             finding for findings in pool.map(lambda one: [*findings_of(one, seconds)], tried) for finding in findings
         ]
+    idle = registry.installed().switches.idle_words(one.owner for one in installed)
     if as_json:
-        print_json({"plugins": [attrs.asdict(one) for one in tried], "findings": [attrs.asdict(one) for one in found]})
+        answer = {"plugins": [attrs.asdict(one) for one in tried], "findings": [attrs.asdict(one) for one in found]}
+        print_json({**answer, "idle_switches": idle})
     else:
-        _print(found, len(tried), len(installed) - len(tried))
-    context.exit(1 if found else 0)
+        _print(found, idle, len(tried), len(installed) - len(tried))
+    context.exit(1 if found or idle else 0)
 
 
 def findings_of(plugin: InstalledPlugin, seconds: float) -> Iterator[PluginFailure]:
@@ -94,9 +97,12 @@ def _examined(owner: PluginOwner, seconds: float) -> list[PluginFailure]:
     return [PluginFailure(**one) for one in json.loads(answers[-1])]
 
 
-def _print(found: list[PluginFailure], tried: int, disabled: int) -> None:
+def _print(found: list[PluginFailure], idle: Mapping[str, list[str]], tried: int, disabled: int) -> None:
     for finding in found:
         print_line(failure_text(finding))
+    for variable, words in idle.items():
+        named = ", ".join(words)
+        print_line(f"{variable} names nothing that is installed: {named}. `dryfit plugins list` has the names")
     plugins: Any = {finding.owner for finding in found}
     wrong = f"something is wrong with {len(plugins)}" if found else "all is well"
     off = f"; {disabled} switched off" if disabled else ""

@@ -50,6 +50,12 @@ _FINDINGS = {
     ),
 }
 
+_IDLE_SWITCHES = {
+    "type": "object",
+    "description": "For each environment variable that switches plugins its words that name nothing that is installed.",
+    "additionalProperties": {"type": "array", "items": _TEXT},
+}
+
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "dryfit plugins --json",
@@ -59,7 +65,10 @@ SCHEMA = {
             **_object({"plugins": _PLUGINS}),
             "not": {"required": ["findings"]},
         },
-        {"title": "dryfit plugins doctor --json", **_object({"plugins": _PLUGINS, "findings": _FINDINGS})},
+        {
+            "title": "dryfit plugins doctor --json",
+            **_object({"plugins": _PLUGINS, "findings": _FINDINGS, "idle_switches": _IDLE_SWITCHES}),
+        },
     ],
 }
 

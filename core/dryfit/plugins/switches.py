@@ -9,6 +9,7 @@ Two environment variables hold names of entry points or of distributions, separa
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import attrs
 
@@ -59,6 +60,12 @@ class PluginSwitches:
         if self.selected is not None and not names & self.selected:
             return f"{LOAD_VARIABLE}={','.join(sorted(self.selected))}"
         return ""
+
+    def idle_words(self, owners: Iterable[PluginOwner]) -> dict[str, list[str]]:
+        """For each variable its words that name none of these plugins and packages: most likely misspelled."""
+        known = {normalised(name) for owner in owners for name in (owner.name, owner.distribution)} | {"*"}
+        words = {DISABLE_VARIABLE: self.disabled, LOAD_VARIABLE: self.selected or frozenset()}
+        return {variable: sorted(said - known) for variable, said in words.items() if said - known}
 
 
 def _words(text: str) -> frozenset[str]:

@@ -33,6 +33,14 @@ def test_sound_plugins_end_with_0(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+def test_a_switch_that_names_nothing_is_told_and_ends_with_1(tmp_path: Path) -> None:
+    install(tmp_path, "acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
+    done = dryfit(tmp_path, "plugins", "doctor", DRYFIT_DISABLE_PLUGINS="dryfit,acme-npuu")
+    assert "DRYFIT_DISABLE_PLUGINS names nothing that is installed: acme-npuu." in done.stdout
+    assert "1 plugins tried: all is well" in done.stdout
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -44,3 +44,12 @@ def test_switching_a_plugin_off_touches_no_other_package(owner: PluginOwner) -> 
     word = switching_off(owner).removeprefix("DRYFIT_DISABLE_PLUGINS=")
     off = [one for one in (OWN, FOREIGN) if PluginSwitches.from_texts(word).reason(one)]
     assert {one.distribution for one in off} == {owner.distribution}
+
+
+def test_words_that_name_nothing_that_is_installed_are_told() -> None:
+    switches = PluginSwitches.from_texts("dla, dlaa,*", "acme-tools,Acme_Npu,nobody")
+    assert switches.idle_words([OWN, FOREIGN]) == {
+        "DRYFIT_DISABLE_PLUGINS": ["dlaa"],
+        "DRYFIT_LOAD_PLUGINS": ["nobody"],
+    }
+    assert PluginSwitches.from_texts("dla", "").idle_words([OWN, FOREIGN]) == {}
