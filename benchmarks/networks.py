@@ -4,9 +4,11 @@ Usage: python benchmarks/networks.py [--networks resnet50 ...] [--precisions fp3
                                      [--seconds 6] [--cpu-time] [--layers] [--write]
 
 dryfit runs an engine that was saved and loaded again; all sides get numpy arrays and give numpy arrays. Each peer runs
-the form of the model that it is fastest with: for INT8 with signed or with unsigned activations, as Q and DQ or as
-quantized operators; dryfit runs the signed one. What is printed: the least time of each side, the median over the turns
-of the peer's time divided by dryfit's (above 1 dryfit is faster) with its quartiles, the bar for it, and peak memory.
+the form of the model that it is fastest with: for INT8 with signed or with unsigned activations, with Q and DQ around
+every node or around what runs as one layer, or as quantized operators. dryfit runs the form that devices ask for:
+signed activations, rounded once a layer (`measuring/tensorrt_form.py`). What is printed: the least time of each side,
+the median over the turns of the peer's time divided by dryfit's (above 1 dryfit is faster) with its quartiles, the bar
+for it, and peak memory.
 
 `--write` writes the results to docs/reference/benchmarks.md. A bar that is missed does not make the script fail.
 """

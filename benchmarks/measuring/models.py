@@ -35,7 +35,7 @@ NETWORKS: Mapping[str, Path] = {
 }
 """Name to the file that its graph comes from."""
 
-FORMS = {"fp32": ("fp32",), "int8": ("s8", "u8", "operators")}
+FORMS = {"fp32": ("fp32",), "int8": ("tensorrt", "s8", "u8", "operators")}
 """Precision to the forms of a model that peers may choose from. dryfit runs the first."""
 
 
@@ -86,7 +86,7 @@ def model(name: str, precision: str, batch: int) -> Model:
 def model_folder(source: Path) -> Path:
     """Where the forms of a network are kept: they depend on its file, on these sources and on the quantizer."""
     digest = hashlib.sha256(importlib.metadata.version("onnxruntime").encode())
-    for path in (source, Path(__file__), Path(__file__).with_name("quantized_models.py")):
+    for path in (source, Path(__file__), *map(Path(__file__).with_name, ("quantized_models.py", "tensorrt_form.py"))):
         digest.update(path.read_bytes())
     kept = os.environ.get("DRYFIT_CACHE_DIR") or Path(__file__).parents[2] / ".cache"
     return Path(kept) / "benchmarks" / f"{source.stem}-{digest.hexdigest()[:12]}"

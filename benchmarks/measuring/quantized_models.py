@@ -12,6 +12,8 @@ from onnx import version_converter
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+from measuring.tensorrt_form import tensorrt_form
+
 Array = np.ndarray[Any, Any]
 
 _OPSET = 13
@@ -32,9 +34,12 @@ class _Images(CalibrationDataReader):
 def quantized_forms(model: onnx.ModelProto, input_name: str, images: list[Array]) -> dict[str, bytes]:
     """The model with signed symmetric weights, one scale a channel, and activations calibrated on the images.
 
-    `s8` has signed symmetric activations, as devices want them; `u8` and `operators` (fused QLinear operators instead
-    of Q and DQ) unsigned ones, which ONNX Runtime is fastest with.
+    `s8` has signed symmetric activations, as devices want them, and is rounded behind every node; `tensorrt` is the
+    same with the same scales, without what is rounded inside of layers that run as one. `u8` and `operators` (fused
+    QLinear operators instead of Q and DQ) have unsigned activations, which ONNX Runtime is fastest with; their zero
+    points take the place of RELU and CLIP, so they too are rounded once a layer.
     """
+    _name_additions(model)
     if model.opset_import[0].version < _OPSET:
         model.ir_version = max(model.ir_version, 8)  # before 4, every weight had to be an input too
         model = version_converter.convert_version(model, _OPSET)
@@ -61,4 +66,11 @@ def quantized_forms(model: onnx.ModelProto, input_name: str, images: list[Array]
                 extra_options={"ActivationSymmetric": activations is QuantType.QInt8, "WeightSymmetric": True},
             )
             found[name] = target.read_bytes()
-        return found
+    return {"tensorrt": tensorrt_form(onnx.load_from_string(found["s8"])).SerializeToString(), **found}
+
+
+def _name_additions(model: onnx.ModelProto) -> None:
+    """Write the sum of two as an addition: ONNX Runtime's quantizer knows no other, and would leave it in FP32."""
+    for node in model.graph.node:
+        if node.op_type == "Sum" and len(node.input) == 2:
+            node.op_type = "Add"

@@ -77,7 +77,7 @@ def test_a_model_is_made_once_in_every_form(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(models, "NETWORKS", {"small": tmp_path / "small.onnx"})
     monkeypatch.setenv("DRYFIT_CACHE_DIR", str(tmp_path / "cache"))
     found: Model = model("small", "int8", 2)
-    assert list(found.files) == ["s8", "u8", "operators"]
+    assert list(found.files) == ["tensorrt", "s8", "u8", "operators"]
     assert (found.input_name, found.shape) == ("x", (2, 3, 8, 8))
     real = run(with_batch(small_network(), 2), {"x": found.image()})
     for path in found.files.values():
