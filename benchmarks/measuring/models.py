@@ -74,13 +74,23 @@ def model(name: str, precision: str, batch: int) -> Model:
     for form in FORMS[precision]:
         files[form] = model_folder(source) / f"{form}-{batch}.onnx"
     if not all(path.is_file() for path in files.values()):
-        network = with_weights(onnx.load(source))
-        forms = {"fp32": network.SerializeToString()} if precision == "fp32" else quantized(network)
+        forms = forms_of(source, precision) if batch == 1 else read(model(name, precision, 1).files)
         for form, path in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(with_batch(onnx.load_from_string(forms[form]), batch).SerializeToString())
     image = images_of(onnx.load(files[FORMS[precision][0]]))[0]
     return Model(name, precision, image.name, shape_of(image), files)
+
+
+def forms_of(source: Path, precision: str) -> Mapping[str, bytes]:
+    """The forms of a network for one image."""
+    network = with_batch(with_weights(onnx.load(source)), 1)
+    return {"fp32": network.SerializeToString()} if precision == "fp32" else quantized(network)
+
+
+def read(files: Mapping[str, Path]) -> Mapping[str, bytes]:
+    """What is in files."""
+    return {form: path.read_bytes() for form, path in files.items()}
 
 
 def model_folder(source: Path) -> Path:
