@@ -1,7 +1,7 @@
 """Whole networks through the engine: dryfit against ONNX Runtime and OpenVINO, interleaved in one process.
 
-Usage: python benchmarks/networks.py [--networks resnet50 ...] [--precisions fp32 int8] [--threads 1 2] [--batches 1]
-                                     [--seconds 6] [--cpu-time] [--layers] [--write]
+Usage: python benchmarks/networks.py [--networks resnet50 ...] [--precisions fp32 int8] [--threads 1 2]
+                                     [--batches 1 8 32] [--seconds 6] [--cpu-time] [--layers] [--write]
 
 dryfit runs an engine that was saved and loaded again; all sides get numpy arrays and give numpy arrays. Each peer runs
 the form of the model that it is fastest with: for INT8 with signed or with unsigned activations, with Q and DQ around
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--precisions", nargs="+", choices=FORMS, help="those that a bar is set for where left out")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--batches", type=int, nargs="+", default=[1])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32], help="bars are set for 1")
     parser.add_argument("--seconds", type=float, default=6.0, help="about how long each comparison may take")
     parser.add_argument("--cpu-time", action="store_true", help="processor time instead of the clock, with one thread")
     parser.add_argument("--layers", action="store_true", help="print the host's time of each engine layer")
