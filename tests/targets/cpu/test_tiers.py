@@ -7,10 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import llvmlite.binding as llvm
 import pytest
 
-from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS
+from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, host_features
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -44,9 +43,9 @@ SELECTION = (
 
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
 def test_a_tier_passes_the_tests_of_the_kernels(tier):
-    features = llvm.get_host_cpu_features()
-    if not all(features.get(name) for name in tier.required):
-        pytest.skip(f"this machine lacks {', '.join(name for name in tier.required if not features.get(name))}")
+    missing = tier.missing(host_features())
+    if missing:
+        pytest.skip(f"this machine lacks {', '.join(missing)}")
     command = [
         sys.executable,
         "-m",

@@ -33,7 +33,8 @@ class Tier:
         has_byte_products: whether it adds four products of an unsigned and a signed byte to a 32-bit sum in one
             instruction. The others multiply pairs of 16-bit integers; the sums are the same.
         has_rounding: whether it rounds a vector to whole numbers in one instruction.
-        required: LLVM's names of the CPU features that it needs.
+        required: LLVM's names of the CPU features that it needs; names with `|` between are alternatives.
+        machines: what the architecture is called; empty for any.
         cpu: the CPU that LLVM makes code for; empty for the one that it runs on.
     """
 
@@ -44,6 +45,7 @@ class Tier:
     has_byte_products: bool
     has_rounding: bool
     required: tuple[str, ...] = ()
+    machines: frozenset[str] = frozenset()
     cpu: str = ""
 
     @property
@@ -56,18 +58,29 @@ class Tier:
         """Bytes of an INT8 value as the integer register block reads it."""
         return 1 if self.has_byte_products else 2
 
+    def missing(self, features: Mapping[str, bool]) -> list[str]:
+        """What this machine lacks of it: features, or the architecture."""
+        if self.machines and platform.machine().lower() not in self.machines:
+            return [" or ".join(sorted(self.machines))]
+        return [names for names in self.required if not any(features.get(name) for name in names.split("|"))]
 
-_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c")
+
+_AVX2 = ("avx2", "fma", "f16c")
+_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", *_AVX2)
 
 TIERS = (
     Tier("avx512-vnni", 16, 14, True, True, True, (*_AVX512, "avx512vnni")),
     Tier("avx512", 16, 14, True, False, True, _AVX512),
-    Tier("avx2-vnni", 8, 6, True, True, True, ("avx2", "fma", "f16c", "avxvnni")),
-    Tier("avx2", 8, 6, True, False, True, ("avx2", "fma", "f16c"), "x86-64-v3"),
-    Tier("neon", 4, 14, True, False, True, ("neon", "fp-armv8")),
-    Tier("generic", 4, 6, False, False, False, (), "x86-64"),
+    Tier("avx2-vnni", 8, 6, True, True, True, (*_AVX2, "avxvnni|avx512vl", "avxvnni|avx512vnni")),
+    Tier("avx2", 8, 6, True, False, True, _AVX2, cpu="x86-64-v3"),
+    Tier("neon", 4, 14, True, False, True, machines=frozenset({"aarch64", "arm64"})),
+    Tier("generic", 4, 6, False, False, False, cpu="x86-64"),
 )
-"""Best first. `generic` is plain LLVM vectors: SSE2 on x86, whatever the target has elsewhere."""
+"""Best first. `generic` is plain LLVM vectors: SSE2 on x86, whatever the target has elsewhere.
+
+A processor with AVX512-VNNI has the 256-bit form of its instruction too, so that it can run `avx2-vnni`, by another
+encoding. Every 64-bit Arm processor has NEON, and LLVM cannot tell features on all of its systems.
+"""
 
 
 @functools.cache
@@ -101,7 +114,7 @@ def find_tier(name: str | None, where: str) -> Tier:
 def tiers_here() -> list[Tier]:
     """The tiers that this machine has, best first."""
     features = host_features()
-    return [tier for tier in TIERS if all(features.get(name) for name in tier.required)]
+    return [tier for tier in TIERS if not tier.missing(features)]
 
 
 def host_features() -> Mapping[str, bool]:
