@@ -16,6 +16,7 @@ from dryfit.engine.buffers import aligned_bytes, new_array
 from dryfit.engine.plan import Operation
 from dryfit.errors import ExecutionError
 from dryfit.plugins import registry
+from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, Step
 from dryfit.target.machine_code import CompiledFunction, listening
 
@@ -65,6 +66,7 @@ def compile_kernels(
     operations: Sequence[Operation],
     specs: Callable[[], Specs],
     layouts: Mapping[str, HostLayout],
+    rounding: Callable[[str], RoundingMode],
 ) -> None:
     """Have the host's kernels compile all code that these groups need.
 
@@ -73,6 +75,7 @@ def compile_kernels(
         operations: of each group, with its packed weights.
         specs: gives concrete ones; called when they are needed. Groups without are left to the first run.
         layouts: tensor name to layout.
+        rounding: gives how a device finds whole numbers.
     """
     host = registry.host()
     if host.machine_code is None or host.create_schedule is None or not host.machine_code(None).missing():
@@ -83,7 +86,7 @@ def compile_kernels(
         if fused.kernel not in host.kernels or fused.group.main.kind == "plugin":
             continue
         try:
-            step = _bound(fused, operation, concrete, layouts)
+            step = _bound(fused, operation, concrete, layouts, rounding(operation.device))
         except ExecutionError as error:
             logger.info("%s is compiled by the first run: %s", fused.group.name, error)
             continue
@@ -92,7 +95,9 @@ def compile_kernels(
         host.create_schedule(steps, 1)
 
 
-def _bound(fused: FusedGroup, operation: Operation, specs: Specs, layouts: Mapping[str, HostLayout]) -> Step | None:
+def _bound(
+    fused: FusedGroup, operation: Operation, specs: Specs, layouts: Mapping[str, HostLayout], rounding: RoundingMode
+) -> Step | None:
     """A step that never runs; None where shapes are not known, or there is nothing to compute."""
     group = fused.group
     tensors = {*group.inputs, *(tensor for layer in group.layers for tensor in layer.outputs)}
@@ -104,4 +109,5 @@ def _bound(fused: FusedGroup, operation: Operation, specs: Specs, layouts: Mappi
         known = spec.value if tensor in group.inputs else None
         arrays[tensor.name] = new_array(spec, layouts.get(tensor.name, HostLayout.LINEAR)) if known is None else known
     workspace = aligned_bytes(fused.kernel.workspace_bytes(group, specs, 1))
-    return fused.kernel.bind(Binding(group, specs, arrays, operation.weights, workspace, 1))
+    binding = Binding(group, specs, arrays, operation.weights, workspace, 1, rounding=rounding)
+    return fused.kernel.bind(binding)

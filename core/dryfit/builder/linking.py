@@ -26,6 +26,8 @@ from dryfit.engine.plan import PROGRAM, Operation, Plan, Segment
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.plugins import registry
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import SegmentGroup
 from dryfit.target.kernels import HostLayout
 
@@ -63,7 +65,10 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
     operations = stages.run("pack weights", lambda: _pack(groups, lowered, compilation, stages))
     with CompilationPhase(stages):
         concrete = functools.partial(optimum_specs, lowered.network, config)
-        stages.run("compile kernels", lambda: compile_kernels(groups, operations, concrete, layouts))
+        stages.run(
+            "compile kernels",
+            lambda: compile_kernels(groups, operations, concrete, layouts, functools.partial(_rounding, config)),
+        )
     memory = stages.run(
         "plan memory",
         lambda: _plan_memory(design, lowered, groups, layouts),
@@ -99,6 +104,10 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
             packages=used_packages(lowered.network, operations),
         ),
     )
+
+
+def _rounding(config: BuilderConfig, device: str) -> RoundingMode:
+    return integer_rounding(registry.target(device).arithmetic, config.software(device))
 
 
 def _pack(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -14,6 +15,8 @@ from dryfit.engine.segment_program import load_program, operation_group, segment
 from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownNameError
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Kernel, Specs, Step
 from dryfit.target.target import Target
@@ -28,12 +31,14 @@ class ResolvedOperation:
         group: its layers.
         kernel: what runs them.
         weights: what the kernel packed; read-only, shared by all contexts.
+        rounding: how its device finds whole numbers, where it computes in INT8.
     """
 
     operation: Operation
     group: LayerGroup
     kernel: Kernel
     weights: Mapping[str, Array]
+    rounding: RoundingMode
 
     def workspace_bytes(self, specs: Specs, num_threads: int) -> int:
         """Bytes of scratch memory that one run takes.
@@ -57,7 +62,9 @@ class ResolvedOperation:
             EngineFileError: the kernel cannot run what the engine says of the operation.
         """
         try:
-            return self.kernel.bind(Binding(self.group, specs, arrays, self.weights, workspace, num_threads))
+            return self.kernel.bind(
+                Binding(self.group, specs, arrays, self.weights, workspace, num_threads, rounding=self.rounding)
+            )
         except DryfitError:
             raise
         except Exception as error:  # what a file says is checked by the kernel, which may stumble in any way
@@ -105,8 +112,27 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
                 remedy="Build the engine again",
             )
         weights = {name: _read_only(array) for name, array in operation.weights.items()}
-        resolved.append(ResolvedOperation(operation, group, kernel, weights))
+        rounding = integer_rounding(registry.target(operation.device).arithmetic, software(plan, operation.device))
+        resolved.append(ResolvedOperation(operation, group, kernel, weights, rounding))
     return resolved
+
+
+def software(plan: Plan, device: str) -> tuple[int, ...]:
+    """The software version that a device was built for; empty where the engine says none, so the newest.
+
+    Raises:
+        EngineFileError: it is no version.
+    """
+    versions = plan.settings.get("software")
+    text = versions.get(device, "") if isinstance(versions, dict) else ""
+    if not isinstance(text, str) or not re.fullmatch(r"(\d{1,9}(\.\d{1,9})*)?", text, re.ASCII):
+        raise EngineFileError(
+            "A software version is numbers with dots",
+            where=f"setting 'software' of {device}",
+            found=repr(text),
+            remedy="Build the engine again",
+        )
+    return tuple(int(part) for part in text.split(".")) if text else ()
 
 
 def _activations(group: LayerGroup) -> list[Tensor]:

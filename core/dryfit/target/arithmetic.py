@@ -39,3 +39,16 @@ class Arithmetic:
             return self.rounding
         ordered = sorted(self.rounding_since.items())
         return ([mode for since, mode in ordered if software >= since] or [ordered[0][1]])[-1]
+
+
+def integer_rounding(arithmetic: Mapping[DataType, Arithmetic], software: tuple[int, ...]) -> RoundingMode:
+    """How a device finds whole numbers where it computes in INT8.
+
+    Half to even, as ONNX defines quantization, where nothing is declared of INT8.
+
+    Args:
+        arithmetic: of the device, by computation type.
+        software: version that it runs; empty for the newest.
+    """
+    record = arithmetic.get(DataType.INT8)
+    return RoundingMode.HALF_TO_EVEN if record is None else record.rounding_for(software)

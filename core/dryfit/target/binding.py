@@ -12,6 +12,7 @@ import numpy as np
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 
 Array = np.ndarray[Any, Any]
@@ -46,6 +47,7 @@ class Binding:
         packed: tensor name to the tensor in the format that the kernel declared, an array of the extents that
             `TensorFormat.array_shape` tells, with zeros for padding; empty for a kernel without `Kernel.formats`.
             Inputs are filled before each run, outputs are taken out after it.
+        rounding: how the device that the group runs on finds whole numbers, where it computes in INT8.
     """
 
     group: LayerGroup
@@ -55,6 +57,7 @@ class Binding:
     workspace: Array
     num_threads: int = 1
     packed: Mapping[str, Array] = attrs.field(factory=dict)
+    rounding: RoundingMode = RoundingMode.HALF_TO_EVEN
 
     @property
     def inputs(self) -> list[Array]:

@@ -36,7 +36,9 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
 
 
 def superfluous_arithmetic(target: Target) -> list[str]:
-    """Arithmetic of types that the target does not compute in."""
-    return [
-        f"{one.name}: the target does not compute in it" for one in target.arithmetic if one not in target.precisions
-    ]
+    """Arithmetic of types that the target does not compute in.
+
+    INT8 is never among them: what a network quantizes itself is computed in it, whatever a config may ask for.
+    """
+    permitted = {*target.precisions, DataType.INT8}
+    return [f"{one.name}: the target does not compute in it" for one in target.arithmetic if one not in permitted]

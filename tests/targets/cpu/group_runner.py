@@ -12,6 +12,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
+from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup, is_repeatable
 from dryfit.target.kernels import Binding, Kernel
 from dryfit_cpu.kernels import KERNELS
@@ -85,6 +86,7 @@ def run_group(
     kernel: Kernel | None = None,
     layout: str = "channels_last",
     threads: int = 1,
+    rounding: RoundingMode = RoundingMode.HALF_TO_EVEN,
 ) -> Array:
     """The group's output. The kernel has to have asked for the epilogue layers, and to leave all other memory alone."""
     kernel = kernel or chosen_kernel(network, layers)
@@ -101,7 +103,7 @@ def run_group(
     weights = {name: _aligned_copy(value) for name, value in kernel.pack(group).items()}
     arrays = {**feeds, spec_name(group): output.array}
     before = {name: array.copy() for name, array in feeds.items()}
-    step = kernel.bind(Binding(group, specs, arrays, weights, workspace.array, threads))
+    step = kernel.bind(Binding(group, specs, arrays, weights, workspace.array, threads, rounding=rounding))
     create_schedule([step], threads).run()
     assert output.is_intact(), "memory beside the output has changed"
     assert workspace.is_intact(), "memory beside the workspace has changed"

@@ -8,7 +8,6 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
-from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
@@ -29,8 +28,8 @@ from dryfit_cpu.kernels.windows import Window, pair
 from dryfit_cpu.steps import NativeStep
 
 
-def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
-    """The kernel, for a device that rounds in this way."""
+def integer_convolution(name: str) -> Kernel:
+    """The kernel."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
         layer, weights = cast("Convolution", group.main), accepted_weights(group)
@@ -38,7 +37,7 @@ def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
         channels = kernel.shape[-1] * layer.num_groups
         form = weight_runs(channels, pair(layer.kernel_size_nd), pair(layer.dilation_nd), layer.num_groups)
         runs = packed_runs(kernel.reshape(kernel.shape[0], *form))
-        unit = required_requantization(group, rounding).unit
+        unit = required_requantization(group).unit
         return pack_integer_panels(runs, weights.bias, multipliers(weights.scales, unit), layer.num_groups)
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -48,7 +47,7 @@ def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
             and len(layer.kernel_size_nd) <= 2
             and 0 not in specs[layer.outputs[0].name].shape
             and integer_weights(group) is not None
-            and requantization_of(group, rounding) is not None
+            and requantization_of(group) is not None
         )
 
     @kernel(
@@ -56,7 +55,7 @@ def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
         kinds="convolution",
         data_types=[DataType.FLOAT, DataType.INT8],
         accepts=accepts,
-        fuses=takes_requantized(rounding),
+        fuses=takes_requantized,
         absorbs_dequantize=True,
         pack=pack,
         packed_parameters=("bias",),
@@ -65,7 +64,7 @@ def integer_convolution(name: str, rounding: RoundingMode) -> Kernel:
     )
     def convolve(binding: Binding) -> NativeStep:
         """A step that convolves."""
-        return bind_integer_layer(binding, window_of(binding.group, binding.specs), rounding)
+        return bind_integer_layer(binding, window_of(binding.group, binding.specs))
 
     return convolve
 
@@ -77,4 +76,4 @@ def window_of(group: LayerGroup, specs: Specs) -> Window:
     return Window.of(layer, specs[x.name if x is not None else ""], specs[y.name])
 
 
-convolve_integers = integer_convolution("cpu.integer_convolution", RoundingMode.HALF_TO_EVEN)
+convolve_integers = integer_convolution("cpu.integer_convolution")

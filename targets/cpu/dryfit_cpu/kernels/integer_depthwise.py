@@ -9,7 +9,6 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.codes import INT8, PANEL_CHANNELS
@@ -39,8 +38,8 @@ _LARGEST_PRODUCT = 2**15
 """Of a staged byte and a weight."""
 
 
-def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
-    """The kernel, for a device that rounds in this way."""
+def integer_depthwise(name: str) -> Kernel:
+    """The kernel."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
         """FP32 weights `[window rows, window columns, C]`, INT32 bias and FP32 multipliers `[C]`, zero filled."""
@@ -50,7 +49,7 @@ def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
             "weights": filled_channels(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1).astype(np.float32)),
             "bias": filled_channels(weights.bias.astype(np.int32)),
             "weight_sums": filled_channels(weights.kernel.reshape(C, -1).sum(axis=1, dtype=np.int32)),
-            "multipliers": filled_channels(multipliers(weights.scales, required_requantization(group, rounding).unit)),
+            "multipliers": filled_channels(multipliers(weights.scales, required_requantization(group).unit)),
         }
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -62,7 +61,7 @@ def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
             layer.num_groups == channels == layer.num_output_maps
             and 0 not in specs[layer.outputs[0].name].shape
             and _is_exact(integer_weights(group))
-            and requantization_of(group, rounding) is not None
+            and requantization_of(group) is not None
         )
 
     def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
@@ -74,7 +73,7 @@ def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
         kinds="convolution",
         data_types=[DataType.FLOAT, DataType.INT8],
         accepts=accepts,
-        fuses=takes_requantized(rounding),
+        fuses=takes_requantized,
         absorbs_dequantize=True,
         pack=pack,
         packed_parameters=("bias",),
@@ -84,7 +83,7 @@ def integer_depthwise(name: str, rounding: RoundingMode) -> Kernel:
     )
     def convolve(binding: Binding) -> NativeStep:
         """A step that stages the image and convolves each channel."""
-        return _bind(binding, rounding)
+        return _bind(binding)
 
     return convolve
 
@@ -97,9 +96,9 @@ def _is_exact(weights: IntegerWeights | None) -> bool:
     return 2 * taps * _LARGEST_PRODUCT + bias <= _LARGEST_SUM
 
 
-def _bind(binding: Binding, rounding: RoundingMode) -> NativeStep:
+def _bind(binding: Binding) -> NativeStep:
     """A step that stages the image and convolves each channel."""
-    threads, steps = binding.num_threads, bound_requantization(binding, rounding)
+    threads, steps = binding.num_threads, bound_requantization(binding)
     window = window_of(binding.group, binding.specs)
     images = Images.of(binding, accepted_weights(binding.group).source.tensor.name, steps.residual)
     source, output = Operand.of(images.source), Operand.of(images.output)
@@ -143,4 +142,4 @@ def _bind(binding: Binding, rounding: RoundingMode) -> NativeStep:
     return NativeStep(binding.group.name, [stage, work], [binding, source, output, residual, image, starts])
 
 
-convolve_integer_channels = integer_depthwise("cpu.integer_depthwise_convolution", RoundingMode.HALF_TO_EVEN)
+convolve_integer_channels = integer_depthwise("cpu.integer_depthwise_convolution")

@@ -9,7 +9,6 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.kernels.fully_connected import image_window
@@ -31,15 +30,15 @@ from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
 
 
-def integer_fully_connected(name: str, rounding: RoundingMode) -> Kernel:
-    """The kernel, for a device that rounds in this way."""
+def integer_fully_connected(name: str) -> Kernel:
+    """The kernel."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
         weights = accepted_weights(group)
         _, C, H, W = cast("Tensor", group.main.inputs[0]).shape
         kernel = np.moveaxis(weights.kernel.reshape(-1, C, H, W), 1, -1)
         runs = packed_runs(kernel.reshape(kernel.shape[0], *weight_runs(C, (H, W), (1, 1), 1)))
-        unit = required_requantization(group, rounding).unit
+        unit = required_requantization(group).unit
         return pack_integer_panels(runs, weights.bias, multipliers(weights.scales, unit), 1)
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -50,7 +49,7 @@ def integer_fully_connected(name: str, rounding: RoundingMode) -> Kernel:
             and len(shape) == 4
             and min(shape[1:]) > 0
             and integer_weights(group) is not None
-            and requantization_of(group, rounding) is not None
+            and requantization_of(group) is not None
         )
 
     @kernel(
@@ -58,7 +57,7 @@ def integer_fully_connected(name: str, rounding: RoundingMode) -> Kernel:
         kinds="fully_connected",
         data_types=[DataType.FLOAT, DataType.INT8],
         accepts=accepts,
-        fuses=takes_requantized(rounding),
+        fuses=takes_requantized,
         absorbs_dequantize=True,
         pack=pack,
         packed_parameters=("bias",),
@@ -67,7 +66,7 @@ def integer_fully_connected(name: str, rounding: RoundingMode) -> Kernel:
     )
     def connect(binding: Binding) -> NativeStep:
         """A step that sums over the image."""
-        return bind_integer_layer(binding, _window(binding.group, binding.specs), rounding)
+        return bind_integer_layer(binding, _window(binding.group, binding.specs))
 
     return connect
 
@@ -77,4 +76,4 @@ def _window(group: LayerGroup, specs: Specs) -> Window:
     return image_window(specs[cast("Tensor", layer.inputs[0]).name], layer.num_output_channels)
 
 
-connect_integers = integer_fully_connected("cpu.integer_fully_connected", RoundingMode.HALF_TO_EVEN)
+connect_integers = integer_fully_connected("cpu.integer_fully_connected")

@@ -8,7 +8,6 @@ from typing import cast
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Shape, Tensor
-from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.kernels.copying import copy_work
@@ -31,12 +30,12 @@ from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
 
 
-def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
-    """The kernel, for a device that rounds in this way."""
+def integer_matrix_multiply(name: str) -> Kernel:
+    """The kernel."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
         weights = accepted_weights(group)
-        unit = required_requantization(group, rounding).unit
+        unit = required_requantization(group).unit
         runs = packed_runs(weights.kernel[:, None, :])
         return pack_integer_panels(runs, weights.bias, multipliers(weights.scales, unit), 1)
 
@@ -51,7 +50,7 @@ def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
             and all(extent == 1 for extent in weights.shape[:-2])
             and 0 not in (*x.shape, *weights.shape)
             and integer_weights(group) is not None
-            and requantization_of(group, rounding) is not None
+            and requantization_of(group) is not None
         )
 
     def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
@@ -65,7 +64,7 @@ def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
         kinds="matrix_multiply",
         data_types=[DataType.FLOAT, DataType.INT8],
         accepts=accepts,
-        fuses=takes_requantized(rounding),
+        fuses=takes_requantized,
         absorbs_dequantize=True,
         pack=pack,
         workspace_bytes=workspace_bytes,
@@ -73,7 +72,7 @@ def integer_matrix_multiply(name: str, rounding: RoundingMode) -> Kernel:
     )
     def multiply(binding: Binding) -> NativeStep:
         """A step that multiplies rows by the weights."""
-        source, steps = accepted_weights(binding.group).source, bound_requantization(binding, rounding)
+        source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
         given, threads = Images.of(binding, source.tensor.name, steps.residual), binding.num_threads
         x, before = _pixels(given.source, threads, is_read=True)
         y, after = _pixels(given.output, threads, is_read=False)
@@ -102,4 +101,4 @@ def _pixels(array: Array, threads: int, *, is_read: bool) -> tuple[Array, list[W
     return rows.reshape(-1, rows.shape[-1]).T[None, :, None, :], work
 
 
-multiply_integers = integer_matrix_multiply("cpu.integer_matrix_multiply", RoundingMode.HALF_TO_EVEN)
+multiply_integers = integer_matrix_multiply("cpu.integer_matrix_multiply")

@@ -11,7 +11,6 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
@@ -59,11 +58,11 @@ def requantize_work(
     return work
 
 
-def integer_pointwise(name: str, rounding: RoundingMode) -> Kernel:
-    """The kernel of sums, activations and roundings of quantized values, for a device that rounds in this way."""
+def integer_pointwise(name: str) -> Kernel:
+    """The kernel of sums, activations and roundings of quantized values."""
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
-        steps = requantization_of(group, rounding)
+        steps = requantization_of(group)
         source = _source(group)
         return (
             steps is not None
@@ -76,7 +75,7 @@ def integer_pointwise(name: str, rounding: RoundingMode) -> Kernel:
         kinds=["activation", "elementwise", "quantize"],
         data_types=_TYPES,
         accepts=accepts,
-        fuses=takes_requantized(rounding),
+        fuses=takes_requantized,
         absorbs_dequantize=True,
         layout=HostLayout.ANY,
     )
@@ -84,7 +83,7 @@ def integer_pointwise(name: str, rounding: RoundingMode) -> Kernel:
         """A step that requantizes."""
         group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
         source = cast("Quantized", _source(group))
-        steps = bound_requantization(binding, rounding)
+        steps = bound_requantization(binding)
         residual = np.broadcast_to(bound_array(binding, steps.residual), output.shape) if steps.residual else None
         values = np.broadcast_to(bound_array(binding, source.tensor.name), output.shape)
         work = requantize_work(values, source.scale, steps, residual, output, binding.num_threads)
@@ -97,12 +96,12 @@ def _source(group: LayerGroup) -> Quantized | None:
     return quantized_source(group.main.inputs[0], group)
 
 
-def integer_concatenation(name: str, rounding: RoundingMode) -> Kernel:
-    """The kernel of concatenations of quantized tensors, each in its scale, for a device that rounds in this way."""
+def integer_concatenation(name: str) -> Kernel:
+    """The kernel of concatenations of quantized tensors, each in its scale."""
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         del specs
-        steps = requantization_of(group, rounding)
+        steps = requantization_of(group)
         return steps is not None and not steps.residual and _sources(group) is not None
 
     @kernel(
@@ -110,7 +109,7 @@ def integer_concatenation(name: str, rounding: RoundingMode) -> Kernel:
         kinds="concatenation",
         data_types=_TYPES,
         accepts=accepts,
-        fuses=takes_requantized(rounding),
+        fuses=takes_requantized,
         absorbs_dequantize=True,
         layout=HostLayout.ANY,
     )
@@ -118,7 +117,7 @@ def integer_concatenation(name: str, rounding: RoundingMode) -> Kernel:
         """A step that requantizes each input to its part of the output."""
         group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
         axis = cast("Concatenation", group.main).axis
-        steps = bound_requantization(binding, rounding)
+        steps = bound_requantization(binding)
         work, start = list[Work](), 0
         for source in cast("list[Quantized]", _sources(group)):
             values = bound_array(binding, source.tensor.name)
@@ -138,5 +137,5 @@ def _sources(group: LayerGroup) -> Sequence[Quantized] | None:
     return found if len(found) == len(sources) else None
 
 
-map_integers = integer_pointwise("cpu.integer_pointwise", RoundingMode.HALF_TO_EVEN)
-concatenate_integers = integer_concatenation("cpu.integer_concatenation", RoundingMode.HALF_TO_EVEN)
+map_integers = integer_pointwise("cpu.integer_pointwise")
+concatenate_integers = integer_concatenation("cpu.integer_concatenation")

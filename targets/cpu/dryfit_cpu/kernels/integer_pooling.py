@@ -15,7 +15,6 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import TensorSpec
-from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu import codes
@@ -38,22 +37,21 @@ _LARGEST_COUNT = 2**24 // 128
 def integer_pooling(
     name: str,
     kind: str,
-    rounding: RoundingMode,
     bind_to: Callable[[Binding, Ending], NativeStep],
     can_run: Callable[[Layer, TensorSpec], bool],
 ) -> Kernel:
-    """The kernel of a kind of layer that pools, for a device that rounds in this way."""
+    """The kernel of a kind of layer that pools."""
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         source = quantized_source(group.main.inputs[0], group)
-        steps = requantization_of(group, rounding)
+        steps = requantization_of(group)
         if source is None or steps is None or not _is_plain(steps):
             return False
         x = specs[source.tensor.name]
         return can_run(group.main, x) and abs(math.prod(x.shape[2:])) < _LARGEST_COUNT
 
     def fuses(group: LayerGroup, layer: Layer) -> bool:
-        steps = requantization_of(LayerGroup((*group.layers, layer)), rounding)
+        steps = requantization_of(LayerGroup((*group.layers, layer)))
         return steps is not None and _is_plain(steps)
 
     @kernel(
@@ -69,10 +67,10 @@ def integer_pooling(
         """A step that pools."""
         group = binding.group
         source = cast("Quantized", quantized_source(group.main.inputs[0], group))
-        steps = bound_requantization(binding, rounding)
+        steps = bound_requantization(binding)
         multiplier = float(multipliers(np.array([source.scale]), steps.unit)[0])
         activation = (codes.CLIP, *steps.limits)
-        return bind_to(binding, Ending(source.tensor.name, activation, multiplier, rounding_code(rounding)))
+        return bind_to(binding, Ending(source.tensor.name, activation, multiplier, rounding_code(steps.rounding)))
 
     return pool
 
@@ -81,7 +79,5 @@ def _is_plain(steps: Requantization) -> bool:
     return not (steps.rounds_sum or steps.residual or steps.rounds_last)
 
 
-pool_integers = integer_pooling("cpu.integer_pooling", "pooling", RoundingMode.HALF_TO_EVEN, bind_pooling, can_pool)
-pool_integer_images = integer_pooling(
-    "cpu.integer_global_pooling", "reduce", RoundingMode.HALF_TO_EVEN, bind_reduction, can_reduce
-)
+pool_integers = integer_pooling("cpu.integer_pooling", "pooling", bind_pooling, can_pool)
+pool_integer_images = integer_pooling("cpu.integer_global_pooling", "reduce", bind_reduction, can_reduce)

@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
@@ -82,9 +81,9 @@ class Images:
         return cls(bound_array(binding, source), output, added)
 
 
-def bind_integer_layer(binding: Binding, window: Window, rounding: RoundingMode) -> NativeStep:
+def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
     """A step for a layer with a window over an image: from the image that its group dequantizes to what it gives."""
-    source, steps = accepted_weights(binding.group).source, bound_requantization(binding, rounding)
+    source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
     return bind_integer_window(binding, window, Images.of(binding, source.tensor.name, steps.residual), steps)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -10,6 +12,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu import codes
@@ -47,6 +50,14 @@ def _picture_work(x: Array, scale: float, output: Array, threads: int) -> Work:
     )
 
 
+def _quantize(x: Array, scale: Array, output: Array, rounding: RoundingMode) -> None:
+    """Quantize by numpy, as devices do that round otherwise: it is the rare case."""
+    with np.errstate(all="ignore"):
+        whole = round_values(x.astype(np.float32) / scale, rounding)
+    # fmax takes the number where the other operand is NaN.
+    output[...] = np.fmin(np.fmax(whole, np.float32(-128)), np.float32(127)).astype(np.int8)
+
+
 def _along_axis(scale: Array, rank: int, axis: int) -> Array:
     """A scale in a shape that broadcasts to the data's."""
     shape = [1] * rank
@@ -75,11 +86,13 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     accepts=_accepts,
     layout=HostLayout.ANY,
 )
-def scale_and_round(binding: Binding) -> NativeStep:
+def scale_and_round(binding: Binding) -> NativeStep | Callable[[], None]:
     """A step that divides by the scale and rounds to INT8, or multiplies INT8 by it."""
     layer = cast("Quantize | Dequantize", binding.group.main)
     x, scale = (bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs)
     output = bound_array(binding, layer.outputs[0].name)
+    if isinstance(layer, Quantize) and binding.rounding is not RoundingMode.HALF_TO_EVEN:
+        return functools.partial(_quantize, x, _along_axis(scale, x.ndim, layer.axis), output, binding.rounding)
     if isinstance(layer, Quantize) and _is_picture(x, output) and scale.size == 1:
         work = [_picture_work(x, float(scale.reshape(-1)[0]), output, binding.num_threads)]
         return NativeStep(binding.group.name, work, [binding])

@@ -5,7 +5,7 @@ The arithmetic itself, in numpy, is `integer_definition.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import attrs
@@ -195,8 +195,8 @@ def _addend(tensor: Tensor | None, group: LayerGroup) -> Quantized | None:
     return None if tensor.producer in group.layers else Quantized(tensor, 1.0)
 
 
-def requantization_of(group: LayerGroup, rounding: RoundingMode) -> Requantization | None:
-    """The requantization of a group; None where its epilogue is of another form."""
+def requantization_of(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Requantization | None:
+    """The requantization of a group on a device that rounds in this way; None where its epilogue is of another form."""
     stages = stages_of(group)
     if stages is None:
         return None
@@ -224,16 +224,12 @@ def requantization_of(group: LayerGroup, rounding: RoundingMode) -> Requantizati
     )
 
 
-def takes_requantized(rounding: RoundingMode) -> Callable[[LayerGroup, Layer], bool]:
-    """What `fuses` of an integer kernel is that rounds in this way: the group with the layer has a requantization."""
-
-    def fuses(group: LayerGroup, layer: Layer) -> bool:
-        return requantization_of(LayerGroup((*group.layers, layer)), rounding) is not None
-
-    return fuses
+def takes_requantized(group: LayerGroup, layer: Layer) -> bool:
+    """What `fuses` of an integer kernel is: the group with the layer has a requantization."""
+    return requantization_of(LayerGroup((*group.layers, layer))) is not None
 
 
-def required_requantization(group: LayerGroup, rounding: RoundingMode) -> Requantization:
+def required_requantization(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Requantization:
     """The requantization of a group that a kernel accepted.
 
     Raises:
@@ -245,15 +241,15 @@ def required_requantization(group: LayerGroup, rounding: RoundingMode) -> Requan
     return found
 
 
-def bound_requantization(binding: Binding, rounding: RoundingMode) -> Requantization:
-    """The requantization of a group for the shapes that it is bound to.
+def bound_requantization(binding: Binding) -> Requantization:
+    """The requantization of a group for the shapes and the device that it is bound to.
 
     Raises:
         BuildError: it is of another form.
         ExecutionError: a residual with a dynamic shape turns out to be larger than what it is added to.
     """
     require_one_shape(binding)
-    return required_requantization(binding.group, rounding)
+    return required_requantization(binding.group, binding.rounding)
 
 
 def multipliers(scales: Array, unit: float) -> Array:

@@ -144,8 +144,8 @@ def assert_like_definition(chain, kernel, exact, layouts=None, rounding=Rounding
     feeds = chain.feeds(layouts)
     expected = requantized(sums, multipliers(scales, steps.unit), steps, feeds.get(steps.residual))
     layout = (layouts or {}).get("y", "channels_last")
-    actual = run_group(chain.network, chain.layers, feeds, kernel=kernel, layout=layout)
+    actual = run_group(chain.network, chain.layers, feeds, kernel=kernel, layout=layout, rounding=rounding)
     np.testing.assert_array_equal(actual, expected)
-    parallel = run_group(chain.network, chain.layers, feeds, kernel=kernel, layout=layout, threads=3)
+    parallel = run_group(chain.network, chain.layers, feeds, kernel=kernel, layout=layout, threads=3, rounding=rounding)
     np.testing.assert_array_equal(parallel, actual, err_msg="the result depends on the number of threads")
     return actual
