@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from dryfit_cpu.compiler.compilation import native
+from typing import Any
+
+from numba import float32
+
+from dryfit_cpu.codes import HALF_TO_EVEN, INT8
+from dryfit_cpu.compiler.byte_packing import PACKED_VALUES, store_packed
+from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import read
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.native.requantization import requantized, write_limited
+
+_MODEST: Any = float32(10000.0)
+"""Multipliers of INT8 values below this give numbers that can be rounded before they are limited."""
 
 
 @native
@@ -53,23 +62,62 @@ def requantize(
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
     )  # fmt: skip
+    is_dense = (
+        source_kind == INT8 and source_stride3 == 1 and output_kind == INT8 and output_stride3 == 1
+        and (residual == 0 or (residual_kind == INT8 and residual_stride3 == 1)) and rounding == HALF_TO_EVEN
+        and abs(multiplier) < _MODEST and abs(sum_multiplier) < _MODEST and abs(residual_multiplier) < _MODEST
+        and abs(last_multiplier) < _MODEST
+    )  # fmt: skip
     rows = extent0 * extent1 * extent2
-    blocks = (extent3 + LANES - 1) // LANES
+    blocks = (extent3 + PACKED_VALUES - 1) // PACKED_VALUES
     total = rows * blocks
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        row = index // blocks
-        i3 = (index - row * blocks) * LANES
+    block, stop = total * chunk // chunks, total * (chunk + 1) // chunks
+    while block < stop:
+        row = block // blocks
+        first = block - row * blocks
+        last = min(blocks, first + stop - block)
+        block += last - first
         i01 = row // extent2
         i2 = row - i01 * extent2
         i0 = i01 // extent1
         i1 = i01 - i0 * extent1
-        count = extent3 - i3
+        i3 = first * PACKED_VALUES
+        count = min(last * PACKED_VALUES, extent3) - i3
         at = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2 + i3 * source_stride3
         add = 0
         if residual != 0:
             add = residual + i0 * residual_stride0 + i1 * residual_stride1 + i2 * residual_stride2
             add += i3 * residual_stride3
-        x = read(at, source_stride3, source_kind, count) * splat(multiplier)
-        x = requantized(x, add, residual_stride3, residual_kind, count, modes, steps)
         to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2 + i3 * output_stride3
-        write_limited(to, output_stride3, output_kind, x, count, modes, steps)
+        done = 0
+        if is_dense:
+            done = count // PACKED_VALUES * PACKED_VALUES
+            _requantize_run(done, at, add, to, multiplier, modes, steps)
+        for i in range(done, count, LANES):
+            x = read(at + i * source_stride3, source_stride3, source_kind, count - i) * splat(multiplier)
+            beside = add + i * residual_stride3
+            x = requantized(x, beside, residual_stride3, residual_kind, count - i, modes, steps)
+            write_limited(to + i * output_stride3, output_stride3, output_kind, x, count - i, modes, steps)
+
+
+@inlined
+def _requantize_run(
+    count: int, source: int, residual: int, output: int, multiplier: float, modes: Any, steps: Any
+) -> None:
+    """Requantize INT8 values that lie together, rounded to nearest even; as many as are stored at once, several times."""
+    low, high, _, last_low, last_high = steps[4:]
+    if modes[3]:
+        low, high = last_low, last_high
+    known = (HALF_TO_EVEN, modes[1], modes[2], modes[3])
+    for i in range(0, count, PACKED_VALUES):
+        a = _scaled(source + i, multiplier, residual + i, known, steps)
+        b = _scaled(source + i + LANES, multiplier, residual + i + LANES, known, steps)
+        c = _scaled(source + i + 2 * LANES, multiplier, residual + i + 2 * LANES, known, steps)
+        d = _scaled(source + i + 3 * LANES, multiplier, residual + i + 3 * LANES, known, steps)
+        store_packed(output + i, a, b, c, d, splat(low), splat(high))
+
+
+@inlined
+def _scaled(source: int, multiplier: float, residual: int, modes: Any, steps: Any) -> Any:
+    x = read(source, 1, INT8, LANES) * splat(multiplier)
+    return requantized(x, residual, 1, INT8, LANES, modes, steps)
