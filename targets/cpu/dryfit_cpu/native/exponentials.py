@@ -10,16 +10,15 @@ from typing import Any
 from numba import float32
 
 from dryfit_cpu.compiler.compilation import inlined
-from dryfit_cpu.compiler.vector_functions import magnitude, negative, where_less, with_sign_of
-from dryfit_cpu.compiler.vectors import maximum, minimum, multiply_add, power_of_two, splat, where_negative
+from dryfit_cpu.compiler.exponents import scaled_exponential
+from dryfit_cpu.compiler.vector_functions import magnitude, negative, with_sign_of
+from dryfit_cpu.compiler.vectors import maximum, minimum, multiply_add, nearest, power_of_two, splat
 
 _LOG2_E = float32(1.4426950408889634)
-_LN_2_HIGH, _LN_2_LOW = float32(0.693359375), float32(-2.12194440054690583e-4)
-_ROUND = float32(12582912.0)
-"""1.5 * 2**23: adding and subtracting it rounds to a whole number, for values far below it."""
-_TANH_1, _TANH_2, _TANH_3 = float32(-0.3333328068), float32(0.1333138198), float32(-0.0537353195)
-_TANH_4, _TANH_5 = float32(0.0206262916), float32(-0.0056919856)
-"""(tanh(x) - x) / x**3 as a polynomial in x**2: least squares of the relative error on [0, 0.625], 5e-9 there."""
+_LN_2_HIGH, _LN_2_LOW = float32(-0.693359375), float32(2.12194440054690583e-4)
+_EXP_2, _EXP_3, _EXP_4 = float32(0.49999994), float32(0.16666521), float32(0.04166839)
+_EXP_5, _EXP_6 = float32(0.0083687315), float32(0.001381457)
+"""(e**r - 1 - r) / r**2 as a polynomial in r: near minimax of e**r on |r| <= ln(2) / 2, 4e-9 relative."""
 _LOG_1, _LOG_2, _LOG_3 = float32(0.66666675), float32(0.39998877), float32(0.28616884)
 _LOG_4, _LOG_5 = float32(0.21427651), float32(0.24300963)
 """(2 atanh(s) / s - 2) / s**2 as a polynomial in s**2: near minimax on [0, 1/3], 1.1e-10 relative to 2 atanh(s)."""
@@ -28,14 +27,12 @@ _LOG_4, _LOG_5 = float32(0.21427651), float32(0.24300963)
 @inlined
 def _parts(bounded: Any) -> Any:
     """The whole n and the e**r - 1 of which `2**n * e**r` is e to the power of x; |r| <= ln(2) / 2."""
-    n = (bounded * splat(_LOG2_E) + splat(_ROUND)) - splat(_ROUND)
-    r = bounded - n * splat(_LN_2_HIGH) - n * splat(_LN_2_LOW)
-    p = splat(float32(1 / 5040))
-    p = multiply_add(p, r, splat(float32(1 / 720)))
-    p = multiply_add(p, r, splat(float32(1 / 120)))
-    p = multiply_add(p, r, splat(float32(1 / 24)))
-    p = multiply_add(p, r, splat(float32(1 / 6)))
-    p = multiply_add(p, r, splat(float32(0.5)))
+    n = nearest(bounded * splat(_LOG2_E))
+    r = multiply_add(n, splat(_LN_2_LOW), multiply_add(n, splat(_LN_2_HIGH), bounded))
+    p = multiply_add(splat(_EXP_6), r, splat(_EXP_5))
+    p = multiply_add(p, r, splat(_EXP_4))
+    p = multiply_add(p, r, splat(_EXP_3))
+    p = multiply_add(p, r, splat(_EXP_2))
     return n, multiply_add(p * r, r, r)
 
 
@@ -43,14 +40,10 @@ def _parts(bounded: Any) -> Any:
 def exponential(x: Any) -> Any:
     """E to the power of x, within 2 units in the last place; 0 below -87.3, infinity above 88.7, NaN for NaN.
 
-    2**n * e**r with whole n and |r| <= ln(2) / 2, and the Taylor polynomial of e**r. The power of two is applied in two
-    halves, so that results up to the largest finite number come out right.
+    2**n * e**r with whole n and |r| <= ln(2) / 2.
     """
     n, p = _parts(minimum(splat(float32(89.0)), maximum(splat(float32(-88.0)), x)))
-    p = p + splat(float32(1.0))
-    half = ((n * splat(float32(0.5))) + splat(_ROUND)) - splat(_ROUND)
-    scaled = p * power_of_two(half) * power_of_two(n - half)
-    return where_negative(x - splat(float32(-87.3)), splat(float32(0.0)), scaled)
+    return scaled_exponential(p + splat(float32(1.0)), n, x)
 
 
 @inlined
@@ -70,15 +63,10 @@ def sigmoid(x: Any) -> Any:
 
 @inlined
 def hyperbolic_tangent(x: Any) -> Any:
-    """tanh: an odd polynomial below 0.625, where 1 - 2 / (e**2x + 1) would cancel; that beyond."""
-    one, size = splat(float32(1.0)), magnitude(x)
-    large = one - splat(float32(2.0)) / (exponential(size + size) + one)
-    z = x * x
-    p = multiply_add(splat(_TANH_5), z, splat(_TANH_4))
-    p = multiply_add(p, z, splat(_TANH_3))
-    p = multiply_add(p, z, splat(_TANH_2))
-    p = multiply_add(p, z, splat(_TANH_1))
-    return where_less(size, splat(float32(0.625)), multiply_add(p * z, x, x), with_sign_of(large, x))
+    """tanh: -u / (2 + u) with u = e**-2|x| - 1, in which nothing cancels."""
+    size = magnitude(x)
+    u = exponential_minus_one(negative(size + size))
+    return with_sign_of(u / (u + splat(float32(2.0))), x)
 
 
 @inlined
