@@ -167,6 +167,14 @@ def load_float(builder: Builder, address: Value) -> Value:
     return emit.load(builder, FLOAT, address, 4)
 
 
+@operation(types.void, types.int64, types.int64, types.int64)
+def copy_bytes(builder: Builder, destination: Value, source: Value, count: Value) -> None:
+    """Copy so many bytes between pieces of memory that do not overlap."""
+    to, at = (builder.inttoptr(address, emit.BYTE.as_pointer()) for address in (destination, source))
+    arguments = [to, at, count, ir.Constant(ir.IntType(1), 0)]
+    emit.call(builder, "llvm.memcpy.p0.p0.i64", ir.VoidType(), arguments)
+
+
 @operation(types.void, types.int64)
 def prefetch(builder: Builder, address: Value) -> None:
     """Ask for a cache line."""

@@ -9,6 +9,7 @@ from numba import types
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import Builder, Value
 from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES, VECTOR, reduction
 
 _SIGN = -0x80000000
@@ -72,6 +73,8 @@ def nearest_whole(builder: Builder, value: Value) -> Value:
 
 
 def _nearest_whole(builder: Builder, value: Value) -> Value:
+    if current_tier().has_rounding:
+        return emit.call(builder, f"llvm.rint.v{LANES}f32", FLOATS, [value])
     # The adder drops the fraction where the last bit counts whole numbers. Every machine can do this.
     sign, size, large = _sign_of(builder, value), _magnitude(builder, value), emit.constant(FLOATS, _WHOLE)
     whole = _with_sign(builder, builder.fsub(builder.fadd(size, large), large), sign)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from dryfit_cpu.codes import DIV, FIRST, FP32, MAX, MIN, MULTIPLY_ADD, NONE, POW, PROD, SLOPE, SUB, SUM
+from dryfit_cpu.codes import FIRST, FP32, INT8, MULTIPLY_ADD, NONE
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
-from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, read, stack_memory, write
-from dryfit_cpu.compiler.power import power
-from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, minimum_or_nan, where_negative
+from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, read, stack_memory, store, write
+from dryfit_cpu.compiler.vectors import LANES
+from dryfit_cpu.native.combination import combine_runs
 from dryfit_cpu.native.unary import apply_to_run
 
 _PIECE_BLOCKS = STACK_BYTES // VECTOR_BYTES
@@ -60,18 +58,23 @@ def pointwise(
     pieces that stay in the first-level cache, each step for a whole piece: in the output where that is FP32 without
     gaps, else in a piece of stack.
     """
-    scratch = stack_memory()
+    scratch, scratch_b, scratch_c = stack_memory(), stack_memory(), stack_memory()
     is_copy = operation == FIRST and inner_activation == NONE and activation == NONE
-    reads_a = a_kind == FP32 and a_stride3 == 4 and inner_activation == NONE and operation != FIRST
+    is_dense = a_kind == FP32 and a_stride3 == 4
     is_plain = output_kind == FP32 and output_stride3 == 4
+    # One function, or one operation, of what lies together has no steps to share a piece: nor has a copy.
+    is_function = operation == FIRST and is_dense and is_plain and (inner_activation == NONE or activation == NONE)
+    is_operation = operation != FIRST and is_dense and is_plain and inner_activation == NONE and activation == NONE
+    is_operation = is_operation and _is_simple(b_stride3, b_kind)
+    is_operation = is_operation and (operation != MULTIPLY_ADD or _is_simple(c_stride3, c_kind))
+    takes_row = is_copy or is_function or is_operation
     blocks = (extent3 + LANES - 1) // LANES
     total = extent0 * extent1 * extent2 * blocks
     block, stop = total * chunk // chunks, total * (chunk + 1) // chunks
     while block < stop:
         row = block // blocks
         first = block - row * blocks
-        # A copy has no steps to share a piece.
-        last = min(blocks, first + stop - block, blocks if is_copy else first + _PIECE_BLOCKS)
+        last = min(blocks, first + stop - block, blocks if takes_row else first + _PIECE_BLOCKS)
         block += last - first
         i01 = row // extent2
         i2 = row - i01 * extent2
@@ -86,30 +89,61 @@ def pointwise(
         if is_copy:
             _copy(from_a, a_stride3, a_kind, to, output_stride3, output_kind, count)
             continue
+        if is_function:
+            if inner_activation != NONE:
+                apply_to_run(inner_activation, inner_alpha, inner_beta, from_a, to, count)
+            else:
+                apply_to_run(activation, alpha, beta, from_a, to, count)
+            continue
         piece = to if is_plain else scratch
-        source = piece
-        if reads_a:
-            source = from_a
-        else:
-            _copy(from_a, a_stride3, a_kind, piece, 4, FP32, count)
-        apply_to_run(inner_activation, inner_alpha, inner_beta, piece, count)
+        source = from_a
+        if inner_activation != NONE or not is_dense:
+            source = piece
+            if is_dense:
+                apply_to_run(inner_activation, inner_alpha, inner_beta, from_a, piece, count)
+            else:
+                _copy(from_a, a_stride3, a_kind, piece, 4, FP32, count)
+                apply_to_run(inner_activation, inner_alpha, inner_beta, piece, piece, count)
         if operation != FIRST:
-            for i in range(0, count, LANES):
-                x = read(source + i * 4, 4, FP32, count - i)
-                y = read(from_b + i * b_stride3, b_stride3, b_kind, count - i)
-                if operation == MULTIPLY_ADD:
-                    x = x * y + read(from_c + i * c_stride3, c_stride3, c_kind, count - i)
-                else:
-                    x = _combine(operation, x, y)
-                write(piece + i * 4, 4, FP32, x, count - i)
-        apply_to_run(activation, alpha, beta, piece, count)
+            beside, step = _beside(from_b, b_stride3, b_kind, scratch_b, count)
+            third, third_step = from_b, 0
+            if operation == MULTIPLY_ADD:
+                third, third_step = _beside(from_c, c_stride3, c_kind, scratch_c, count)
+            combine_runs(operation, source, beside, step, third, third_step, piece, count)
+            source = piece
+        apply_to_run(activation, alpha, beta, source, piece, count)
         if not is_plain:
             _copy(piece, 4, FP32, to, output_stride3, output_kind, count)
+
+
+@inlined
+def _is_simple(stride: int, kind: int) -> bool:
+    """Whether an operand is FP32 that lies together, or one value."""
+    return stride == 0 or (stride == 4 and kind == FP32)
+
+
+@inlined
+def _beside(address: int, stride: int, kind: int, scratch: int, count: int) -> tuple[int, int]:
+    """Where an operand lies as FP32, and the bytes from vector to vector: 0 where it is one value."""
+    if stride == 4 and kind == FP32:
+        return address, VECTOR_BYTES
+    if stride == 0:
+        _copy(address, 0, kind, scratch, 4, FP32, LANES)
+        return scratch, 0
+    _copy(address, stride, kind, scratch, 4, FP32, count)
+    return scratch, VECTOR_BYTES
 
 
 @outlined
 def _copy(source: int, stride: int, kind: int, output: int, output_stride: int, output_kind: int, count: int) -> int:
     """Copy so many values; returns how many."""
+    size = 4 >> (kind & 3)
+    if kind == output_kind and stride == size and output_stride == size:
+        copy_bytes(output, source, count * size)
+        return count
+    if kind == INT8 and stride == 1 and output_kind == FP32 and output_stride == 4:
+        _widen_bytes(source, output, count)
+        return count
     for i in range(0, count, LANES):
         x = read(source + i * stride, stride, kind, count - i)
         write(output + i * output_stride, output_stride, output_kind, x, count - i)
@@ -117,22 +151,9 @@ def _copy(source: int, stride: int, kind: int, output: int, output_stride: int, 
 
 
 @inlined
-def _combine(operation: int, x: Any, y: Any) -> Any:
-    """The operation of two operands."""
-    if operation == SUM:
-        return x + y
-    if operation == PROD:
-        return x * y
-    if operation == MAX:
-        return maximum_or_nan(x, y)
-    if operation == MIN:
-        return minimum_or_nan(x, y)
-    if operation == SUB:
-        return x - y
-    if operation == DIV:
-        return x / y
-    if operation == POW:
-        return power(x, y)
-    if operation == SLOPE:
-        return where_negative(x, x * y, x)
-    return x
+def _widen_bytes(source: int, output: int, count: int) -> None:
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        store(output + i * 4, read(source + i, 1, INT8, LANES))
+    if whole < count:
+        write(output + whole * 4, 4, FP32, read(source + whole, 1, INT8, count - whole), count - whole)

@@ -9,10 +9,12 @@ from numba import float32
 from dryfit_cpu.codes import (
     ABS,
     CEIL,
+    CLIP,
     ERF,
     EXP,
     FLOOR,
     FP32,
+    GELU_ERF,
     LOG,
     NEG,
     NONE,
@@ -22,6 +24,7 @@ from dryfit_cpu.codes import (
     SIGMOID,
     SIGN,
     SQRT,
+    TANH,
 )
 from dryfit_cpu.compiler.compilation import inlined, outlined
 from dryfit_cpu.compiler.memory import load, read, store, write
@@ -37,9 +40,9 @@ from dryfit_cpu.compiler.vector_functions import (
     where_less,
     with_sign_of,
 )
-from dryfit_cpu.compiler.vectors import LANES, maximum, splat
-from dryfit_cpu.native.error_function import error_function
-from dryfit_cpu.native.exponentials import exponential, sigmoid
+from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, splat
+from dryfit_cpu.native.error_function import error_function, gaussian_error_linear_unit
+from dryfit_cpu.native.exponentials import exponential, hyperbolic_tangent, sigmoid
 from dryfit_cpu.native.functions import activate
 
 
@@ -85,27 +88,44 @@ def apply_function(kind: int, x: Any, alpha: float, beta: float) -> Any:
 
 
 @outlined
-def apply_to_run(kind: int, alpha: float, beta: float, address: int, count: int) -> int:
-    """Apply an activation or a unary function to so many FP32 values in memory; returns how many.
+def apply_to_run(kind: int, alpha: float, beta: float, source: int, destination: int, count: int) -> int:
+    """Apply an activation or a unary function to so many FP32 values that lie together; returns how many.
 
-    The functions that take little time, or are frequent, have loops of their own.
+    Source and destination may be the same. The functions that take little time, or are frequent, have loops of their
+    own.
     """
-    if kind == NONE:
+    if kind == NONE and source == destination:
         return count
     if kind == RELU:
-        _over(_rectified, address, count)
+        _over(_rectified, source, destination, count)
+    elif kind == CLIP:
+        low, high = splat(alpha), splat(beta)
+        whole = count // LANES * LANES
+        for i in range(0, whole, LANES):
+            store(destination + i * 4, minimum(high, maximum(low, load(source + i * 4))))
+        if whole < count:
+            x = read(source + whole * 4, 4, FP32, count - whole)
+            write(destination + whole * 4, 4, FP32, minimum(high, maximum(low, x)), count - whole)
     elif kind == SIGMOID:
-        _over(sigmoid, address, count)
+        _over(sigmoid, source, destination, count)
+    elif kind == TANH:
+        _over(hyperbolic_tangent, source, destination, count)
+    elif kind == GELU_ERF:
+        _over(gaussian_error_linear_unit, source, destination, count)
     elif kind == EXP:
-        _over(exponential, address, count)
+        _over(exponential, source, destination, count)
+    elif kind == ERF:
+        _over(error_function, source, destination, count)
     elif kind == SQRT:
-        _over(square_root, address, count)
+        _over(square_root, source, destination, count)
     elif kind == ABS:
-        _over(magnitude, address, count)
+        _over(magnitude, source, destination, count)
+    elif kind == ROUND:
+        _over(nearest_whole, source, destination, count)
     else:
         for i in range(0, count, LANES):
-            x = apply_function(kind, read(address + i * 4, 4, FP32, count - i), alpha, beta)
-            write(address + i * 4, 4, FP32, x, count - i)
+            x = apply_function(kind, read(source + i * 4, 4, FP32, count - i), alpha, beta)
+            write(destination + i * 4, 4, FP32, x, count - i)
     return count
 
 
@@ -115,10 +135,10 @@ def _rectified(x: Any) -> Any:
 
 
 @inlined
-def _over(function: Any, address: int, count: int) -> None:
+def _over(function: Any, source: int, destination: int, count: int) -> None:
     whole = count // LANES * LANES
     for i in range(0, whole, LANES):
-        store(address + i * 4, function(load(address + i * 4)))
+        store(destination + i * 4, function(load(source + i * 4)))
     if whole < count:
-        x = function(read(address + whole * 4, 4, FP32, count - whole))
-        write(address + whole * 4, 4, FP32, x, count - whole)
+        x = function(read(source + whole * 4, 4, FP32, count - whole))
+        write(destination + whole * 4, 4, FP32, x, count - whole)
