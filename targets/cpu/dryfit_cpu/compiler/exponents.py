@@ -22,7 +22,7 @@ _HIGHEST = 88.72283172607422
 def scaled_exponential(builder: Builder, p: Value, n: Value, x: Value) -> Value:
     """`p * 2**n`, which is e to the power of x: 0 where x is below -87.3, infinity above 88.7, NaN for NaN.
 
-    p is between 1/2 and 2, n a whole number from -127 to 129.
+    p is between 1/2 and 2, n a whole number up to 129; where x is below -87.3, they may be anything.
     """
     below = builder.fcmp_ordered("<", x, emit.constant(FLOATS, _LOWEST))
     zero = emit.constant(FLOATS, 0.0)

@@ -17,10 +17,13 @@ from numba.extending import lower_builtin, models, register_model
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, WORD, Builder, Value
 from dryfit_cpu.compiler.operations import operation
-from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.tier import current_tier, is_x86
 
 LANES = current_tier().lanes
 FLOATS, INTS, SHORTS, BYTES, WORDS = (emit.vector_of(element, LANES) for element in (FLOAT, INT, SHORT, BYTE, WORD))
+
+HAS_FUSED_PRODUCTS = current_tier().name != "generic" or not is_x86()
+"""Whether `multiply_add` rounds once."""
 
 
 class VectorType(types.Type):

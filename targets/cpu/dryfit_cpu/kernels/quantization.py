@@ -18,11 +18,15 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.kernels.copying import chunks_for, pointwise_work
+from dryfit_cpu.kernels.copying import chunks_for, joined_axes, pointwise_work
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.steps import NativeStep, Work
 
+_QUANTIZE = NativeFunction("quantization", "quantize")
 _QUANTIZE_PLANES = NativeFunction("quantization", "quantize_planes")
+
+_SMALLEST, _LARGEST = 1e-25, 1e25
+"""Scales between these divide without underflow or overflow on the way."""
 
 
 def _is_picture(x: Array, output: Array) -> bool:
@@ -56,6 +60,28 @@ def _quantize(x: Array, scale: Array, output: Array, rounding: RoundingMode) -> 
         whole = round_values(x.astype(np.float32) / scale, rounding)
     # fmax takes the number where the other operand is NaN.
     output[...] = np.fmin(np.fmax(whole, np.float32(-128)), np.float32(127)).astype(np.int8)
+
+
+def _is_run(x: Array, output: Array) -> bool:
+    """Whether FP32 values that lie together become INT8 values that lie together, in the same order."""
+    if x.dtype != np.float32 or output.dtype != np.int8 or not x.size:
+        return False
+    axes = joined_axes([output, x])
+    return len(axes) == 1 and axes[0][1] == [1, 4]
+
+
+def _run_work(x: Array, scale: np.float32, output: Array, threads: int) -> Work:
+    with np.errstate(all="ignore"):
+        reciprocal = np.float32(1) / np.float32(scale)
+    return _QUANTIZE.work(
+        chunks_for(x.size, threads),
+        source=x.ctypes.data,
+        output=output.ctypes.data,
+        count=x.size,
+        scale=float(scale),
+        reciprocal=float(reciprocal),
+        is_ordinary=int(_SMALLEST < scale < _LARGEST),
+    )
 
 
 def _along_axis(scale: Array, rank: int, axis: int) -> Array:
@@ -95,6 +121,9 @@ def scale_and_round(binding: Binding) -> NativeStep | Callable[[], None]:
         return functools.partial(_quantize, x, _along_axis(scale, x.ndim, layer.axis), output, binding.rounding)
     if isinstance(layer, Quantize) and _is_picture(x, output) and scale.size == 1:
         work = [_picture_work(x, float(scale.reshape(-1)[0]), output, binding.num_threads)]
+        return NativeStep(binding.group.name, work, [binding])
+    if isinstance(layer, Quantize) and _is_run(x, output) and scale.size == 1:
+        work = [_run_work(x, scale.reshape(-1)[0], output, binding.num_threads)]
         return NativeStep(binding.group.name, work, [binding])
     operation = codes.DIV if isinstance(layer, Quantize) else codes.PROD
     operands: list[Array] = [x, _along_axis(scale, x.ndim, layer.axis)]

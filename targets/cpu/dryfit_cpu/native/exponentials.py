@@ -26,32 +26,30 @@ _LOG_4, _LOG_5 = float32(0.21427651), float32(0.24300963)
 
 @inlined
 def _parts(bounded: Any) -> Any:
-    """The whole n and the e**r - 1 of which `2**n * e**r` is e to the power of x; |r| <= ln(2) / 2."""
+    """Of e to the power of x, which is `2**n * e**r`, the whole n, r with |r| <= ln(2) / 2, and (e**r - 1 - r) / r**2."""
     n = nearest(bounded * splat(_LOG2_E))
     r = multiply_add(n, splat(_LN_2_LOW), multiply_add(n, splat(_LN_2_HIGH), bounded))
     p = multiply_add(splat(_EXP_6), r, splat(_EXP_5))
     p = multiply_add(p, r, splat(_EXP_4))
     p = multiply_add(p, r, splat(_EXP_3))
-    p = multiply_add(p, r, splat(_EXP_2))
-    return n, multiply_add(p * r, r, r)
+    return n, r, multiply_add(p, r, splat(_EXP_2))
 
 
 @inlined
 def exponential(x: Any) -> Any:
-    """E to the power of x, within 2 units in the last place; 0 below -87.3, infinity above 88.7, NaN for NaN.
-
-    2**n * e**r with whole n and |r| <= ln(2) / 2.
-    """
-    n, p = _parts(minimum(splat(float32(89.0)), maximum(splat(float32(-88.0)), x)))
-    return scaled_exponential(p + splat(float32(1.0)), n, x)
+    """E to the power of x, within 2 units in the last place; 0 below -87.3, infinity above 88.7, NaN for NaN."""
+    one = splat(float32(1.0))
+    # Below the range n is anything: there the result is replaced.
+    n, r, p = _parts(minimum(splat(float32(89.0)), x))
+    return scaled_exponential(multiply_add(multiply_add(p, r, one), r, one), n, x)
 
 
 @inlined
 def exponential_minus_one(x: Any) -> Any:
     """e**x - 1 for x <= 0, within 2 units in the last place; -1 below -17, NaN for NaN."""
-    n, p = _parts(maximum(splat(float32(-40.0)), x))
+    n, r, p = _parts(maximum(splat(float32(-40.0)), x))
     scale = power_of_two(n)
-    return multiply_add(p, scale, scale - splat(float32(1.0)))
+    return multiply_add(multiply_add(p * r, r, r), scale, scale - splat(float32(1.0)))
 
 
 @inlined

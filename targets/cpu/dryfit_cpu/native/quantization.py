@@ -1,11 +1,68 @@
-"""Pictures on their way in: three planes of real numbers become pixels of three bytes."""
+"""Real numbers become INT8: what lies together, and pictures, of which three planes become pixels of three bytes."""
 
 from __future__ import annotations
 
-from dryfit_cpu.compiler.compilation import native
+from typing import Any
+
+from numba import float32
+
+from dryfit_cpu.codes import FP32, INT8
+from dryfit_cpu.compiler.byte_packing import PACKED_VALUES, store_packed
+from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import store_pixels
-from dryfit_cpu.compiler.memory import load
-from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.compiler.memory import load, read, write
+from dryfit_cpu.compiler.vectors import HAS_FUSED_PRODUCTS, LANES, maximum, minimum, multiply_add, splat
+
+_LOWEST: Any = float32(-128.0)
+_HIGHEST: Any = float32(127.0)
+
+
+@native
+def quantize(
+    chunk: int,
+    chunks: int,
+    source: int,
+    output: int,
+    count: int,
+    scale: float,
+    reciprocal: float,
+    is_ordinary: int,
+) -> None:
+    """`saturate(round(x / scale))` of FP32 values that lie together, ties to even; NaN becomes the lowest.
+
+    The reciprocal is that of the scale, rounded to nearest. `is_ordinary` says that it and 1000 scales are neither
+    near the largest nor near the smallest FP32 numbers.
+    """
+    blocks = (count + PACKED_VALUES - 1) // PACKED_VALUES
+    start = blocks * chunk // chunks * PACKED_VALUES
+    stop = min(count, blocks * (chunk + 1) // chunks * PACKED_VALUES)
+    done = start
+    if is_ordinary:
+        done = start + (stop - start) // PACKED_VALUES * PACKED_VALUES
+        low, high = splat(_LOWEST), splat(_HIGHEST)
+        factors = (splat(scale), splat(reciprocal), splat(float32(-200.0) * scale), splat(float32(200.0) * scale))
+        for i in range(start, done, PACKED_VALUES):
+            a, b = _quotient(source + i * 4, factors), _quotient(source + (i + LANES) * 4, factors)
+            c = _quotient(source + (i + 2 * LANES) * 4, factors)
+            store_packed(output + i, a, b, c, _quotient(source + (i + 3 * LANES) * 4, factors), low, high)
+    for i in range(done, stop, LANES):
+        x = read(source + i * 4, 4, FP32, stop - i) / splat(scale)
+        write(output + i, 1, INT8, x, stop - i)
+
+
+@inlined
+def _quotient(address: int, factors: Any) -> Any:
+    """FP32 values, first brought between limits, divided by the scale, correctly rounded.
+
+    Source: P. Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990, theorem 8.1:
+    with the rounded reciprocal and the exact remainder of a product with it, one fused multiply-add gives the quotient.
+    """
+    scale, reciprocal, low, high = factors
+    x = minimum(maximum(load(address), low), high)
+    if not HAS_FUSED_PRODUCTS:
+        return x / scale
+    near = x * reciprocal
+    return multiply_add(multiply_add(splat(float32(-1.0)) * near, scale, x), reciprocal, near)
 
 
 @native

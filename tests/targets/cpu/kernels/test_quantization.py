@@ -49,6 +49,20 @@ def test_real_numbers_are_divided_rounded_and_saturated(shape, layout):
     assert_like_reference(Quantize(), numbers(shape), np.array([0.3], np.float32), layout, "strided")
 
 
+@pytest.mark.parametrize("scale", [1e-30, 3e-6, 0.05, 1 / 3, 0.99999994, 1.0000001, 7.77, 1e30])
+def test_a_quotient_beside_a_tie_is_rounded_as_the_division_is(scale):
+    scale = np.float32(scale)
+    ties = (np.arange(-130, 130) + 0.5).astype(np.float32) * scale
+    x = [ties]
+    for direction in (np.inf, -np.inf):
+        beside = ties
+        for _ in range(3):
+            beside = np.nextafter(beside, np.float32(direction))
+            x.append(beside)
+    whole = np.concatenate([*x, np.array([np.nan, np.inf, -np.inf, 1e38, -1e-45], np.float32)])
+    assert_like_reference(Quantize(), whole, np.array(scale), "linear")
+
+
 def test_a_scale_may_follow_an_axis():
     scales = np.linspace(0.1, 3, 5).astype(np.float32)
     assert_like_reference(Quantize(axis=1), numbers((2, 5, 6, 20)), scales)
