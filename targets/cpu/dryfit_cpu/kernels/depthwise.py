@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import attrs
@@ -14,6 +15,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
@@ -23,6 +25,7 @@ from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
 
 _NO_PADDING = ((0, 0), (0, 0))
+_PARTS_OF_A_THREAD = 4
 _DEPTHWISE = NativeFunction("depthwise", "depthwise")
 
 
@@ -52,6 +55,17 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     x = specs[cast("Tensor", layer.inputs[0]).name]
     window = attrs.evolve(Window.of(layer, x, specs[layer.outputs[0].name]), padding=_NO_PADDING)
     return fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT else 0
+
+
+def _strip(output: Sequence[int], threads: int) -> int:
+    """Rows that are computed one after the other for a vector of channels, so that they share inputs and weights.
+
+    All of them where that leaves enough work for each thread.
+    """
+    N, C, H, _ = output
+    vectors = N * -(-C // current_tier().lanes)
+    parts = 1 if threads == 1 else -(-_PARTS_OF_A_THREAD * threads // max(1, vectors))
+    return max(1, -(-H // parts))
 
 
 @kernel(
@@ -125,6 +139,7 @@ def convolve_channels(binding: Binding) -> NativeStep:
             left=window.padding[1][0],
             low=low,
             high=high,
+            strip=_strip(output.shape, binding.num_threads),
             finishes=int(epilogue.clamps is None or residual is not None or output.kind != FP32),
             inner_activation=inner,
             inner_alpha=inner_alpha,

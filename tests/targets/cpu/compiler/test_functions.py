@@ -10,6 +10,7 @@ import pytest
 
 from dryfit.reference.error_function import erf
 from dryfit_cpu import codes
+from dryfit_cpu.compiler.vectors import HAS_FUSED_PRODUCTS
 from dryfit_cpu.kernels.copying import copy_work, pointwise_work
 from dryfit_cpu.steps import NativeStep
 
@@ -74,7 +75,9 @@ def test_a_function_is_accurate_to_the_stated_units_in_the_last_place(
     assert units(evaluated(code, x, *parameters), function(x.astype(np.float64))) <= allowed
 
 
-@pytest.mark.parametrize(("code", "bound"), [(codes.GELU_ERF, 5e-8), (codes.GELU_TANH, 3e-7)])
+@pytest.mark.parametrize(
+    ("code", "bound"), [(codes.GELU_ERF, 5e-8 if HAS_FUSED_PRODUCTS else 6e-8), (codes.GELU_TANH, 3e-7)]
+)
 def test_gelu_does_not_lose_its_negative_side(code, bound):
     x = dense(-20, 0)
     wide = x.astype(np.float64)
