@@ -92,11 +92,14 @@ def _groups(outputs: int, sum_group: _Sum) -> Callable[..., None]:
 
     def body(builder: Builder, *arguments: Value) -> None:
         groups, source, step, *window = arguments[:10]
-        bias, to, to_step, low, high = arguments[10:]
+        bias, to, to_step, low, high, ahead, output_ahead = arguments[10:]
         first = emit.load(builder, FLOATS, bias)
         many = word(outputs)
         loop = Loop(builder, groups, [source, to])
         at, at_output = loop.values
+        for base, distance, between in ((at, ahead, step), (at_output, output_ahead, to_step)):
+            for place in _places(builder, builder.add(base, distance), between, outputs):
+                emit.prefetch(builder, place, write=base is at_output)
         _finish(builder, sum_group(builder, [at, step, *window, first]), [at_output, to_step, low, high])
         loop.finish(
             [builder.add(at, builder.mul(step, many)), builder.add(at_output, builder.mul(to_step, many))]
@@ -105,14 +108,14 @@ def _groups(outputs: int, sum_group: _Sum) -> Callable[..., None]:
     return body
 
 
-@operation(types.void, *[types.int64] * 15, types.float32, types.float32)
+@operation(types.void, *[types.int64] * 15, types.float32, types.float32, types.int64, types.int64)
 def sum_windows(builder: Builder, outputs: Value, shared: Value, *arguments: Value) -> None:
     """Sum the windows of groups of `outputs` neighbours, 8, 4 or 1, and store the sums within limits.
 
     The arguments: how many outputs; columns * 4 + step where values are shared, else 0; how many groups; the first
     value, bytes between the outputs' first values, between columns, between rows; the first weight, bytes between
     weights, between rows of weights; rows, columns; the bias; where the first sum goes, and bytes from sum to sum; the
-    limits.
+    limits; how many bytes on inputs and outputs will be needed.
     """
     variants = {64 * count: (f"sum_places_{count}", _groups(count, partial(_sum_places, count))) for count in OUTPUTS}
     for count, columns, step in itertools.product(OUTPUTS[:-1], SHARED_COLUMNS, SHARED_STEPS):

@@ -78,6 +78,7 @@ def depthwise(
     inside_start = (left + column_step - 1) // column_step
     inside_stop = min(columns, (source_columns - reach + left - 1) // column_step + 1)
     step = column_step * pixel_stride
+    ahead = (window_rows - 1) * row_dilation * row_stride + row_step * row_stride
     shared = 0
     if column_dilation == 1 and (window_columns == 3 or window_columns == 5) and column_step <= 2:
         shared = window_columns * 4 + column_step
@@ -126,7 +127,7 @@ def depthwise(
                     sum_windows(
                         pixels, is_shared, groups, at, step, column_dilation * pixel_stride, row_dilation * row_stride,
                         tap, tap_bytes, window_columns * tap_bytes, y_stop - y_start, x_stop - x_start,
-                        bias_here, sums, sums_stride, bounds[0], bounds[1],
+                        bias_here, sums, sums_stride, bounds[0], bounds[1], ahead, output_row_stride,
                     )  # fmt: skip
                 else:
                     value = load(bias_here)
