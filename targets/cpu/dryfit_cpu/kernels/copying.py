@@ -10,10 +10,14 @@ import numpy as np
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import FIRST, NONE
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.operands import element_code
 from dryfit_cpu.steps import Work
 
 _POINTWISE = NativeFunction("pointwise", "pointwise")
+_TRANSPOSE = NativeFunction("transposition", "transpose")
+_BLOCKS = {4: current_tier().lanes, 2: 8, 1: 16}
+"""Size of a value -> rows and columns of a block that is transposed in registers."""
 _AXES = 4
 _CHUNK_ELEMENTS = 4096
 """Elements that are worth a chunk of their own: about a microsecond's work."""
@@ -54,7 +58,43 @@ def pointwise_work(
 
 def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
     """Work that copies between types and layouts; FP32 to a narrow type rounds to nearest even."""
+    turned = transposition_work(source, destination, threads)
+    if turned is not None:
+        return [turned]
     return pointwise_work(FIRST, [source], destination, threads)
+
+
+def transposition_work(source: Array, destination: Array, threads: int) -> Work | None:
+    """Work that copies values whose layout changes, in blocks; None where nothing lies together, or too little.
+
+    The axis that lies together in the destination is the columns', the one that does in the source the rows'.
+    """
+    size, source = destination.itemsize, np.broadcast_to(source, destination.shape)
+    axes = joined_axes([destination, source])
+    if source.dtype != destination.dtype or size not in _BLOCKS or not source.size or not 2 <= len(axes) <= _AXES:
+        return None
+    columns = next((axis for axis in axes if axis[1][0] == size), None)
+    rows = next((axis for axis in axes if axis[1][1] == size), None)
+    if columns is None or rows is None or columns is rows or min(columns[0], rows[0]) < _BLOCKS[size]:
+        return None
+    outer = [axis for axis in axes if axis is not columns and axis is not rows]
+    (extent0, strides0), (extent1, strides1) = [(1, [0, 0])] * (2 - len(outer)) + outer
+    return _TRANSPOSE.work(
+        chunks_for(source.size, threads),
+        size=size,
+        source=source.ctypes.data,
+        source_stride0=strides0[1],
+        source_stride1=strides1[1],
+        source_column_stride=columns[1][1],
+        output=destination.ctypes.data,
+        output_stride0=strides0[0],
+        output_stride1=strides1[0],
+        output_row_stride=rows[1][0],
+        extent0=extent0,
+        extent1=extent1,
+        rows=rows[0],
+        columns=columns[0],
+    )
 
 
 def chunks_for(elements: int, threads: int) -> int:

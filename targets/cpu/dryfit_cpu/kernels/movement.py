@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.shuffle import Shuffle
@@ -50,7 +51,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 @kernel(
     "cpu.movement",
     kinds=("shuffle", "slice", "squeeze", "unsqueeze"),
-    data_types=FLOATS,
+    data_types=FLOATS | {DataType.INT8},
     accepts=_accepts,
 )
 def move_values(binding: Binding) -> NativeStep:

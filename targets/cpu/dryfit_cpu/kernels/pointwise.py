@@ -21,7 +21,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.kernels.affine import Affine, affine_of, coefficient, has_power
-from dryfit_cpu.kernels.copying import NO_ACTIVATION, Activation, pointwise_work
+from dryfit_cpu.kernels.copying import NO_ACTIVATION, Activation, copy_work, pointwise_work
 from dryfit_cpu.kernels.functions import function_code
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.steps import NativeStep
@@ -202,5 +202,5 @@ def concatenate(binding: Binding) -> NativeStep:
         place = [slice(None)] * output.ndim
         place[axis] = slice(start, start + source.shape[axis])
         start += source.shape[axis]
-        work += pointwise_work(codes.FIRST, [source], output[tuple(place)], binding.num_threads)
+        work += copy_work(source, output[tuple(place)], binding.num_threads)
     return NativeStep(binding.group.name, work, [binding])

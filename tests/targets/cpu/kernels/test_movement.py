@@ -12,7 +12,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.network import Network
 
-TYPES = (DataType.FLOAT, DataType.HALF)
+TYPES = (DataType.FLOAT, DataType.HALF, DataType.INT8)
 EXTENTS = st.lists(st.sampled_from([1, 2, 3, 4, 6, 17]), min_size=1, max_size=5).map(tuple)
 LAYOUT = st.sampled_from(LAYOUTS)
 
@@ -47,6 +47,17 @@ def shuffles(draw):
     if draw(st.booleans()):
         layer.second_transpose = draw(st.permutations(axes))
     return network, layer
+
+
+@pytest.mark.parametrize("dtype", [DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.INT8])
+@pytest.mark.parametrize("shape", [(1, 32, 48), (2, 3, 37, 21), (2, 17, 3, 40), (16, 16)])
+def test_a_transposition_moves_whole_blocks_and_their_rest(dtype, shape):
+    network = Network()
+    layer = network.add_shuffle(network.add_input("x", dtype, shape))
+    for order in {(*range(len(shape) - 2), len(shape) - 1, len(shape) - 2), (0, *range(len(shape) - 1, 0, -1))}:
+        layer.first_transpose = order
+        for layouts in (("linear", "linear"), ("channels_last", "linear"), ("linear", "channels_last")):
+            assert_moved(network, layer, layouts)
 
 
 @settings(max_examples=150)
