@@ -8,13 +8,15 @@ from numba import float32
 
 from dryfit_cpu.codes import FP32, HALF_TO_EVEN
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.memory import load, read, write
+from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, splat
 from dryfit_cpu.native.functions import activate
 from dryfit_cpu.native.requantization import limited, rounded
 
 _LOWEST: Any = float32(-128.0)
 _HIGHEST: Any = float32(127.0)
+_VECTORS = 4
+"""Vectors of channels whose windows are walked together."""
 _MANY_ROWS = 16
 """Rows of outputs that are enough work for all threads."""
 
@@ -64,8 +66,9 @@ def pool(
     An average counts the places inside the input, and with `counts_padding` those in its padding too. INT8 results are
     in the units that the multiplier gives, and rounded after the activation.
     """
+    scratch = stack_memory()
     # A unit of work is a row of outputs with all its channels; few rows are split by channels too.
-    together = channels if images * rows >= _MANY_ROWS else LANES
+    together = channels if images * rows >= _MANY_ROWS else _VECTORS * LANES
     parts = (channels + together - 1) // together
     total = images * rows * parts
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
@@ -89,24 +92,61 @@ def pool(
             if counts_padding:
                 x0, x1 = inside(first_column, column_dilation, window_columns, -left, source_columns + right)
                 counted = counted_rows * (x1 - x0)
-            for channel in range(first_channel, last_channel, LANES):
+            hop, row_hop = column_dilation * pixel_stride, row_dilation * row_stride
+            window = image_at + (first_row + y_start * row_dilation) * row_stride
+            window += (first_column + x_start * column_dilation) * pixel_stride
+            shape = (y_stop - y_start, x_stop - x_start, row_hop, hop)
+            channel = first_channel
+            while channel < last_channel:
                 count = channels - channel
-                is_dense = kind == FP32 and channel_stride == 4 and count >= LANES
-                value = splat(float32(0.0)) if is_average else splat(float32(float("-inf")))
-                at_channel = image_at + channel * channel_stride + first_column * pixel_stride
-                for y in range(y_start, y_stop):
-                    at = at_channel + (first_row + y * row_dilation) * row_stride
-                    for x in range(x_start, x_stop):
-                        place = at + x * column_dilation * pixel_stride
-                        here = load(place) if is_dense else read(place, channel_stride, kind, count)
-                        value = value + here if is_average else maximum_or_nan(value, here)
-                if is_average:
-                    value = value / splat(float32(counted))
-                value = activate(activation, value * splat(multiplier), alpha, beta)
-                place = to + column * output_pixel_stride + channel * output_channel_stride
-                if rounding != HALF_TO_EVEN:
-                    value = rounded(limited(value, _LOWEST, _HIGHEST), rounding)
-                write(place, output_channel_stride, output_kind, value, count)
+                at = window + channel * channel_stride
+                vectors = 1
+                if kind == FP32 and channel_stride == 4 and last_channel - channel >= _VECTORS * LANES:
+                    vectors = _VECTORS
+                    _pool_vectors(at, shape, is_average, scratch)
+                else:
+                    value = splat(float32(0.0)) if is_average else splat(float32(float("-inf")))
+                    for y in range(shape[0]):
+                        for x in range(shape[1]):
+                            here = read(at + y * row_hop + x * hop, channel_stride, kind, count)
+                            value = value + here if is_average else maximum_or_nan(value, here)
+                    store(scratch, value)
+                for vector in range(vectors):
+                    value = load(scratch + vector * VECTOR_BYTES)
+                    if is_average:
+                        value = value / splat(float32(counted))
+                    value = activate(activation, value * splat(multiplier), alpha, beta)
+                    place = to + column * output_pixel_stride + (channel + vector * LANES) * output_channel_stride
+                    if rounding != HALF_TO_EVEN:
+                        value = rounded(limited(value, _LOWEST, _HIGHEST), rounding)
+                    write(place, output_channel_stride, output_kind, value, count - vector * LANES)
+                channel += vectors * LANES
+
+
+@inlined
+def _pool_vectors(at: int, shape: Any, is_average: int, scratch: int) -> None:
+    """Maxima or sums of a window, for four vectors of channels that lie together."""
+    rows, columns, row_hop, hop = shape
+    first = splat(float32(0.0)) if is_average else splat(float32(float("-inf")))
+    a, b, c, d = first, first, first, first
+    for _ in range(rows):
+        place = at
+        if is_average:
+            for _ in range(columns):
+                a, b = a + load(place), b + load(place + VECTOR_BYTES)
+                c, d = c + load(place + 2 * VECTOR_BYTES), d + load(place + 3 * VECTOR_BYTES)
+                place += hop
+        else:
+            for _ in range(columns):
+                a, b = maximum_or_nan(a, load(place)), maximum_or_nan(b, load(place + VECTOR_BYTES))
+                c = maximum_or_nan(c, load(place + 2 * VECTOR_BYTES))
+                d = maximum_or_nan(d, load(place + 3 * VECTOR_BYTES))
+                place += hop
+        at += row_hop
+    store(scratch, a)
+    store(scratch + VECTOR_BYTES, b)
+    store(scratch + 2 * VECTOR_BYTES, c)
+    store(scratch + 3 * VECTOR_BYTES, d)
 
 
 @inlined

@@ -7,7 +7,7 @@ from numba import float32
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import native, outlined
 from dryfit_cpu.compiler.memory import load, read, store, write
-from dryfit_cpu.compiler.vectors import LANES, first_lanes, largest_of, maximum_or_nan, splat, sum_of
+from dryfit_cpu.compiler.vectors import LANES, first_lanes, largest_of, maximum, maximum_or_nan, splat, sum_of
 from dryfit_cpu.native.exponentials import exponential
 
 
@@ -57,7 +57,7 @@ def softmax(
             sums = sums + first_lanes(extent - i, y, splat(float32(0.0)))
             if output_kind == FP32:
                 write(to + i * output_stride, output_stride, FP32, y, extent - i)
-        factor = splat(float32(1.0)) / splat(sum_of(sums))
+        factor = splat(float32(1.0) / sum_of(sums))
         for i in range(0, extent, LANES):
             # What a narrow output could have kept is rounded already: there it is computed again.
             if output_kind == FP32:
@@ -72,11 +72,12 @@ def _softmax_of_run(source: int, output: int, count: int) -> int:
     """Softmax of so many FP32 values that lie together; returns how many. The same bits as for any strides."""
     whole, rest = count // LANES * LANES, count % LANES
     lowest, zero = splat(float32(float("-inf"))), splat(float32(0.0))
+    # What is no number is left out here: it makes the sum, and so all results, none.
     largest = lowest
     for i in range(0, whole, LANES):
-        largest = maximum_or_nan(largest, load(source + i * 4))
+        largest = maximum(load(source + i * 4), largest)
     if rest:
-        largest = maximum_or_nan(largest, first_lanes(rest, read(source + whole * 4, 4, FP32, rest), lowest))
+        largest = maximum(first_lanes(rest, read(source + whole * 4, 4, FP32, rest), lowest), largest)
     highest = splat(largest_of(largest))
     sums = zero
     for i in range(0, whole, LANES):
@@ -87,7 +88,7 @@ def _softmax_of_run(source: int, output: int, count: int) -> int:
         y = exponential(read(source + whole * 4, 4, FP32, rest) - highest)
         sums = sums + first_lanes(rest, y, zero)
         write(output + whole * 4, 4, FP32, y, rest)
-    factor = splat(float32(1.0)) / splat(sum_of(sums))
+    factor = splat(float32(1.0) / sum_of(sums))
     for i in range(0, whole, LANES):
         store(output + i * 4, load(output + i * 4) * factor)
     if rest:
