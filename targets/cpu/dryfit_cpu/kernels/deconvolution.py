@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import attrs
@@ -71,12 +72,19 @@ def collect_work(
         column_step=pair(layer.stride_nd)[1],
         row_dilation=pair(layer.dilation_nd)[0],
         column_dilation=pair(layer.dilation_nd)[1],
+        row_hop=_hop(pair(layer.stride_nd)[0], pair(layer.dilation_nd)[0]),
+        column_hop=_hop(pair(layer.stride_nd)[1], pair(layer.dilation_nd)[1]),
         top=paddings[0][0],
         left=paddings[1][0],
         activation=activation,
         alpha=alpha,
         beta=beta,
     )
+
+
+def _hop(step: int, dilation: int) -> int:
+    """How many places apart those of a window are that fall on the same output."""
+    return step // math.gcd(step, dilation)
 
 
 def _image(shape: Shape) -> tuple[int, int, int, int]:

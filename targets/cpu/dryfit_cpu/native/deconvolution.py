@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dryfit_cpu.codes import FP32
-from dryfit_cpu.compiler.compilation import native
+from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, read, write
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.native.functions import activate
+
+_BEYOND = 1 << 40
 
 
 @native
@@ -37,6 +39,8 @@ def collect(
     column_step: int,
     row_dilation: int,
     column_dilation: int,
+    row_hop: int,
+    column_hop: int,
     top: int,
     left: int,
     activation: int,
@@ -47,8 +51,9 @@ def collect(
 
     A pixel has `pixel_bytes` of them, a place in the window `tap_bytes`. With `weights`, FP32 rows of `weight_bytes`
     for each place, what is given are the factors: each is multiplied when it is added. They are added in the order of
-    the window, whoever computes them.
+    the window, whoever computes them. Of the places in a window only every `hop`-th one falls on the same output.
     """
+    rows_back, columns_back = row_dilation * row_hop // row_step, column_dilation * column_hop // column_step
     blocks = (channels + LANES - 1) // LANES
     total = images * rows * blocks
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
@@ -59,23 +64,40 @@ def collect(
         count = channels - channel
         first = products + image * source_rows * source_columns * pixel_bytes + channel * 4
         to = output + image * output_image_stride + row * output_row_stride + channel * output_channel_stride
+        first_y = _first_place(row + top, row_step, row_dilation, row_hop)
         for column in range(columns):
+            first_x = _first_place(column + left, column_step, column_dilation, column_hop)
+            source_row = (row + top - first_y * row_dilation) // row_step
             value = load(bias + channel * 4)
-            for y in range(window_rows):
-                at_row = row + top - y * row_dilation
-                source_row = at_row // row_step
-                if at_row < 0 or source_row >= source_rows or source_row * row_step != at_row:
-                    continue
-                for x in range(window_columns):
-                    at_column = column + left - x * column_dilation
-                    source_column = at_column // column_step
-                    if at_column < 0 or source_column >= source_columns or source_column * column_step != at_column:
-                        continue
-                    pixel = source_row * source_columns + source_column
-                    tap = y * window_columns + x
-                    product = read(first + pixel * pixel_bytes + tap * tap_bytes, 4, FP32, count)
-                    if weights != 0:
-                        product = product * load(weights + tap * weight_bytes + channel * 4)
-                    value = value + product
+            y = first_y
+            while y < window_rows:
+                if 0 <= source_row < source_rows:
+                    source_column = (column + left - first_x * column_dilation) // column_step
+                    x = first_x
+                    while x < window_columns:
+                        if 0 <= source_column < source_columns:
+                            pixel = source_row * source_columns + source_column
+                            tap = y * window_columns + x
+                            at = first + pixel * pixel_bytes + tap * tap_bytes
+                            product = load(at) if count >= LANES else read(at, 4, FP32, count)
+                            if weights != 0:
+                                product = product * load(weights + tap * weight_bytes + channel * 4)
+                            value = value + product
+                        x += column_hop
+                        source_column -= columns_back
+                y += row_hop
+                source_row -= rows_back
             value = activate(activation, value, alpha, beta)
             write(to + column * output_pixel_stride, output_channel_stride, output_kind, value, count)
+
+
+@inlined
+def _first_place(at: int, step: int, dilation: int, hop: int) -> int:
+    """The first place of a window that falls on an output, of which only every `hop`-th may; beyond any where none does.
+
+    A place falls on it where `at - place * dilation` is a multiple of the step.
+    """
+    place = 0
+    while place < hop and (at - place * dilation) % step != 0:
+        place += 1
+    return place if place < hop else _BEYOND
