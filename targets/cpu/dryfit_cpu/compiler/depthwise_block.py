@@ -101,9 +101,7 @@ def _groups(outputs: int, sum_group: _Sum) -> Callable[..., None]:
             for place in _places(builder, builder.add(base, distance), between, outputs):
                 emit.prefetch(builder, place, write=base is at_output)
         _finish(builder, sum_group(builder, [at, step, *window, first]), [at_output, to_step, low, high])
-        loop.finish(
-            [builder.add(at, builder.mul(step, many)), builder.add(at_output, builder.mul(to_step, many))]
-        )
+        loop.finish([builder.add(at, builder.mul(step, many)), builder.add(at_output, builder.mul(to_step, many))])
 
     return body
 

@@ -54,12 +54,17 @@ def _picture_work(x: Array, scale: float, output: Array, threads: int) -> Work:
     )
 
 
-def _quantize(x: Array, scale: Array, output: Array, rounding: RoundingMode) -> None:
-    """Quantize by numpy, as devices do that round otherwise: it is the rare case."""
+def quantized(x: Array, scale: Array, rounding: RoundingMode) -> Array:
+    """`saturate(round(x / scale))` as INT8, in numpy; NaN becomes the lowest."""
     with np.errstate(all="ignore"):
         whole = round_values(x.astype(np.float32) / scale, rounding)
     # fmax takes the number where the other operand is NaN.
-    output[...] = np.fmin(np.fmax(whole, np.float32(-128)), np.float32(127)).astype(np.int8)
+    return np.fmin(np.fmax(whole, np.float32(-128)), np.float32(127)).astype(np.int8)
+
+
+def _quantize(x: Array, scale: Array, output: Array, rounding: RoundingMode) -> None:
+    """Quantize by numpy, as devices do that round otherwise: it is the rare case."""
+    output[...] = quantized(x, scale, rounding)
 
 
 def _is_run(x: Array, output: Array) -> bool:

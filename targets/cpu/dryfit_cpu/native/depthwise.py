@@ -139,7 +139,9 @@ def depthwise(
                     store(scratch, value)
                 if not is_direct or not is_whole:
                     for pixel in range(pixels):
-                        value = activate(inner_activation, load(scratch + pixel * VECTOR_BYTES), inner_alpha, inner_beta)
+                        value = activate(
+                            inner_activation, load(scratch + pixel * VECTOR_BYTES), inner_alpha, inner_beta
+                        )
                         if residual != 0:
                             at = add + (column + pixel) * residual_pixel_stride
                             value = value + read(at, residual_channel_stride, residual_kind, count)

@@ -8,6 +8,7 @@ from tests.targets.cpu.group_runner import LAYOUTS, run_group
 from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_like_definition, random_bytes
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.fully_connected import FullyConnected
@@ -15,8 +16,10 @@ from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperatio
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
 from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels import integer_fully_connected, integer_matrix_multiply, integer_pooling
 from dryfit_cpu.kernels.integer_definition import requantized
+from dryfit_cpu.kernels.integer_functions import look_up
 from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, map_integers
 from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import multipliers, requantization_of
@@ -140,3 +143,29 @@ def test_a_matrix_product_with_constant_weights_sums_over_rows(shape, op, layout
     exact = sums.astype(np.int32), None, integer_weights(chain.group).scales
     layouts = dict.fromkeys(("x", "residual", "y"), layout)
     assert_like_definition(chain, integer_matrix_multiply.multiply_integers, exact, layouts)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("ends_quantized", [True, False])
+@pytest.mark.parametrize("kind", [ActivationType.SIGMOID, ActivationType.TANH, ActivationType.ELU])
+def test_a_function_of_quantized_values_gives_the_bits_of_its_layers(kind, ends_quantized, layout):
+    chain = QuantizedChain((2, 20, 5, 9))
+    chain.add(Activation(activation_type=kind, alpha=1.0), [chain.value])
+    if ends_quantized:
+        chain.quantize(1 / 127)
+    feeds = chain.feeds({"x": layout})
+    assert look_up.accepts(chain.group, chain.specs)
+    expected = chain.layer_by_layer()
+    for threads in (1, 3):
+        actual = run_group(chain.network, chain.layers, feeds, kernel=look_up, layout="linear", threads=threads)
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_a_sum_and_a_clip_are_no_functions_for_a_table():
+    chain = QuantizedChain(SHAPE)
+    chain.activate((-1.0, 2.5))
+    chain.quantize(0.02)
+    assert not look_up.accepts(chain.group, chain.specs)
+    other = QuantizedChain(SHAPE)
+    other.residual(0.025, rounds_first=False)
+    assert not look_up.fuses(LayerGroup(other.layers[:-1]), other.layers[-1])

@@ -1,0 +1,53 @@
+"""Functions of INT8 values by a table of their 256 results."""
+
+from __future__ import annotations
+
+from dryfit_cpu.codes import FP32, INT8
+from dryfit_cpu.compiler.byte_tables import look_up_apart, look_up_bytes
+from dryfit_cpu.compiler.compilation import native
+
+_BLOCK = 64
+
+
+@native
+def look_up(
+    chunk: int,
+    chunks: int,
+    table: int,
+    source: int,
+    source_stride0: int,
+    source_stride1: int,
+    source_stride2: int,
+    source_stride3: int,
+    output: int,
+    output_stride0: int,
+    output_stride1: int,
+    output_stride2: int,
+    output_stride3: int,
+    output_kind: int,
+    extent0: int,
+    extent1: int,
+    extent2: int,
+    extent3: int,
+) -> None:
+    """`output = table[source]` over four axes, the table in the order of unsigned bytes, of the output's type."""
+    blocks = (extent3 + _BLOCK - 1) // _BLOCK
+    total = extent0 * extent1 * extent2 * blocks
+    block, stop = total * chunk // chunks, total * (chunk + 1) // chunks
+    while block < stop:
+        row = block // blocks
+        first = block - row * blocks
+        last = min(blocks, first + stop - block)
+        block += last - first
+        i01 = row // extent2
+        i2 = row - i01 * extent2
+        i0 = i01 // extent1
+        i1 = i01 - i0 * extent1
+        i3 = first * _BLOCK
+        count = min(last * _BLOCK, extent3) - i3
+        at = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2 + i3 * source_stride3
+        to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2 + i3 * output_stride3
+        if output_kind == INT8 and source_stride3 == 1 and output_stride3 == 1:
+            look_up_bytes(to, at, count, table)
+        else:
+            look_up_apart(to, output_stride3, at, source_stride3, count, table, output_kind == FP32)
