@@ -27,6 +27,9 @@ POW, SLOPE = range(8, 10)
 """What a pointwise function does with its operands a, b and c; FIRST gives a, MULTIPLY_ADD gives a * b + c, SLOPE gives
 a where it is at least 0, else a * b."""
 
+LEAVES_SUMS, SCALES, ADDS, ROUNDS_AND_ADDS, ROUNDS_LAST = range(5)
+"""How an integer register block ends: with its sums, or requantized; then with a residual, or another rounding."""
+
 TILES_OUTSIDE, PANELS_OUTSIDE = 0, 1
 """The outer loop of a matrix product."""
 

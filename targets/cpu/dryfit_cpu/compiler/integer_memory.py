@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, load, store, word
+from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, WORD, Builder, Loop, Value, load, store, word
 from dryfit_cpu.compiler.memory import rounded_bits, saturated
 from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.tier import current_tier
@@ -19,52 +19,72 @@ _WIDTH = 4 * current_tier().lanes // STAGED_BYTES
 """Values that fill a vector register when they are staged."""
 
 
-def _staged(builder: Builder, value: Value) -> Value:
+def _staged(builder: Builder, value: Value, zero: Value) -> Value:
+    is_vector = isinstance(value.type, ir.VectorType)
     if STAGED_BYTES == 1:
-        return builder.xor(value, emit.constant(value.type, -128) if _is_vector(value) else ir.Constant(BYTE, -128))
-    return builder.sext(value, emit.vector_of(SHORT, value.type.count) if _is_vector(value) else SHORT)
+        flipped = builder.trunc(zero, BYTE)
+        return builder.xor(value, emit.splat(builder, flipped, value.type.count) if is_vector else flipped)
+    return builder.sext(value, emit.vector_of(SHORT, value.type.count) if is_vector else SHORT)
 
 
-def _is_vector(value: Value) -> bool:
-    return isinstance(value.type, ir.VectorType)
-
-
-def _move(builder: Builder, kind: Value, destination: Value, source: Value, index: Value) -> None:
+def _move(builder: Builder, kind: Value, destination: Value, source: Value, index: Value, zero: Value) -> None:
     """Stage what lies at an index."""
     to = builder.add(destination, builder.mul(index, word(STAGED_BYTES)))
-    store(builder, _staged(builder, load(builder, kind, builder.add(source, index))), to)
+    store(builder, _staged(builder, load(builder, kind, builder.add(source, index)), zero), to)
 
 
-@operation(types.void, types.int64, types.int64, types.int64)
-def stage_values(builder: Builder, destination: Value, source: Value, count: Value) -> None:
-    """Stage so many INT8 values that lie together."""
+@operation(types.void, types.int64, types.int64, types.int64, types.int64)
+def stage_values(builder: Builder, destination: Value, source: Value, count: Value, zero: Value) -> None:
+    """Stage so many INT8 values that lie together; those that are staged as bytes, with the bits of `zero` flipped."""
 
-    def body(builder: Builder, destination: Value, source: Value, count: Value) -> None:
+    def body(builder: Builder, destination: Value, source: Value, count: Value, zero: Value) -> None:
         vectors = builder.sdiv(count, word(_WIDTH))
         whole = emit.vector_of(BYTE, _WIDTH)
         loop = Loop(builder, vectors, [])
-        _move(builder, whole, destination, source, builder.mul(loop.index, word(_WIDTH)))
+        _move(builder, whole, destination, source, builder.mul(loop.index, word(_WIDTH)), zero)
         loop.finish([])
         done = builder.mul(vectors, word(_WIDTH))
         with builder.if_else(builder.icmp_signed(">", vectors, word(0))) as (has_whole, has_none):
             with has_whole:
                 # The last vector overlaps the one before.
-                _move(builder, whole, destination, source, builder.sub(count, word(_WIDTH)))
+                _move(builder, whole, destination, source, builder.sub(count, word(_WIDTH)), zero)
             with has_none:
                 rest = Loop(builder, builder.sub(count, done), [])
-                _move(builder, BYTE, destination, source, rest.index)
+                _move(builder, BYTE, destination, source, rest.index, zero)
                 rest.finish([])
 
-    emit.outlined(builder, "stage_values", [destination, source, count], body)
+    emit.outlined(builder, "stage_values", [destination, source, count, zero], body)
 
 
-@operation(types.void, types.int64, types.int64)
-def stage_zeros(builder: Builder, destination: Value, count: Value) -> None:
-    """Write so many staged zeros."""
+@operation(types.void, types.int64, types.int64, types.int64)
+def stage_zeros(builder: Builder, destination: Value, count: Value, zero: Value) -> None:
+    """Write so many staged zeros; where values are bytes, `zero`."""
     size = builder.mul(count, word(STAGED_BYTES))
     pointer = builder.inttoptr(destination, BYTE.as_pointer())
-    value = ir.Constant(BYTE, -128 if STAGED_BYTES == 1 else 0)
+    value = builder.trunc(zero, BYTE) if STAGED_BYTES == 1 else ir.Constant(BYTE, 0)
     emit.call(builder, "llvm.memset.p0.i64", ir.VoidType(), [pointer, value, size, ir.Constant(ir.IntType(1), 0)])
+
+
+@operation(types.void, types.int64, types.int64, types.int64)
+def copy_bytes(builder: Builder, destination: Value, source: Value, count: Value) -> None:
+    """Copy so many bytes that lie together, and do not overlap: whole words, of which the last overlaps, or bytes."""
+
+    def body(builder: Builder, destination: Value, source: Value, count: Value) -> None:
+        def move(kind: Value, at: Value) -> None:
+            store(builder, load(builder, kind, builder.add(source, at)), builder.add(destination, at))
+
+        with builder.if_else(builder.icmp_signed(">=", count, word(8))) as (has_words, has_bytes):
+            with has_words:
+                loop = Loop(builder, builder.lshr(count, word(3)), [])
+                move(WORD, builder.shl(loop.index, word(3)))
+                loop.finish([])
+                move(WORD, builder.sub(count, word(8)))
+            with has_bytes:
+                loop = Loop(builder, count, [])
+                move(BYTE, loop.index)
+                loop.finish([])
+
+    emit.outlined(builder, "copy_bytes", [destination, source, count], body)
 
 
 @operation(VECTOR, types.int64)

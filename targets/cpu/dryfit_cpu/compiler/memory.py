@@ -133,9 +133,8 @@ def load_integers(builder: Builder, address: Value) -> Value:
     return builder.sitofp(emit.load(builder, INTS, address, 4), FLOATS)
 
 
-@operation(types.void, types.int64, VECTOR, VECTOR, VECTOR)
-def store_bytes(builder: Builder, address: Value, value: Value, low: Value, high: Value) -> None:
-    """Write numbers as INT8, rounded to nearest even, within limits between -128 and 127; not NaN.
+def limited_bytes(builder: Builder, value: Value, low: Value, high: Value) -> Value:
+    """Numbers as INT8, rounded to nearest even, within limits between -128 and 127; not NaN.
 
     Limits of rounded numbers are the rounded limits. Numbers that 1.5 * 2**23 has been added to are in the order of
     their bits, as integers, so that the limits cost no floating-point unit.
@@ -143,7 +142,13 @@ def store_bytes(builder: Builder, address: Value, value: Value, low: Value, high
     bits, lowest, highest = (rounded_bits(builder, one) for one in (value, low, high))
     for name, limit in (("smax", lowest), ("smin", highest)):
         bits = emit.call(builder, f"llvm.{name}.v{LANES}i32", INTS, [bits, limit])
-    emit.store(builder, builder.trunc(bits, BYTES), address)
+    return builder.trunc(bits, BYTES)
+
+
+@operation(types.void, types.int64, VECTOR, VECTOR, VECTOR)
+def store_bytes(builder: Builder, address: Value, value: Value, low: Value, high: Value) -> None:
+    """Write numbers as `limited_bytes`."""
+    emit.store(builder, limited_bytes(builder, value, low, high), address)
 
 
 @operation(types.int64)

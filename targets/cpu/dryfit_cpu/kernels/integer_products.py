@@ -1,4 +1,4 @@
-"""Binding sums of quantized values: the input staged, weights as this machine multiplies them, tiles and panels."""
+"""Binding sums of quantized values: the input where it lies or staged, weights as this machine multiplies them, tiles and panels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
-from dryfit_cpu.kernels.integer_staging import Staged, stage_integers_work
+from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
+from dryfit_cpu.kernels.integer_staging import (
+    Staged,
+    runs_in_place,
+    stage_integers_work,
+    with_pixels_of,
+    without_steps,
+)
 from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
 from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
@@ -24,18 +31,26 @@ from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
 
+_FLIP = 0x80808080
+"""Makes unsigned bytes 128 above their values of signed ones."""
+_LARGEST_PRODUCT = 255 * 128
+"""Of the values that a machine multiplies."""
 _CONVOLVE = NativeFunction("integer_convolution", "convolve")
 
 
 def integer_workspace_bytes(window: Window) -> int:
     """Room for the staged input and the gathered windows."""
+    window = without_steps(window)
+    _, C, H, W = window.input
     staged = Staged.of(window)
-    return fp32_bytes((staged.words,)) + (fp32_bytes(_windows_shape(window, staged)) if window.is_gathered else 0)
+    in_place = runs_in_place(window, (H * W * C, 1, W * C, C))
+    gathered = fp32_bytes(_windows_shape(window, len(staged.runs), staged.run_units)) if window.is_gathered else 0
+    return gathered + (fp32_bytes((staged.words,)) if in_place is None else 0)
 
 
-def _windows_shape(window: Window, staged: Staged) -> tuple[int, int]:
+def _windows_shape(window: Window, runs: int, run_units: int) -> tuple[int, int]:
     N, _, H, W = window.output
-    return (N * H * W, len(staged.runs) * staged.run_units * current_tier().staged_bytes)
+    return (N * H * W, runs * run_units * current_tier().staged_bytes)
 
 
 @attrs.frozen(eq=False)
@@ -88,7 +103,7 @@ def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
 
 
 def bind_integer_window(binding: Binding, window: Window, images: Images, steps: Requantization) -> NativeStep:
-    """A step that stages an INT8 image and convolves it.
+    """A step that convolves an INT8 image, staged where it has to be.
 
     Args:
         binding: a group with packed panels.
@@ -97,7 +112,8 @@ def bind_integer_window(binding: Binding, window: Window, images: Images, steps:
         steps: what happens to the sums.
     """
     threads = binding.num_threads
-    read = _staged_input(binding, window, Operand.of(images.source))
+    read = _input(binding, window, Operand.of(images.source))
+    window, steps = without_steps(window), without_needless_rounding(steps)
     output, after = _with_dense_channels(images.output, threads)
     residual, before = None, list[Work]()
     if images.residual is not None:
@@ -120,6 +136,8 @@ def bind_integer_window(binding: Binding, window: Window, images: Images, steps:
     ]
     table = panel_table(offsets, whole_blocks(group_outputs), depth, output.size, residual_size)
     by_tiles = goes_by_tiles(tiles, table, depth)
+    residual_kind = residual.kind if residual is not None else codes.INT8
+    largest_sum = depth * UNIT * _LARGEST_PRODUCT + float(np.abs(starts, dtype=np.float64).max(initial=0.0))
     main = _CONVOLVE.work(
         chunks_of(len(tiles) if by_tiles else len(table), threads),
         input=read.address,
@@ -139,30 +157,42 @@ def bind_integer_window(binding: Binding, window: Window, images: Images, steps:
         panels=table.ctypes.data,
         panel_count=len(table),
         order=codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE,
+        flip=_FLIP,
+        ending=ending_of(steps, output.kind, residual_kind, multipliers, largest_sum),
         output_kind=output.kind,
-        residual_kind=residual.kind if residual is not None else codes.INT8,
+        residual_kind=residual_kind,
         **steps.fields(),
     )
     keeps = [binding, images, read, output, residual, panels, starts, multipliers, tiles, table]
     return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
 
 
-def _staged_input(binding: Binding, window: Window, source: Operand) -> Input:
-    """The input staged, and where rows are too short for tiles, its windows gathered."""
-    workspace, threads, staged = Workspace(binding), binding.num_threads, Staged.of(window)
-    image = workspace.take((staged.words,))
-    work = [stage_integers_work(window, staged, source, image, threads)]
-    image_stride, row, pixel = staged.strides
+def _input(binding: Binding, window: Window, source: Operand) -> Input:
+    """The input where it lies or staged, and where rows are too short for tiles, its windows gathered."""
+    workspace, threads = Workspace(binding), binding.num_threads
+    window, source = without_steps(window), with_pixels_of(window, source)
+    work, keeps = list[Work](), list[object]([source])
+    in_place = runs_in_place(window, source.strides)
+    if in_place is not None:
+        (runs, units), address = in_place, source.address
+        image_stride, _, row, pixel = source.strides
+    else:
+        staged = Staged.of(window)
+        image = workspace.take((staged.words,))
+        work.append(stage_integers_work(window, staged, source, image, threads, zero=0))
+        keeps.append(image)
+        runs, units, address = staged.runs, staged.run_units, image.ctypes.data
+        image_stride, row, pixel = staged.strides
     strides = (image_stride, row * window.stride[0], pixel * window.stride[1])
-    segments, length = np.array(staged.runs, np.int64), staged.run_units * current_tier().staged_bytes
+    segments, length = np.array(runs, np.int64), units * current_tier().staged_bytes
     if not window.is_gathered:
-        return Input(image.ctypes.data, strides, segments, length, work, [image])
-    windows = workspace.take(_windows_shape(window, staged))
-    work.append(gather_work(window, image.ctypes.data, strides, segments, length, windows, threads))
+        return Input(address, strides, segments, length, work, keeps)
+    windows = workspace.take(_windows_shape(window, len(runs), units))
+    work.append(gather_work(window, address, strides, segments, length, windows, threads))
     _, _, H, W = window.output
     pixel = windows.strides[0]
     strides, begin = (H * W * pixel, W * pixel, pixel), np.zeros(1, np.int64)
-    return Input(windows.ctypes.data, strides, begin, windows.shape[1], work, [image, segments, windows])
+    return Input(windows.ctypes.data, strides, begin, windows.shape[1], work, [*keeps, segments, windows])
 
 
 def _with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -> tuple[Operand, list[Work]]:

@@ -13,7 +13,7 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.integer_weights import UNIT
 from dryfit_cpu.kernels.operands import Operand
-from dryfit_cpu.kernels.windows import Window, pixel_pitch
+from dryfit_cpu.kernels.windows import Window, pixel_conflicts, pixel_pitch
 from dryfit_cpu.steps import Work
 
 _STAGE = NativeFunction("integer_staging", "stage")
@@ -76,12 +76,60 @@ def weight_runs(channels: int, kernel: tuple[int, int], dilation: tuple[int, int
     return kernel[0] * kernel[1], channels // groups
 
 
-def stage_integers_work(window: Window, staged: Staged, source: Operand, destination: Array, threads: int) -> Work:
-    """Work that stages an INT8 image with its padding."""
+def stage_integers_work(
+    window: Window, staged: Staged, source: Operand, destination: Array, threads: int, *, zero: int = 128
+) -> Work:
+    """Work that stages an INT8 image with its padding.
+
+    Args:
+        window: the geometry.
+        staged: where values go.
+        source: the image.
+        destination: the memory.
+        threads: how many will run it.
+        zero: what stands for 0 where values are bytes: 128, and all are that much above their values, or 0.
+    """
     return _STAGE.work(
         chunks_for(staged.words, threads),
         **source.source_fields(),
         **window.padding_fields(),
         destination=destination.ctypes.data,
         pitch=staged.strides[2],
+        zero=zero,
     )
+
+
+def without_steps(window: Window) -> Window:
+    """The same window over an image of the pixels that it reads, where it reads pixels apart: a window of one."""
+    if window.kernel != (1, 1) or window.is_padded:
+        return window
+    return attrs.evolve(window, input=(*window.input[:2], *window.output[2:]), stride=(1, 1))
+
+
+def with_pixels_of(window: Window, source: Operand) -> Operand:
+    """The image that `without_steps` of a window slides over."""
+    if window.kernel != (1, 1) or window.is_padded:
+        return source
+    n, c, h, w = source.strides
+    shape, strides = without_steps(window).input, (n, c, h * window.stride[0], w * window.stride[1])
+    return attrs.evolve(source, shape=shape, strides=strides)
+
+
+def runs_in_place(window: Window, strides: tuple[int, int, int, int]) -> tuple[Sequence[int], int] | None:
+    """Byte offsets of the runs of an INT8 image where it lies, and units in each; None where it has to be staged.
+
+    Args:
+        window: the geometry, without steps where it has one pixel.
+        strides: bytes from one element of the image to the next along N, C, H, W.
+    """
+    _, channel, row, pixel = strides
+    _, C, H, W = window.input
+    count, length = weight_runs(C, window.kernel, window.dilation, window.groups)
+    if pixel != C:
+        count, length = window.kernel[0] * window.kernel[1], C // window.groups
+    fits = channel == 1 and length % UNIT == 0 and not window.is_padded and current_tier().has_byte_products
+    if not fits or (pixel_conflicts(pixel * window.stride[1]) and H * W > 1):
+        return None
+    columns = count // window.kernel[0]
+    rows = [y * window.dilation[0] * row for y in range(window.kernel[0])]
+    return [at + x * window.dilation[1] * pixel for at in rows for x in range(columns)], length // UNIT

@@ -34,8 +34,12 @@ def pixel_pitch(channels: int, size: int, step: int = 1) -> int:
         size: bytes of a value.
         step: pixels from one that is read to the next.
     """
-    conflicts = size * channels * step % _CONFLICTING_BYTES == 0
-    return channels + (_PITCH_PADDING // size if conflicts else 0)
+    return channels + (_PITCH_PADDING // size if pixel_conflicts(size * channels * step) else 0)
+
+
+def pixel_conflicts(distance: int) -> bool:
+    """Whether pixels so many bytes apart share few sets of the cache."""
+    return distance % _CONFLICTING_BYTES == 0
 
 
 @attrs.frozen

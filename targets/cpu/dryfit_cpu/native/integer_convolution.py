@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit_cpu.codes import HALF_TO_EVEN, INT8, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
+from dryfit_cpu.codes import LEAVES_SUMS, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, integer_micro_kernel
-from dryfit_cpu.compiler.memory import load, load_int, load_integers, prefetch, stack_memory
+from dryfit_cpu.compiler.integer_memory import copy_bytes
+from dryfit_cpu.compiler.memory import load, load_int, load_integers, stack_memory
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
@@ -46,6 +47,8 @@ def convolve(
     panels: int,
     panel_count: int,
     order: int,
+    flip: int,
+    ending: int,
     output_kind: int,
     residual_kind: int,
     rounding: int,
@@ -67,6 +70,8 @@ def convolve(
     bias has there. What happens to a sum stands in `kernels/integer_definition.py`, step by step, under the same names.
     """
     scratch = stack_memory()
+    # A block that its channels do not fill reads and writes pieces of stack, which have room for all of them.
+    output_piece, residual_piece = scratch, scratch + _ROWS * _CHANNELS
     outer = tile_count if order == TILES_OUTSIDE else panel_count
     inner = panel_count if order == TILES_OUTSIDE else tile_count
     words = segment_count * segment_length
@@ -74,7 +79,6 @@ def convolve(
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
     )  # fmt: skip
-    is_common = rounding == HALF_TO_EVEN and output_kind == INT8 and residual_kind == INT8
     for i in range(outer * chunk // chunks, outer * (chunk + 1) // chunks):
         for j in range(inner):
             tile_index, panel_index = (i, j) if order == TILES_OUTSIDE else (j, i)
@@ -82,7 +86,11 @@ def convolve(
             at_channel, channels = load_int(panel + 8), min(load_int(panel + 40), _CHANNELS)
             panel_weights = weights + load_int(panel)
             panel_input, panel_output = input + load_int(panel + 16), output + load_int(panel + 24)
-            panel_residual = residual + load_int(panel + 32)
+            output0, output1 = panel_output + load_int(tile + 16), panel_output + load_int(tile + 24)
+            residual0, residual1 = 0, 0
+            if residual != 0:
+                panel_residual = residual + load_int(panel + 32)
+                residual0, residual1 = panel_residual + load_int(tile + 32), panel_residual + load_int(tile + 40)
             pixels = load_int(tile + 48)
             # What is needed next is asked for while this block is computed.
             if order == TILES_OUTSIDE:
@@ -90,68 +98,53 @@ def convolve(
                 ahead = panel_input + load_int(next_tile) + panel_index * words * 32
             else:
                 ahead = panel_weights + words * PANEL_ROW_BYTES + tile_index * words * 32
-            for run in range(2):
-                for place in range(min(_HALF, pixels - run * _HALF)):
-                    prefetch(panel_output + load_int(tile + 16 + 8 * run) + place * output_stride)
-                    if residual != 0:
-                        prefetch(panel_residual + load_int(tile + 32 + 8 * run) + place * residual_stride)
-            _sum_block(
+            out0, out1, out_stride = output0, output1, output_stride
+            res0, res1, res_stride = residual0, residual1, residual_stride
+            uses_pieces = ending != LEAVES_SUMS and channels < _CHANNELS
+            if uses_pieces:
+                out0, out1, out_stride = output_piece, output_piece + _HALF * _CHANNELS, _CHANNELS
+                if residual != 0:
+                    res0, res1, res_stride = residual_piece, residual_piece + _HALF * _CHANNELS, _CHANNELS
+                    _copy_rows(residual0, residual_stride, res0, res_stride, min(pixels, _HALF), channels)
+                    _copy_rows(residual1, residual_stride, res1, res_stride, pixels - _HALF, channels)
+            _compute_block(
                 pixels,
                 (
                     panel_input + load_int(tile), panel_input + load_int(tile + 8), input_stride, segments,
-                    segment_count, segment_length, panel_weights, ahead, starts + at_channel, scratch,
+                    segment_count, segment_length, panel_weights, ahead, flip, starts + at_channel,
+                    multipliers + at_channel, ending, scratch, out0, out1, out_stride, res0, res1, res_stride,
+                    sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low,
+                    last_high,
                 ),
             )  # fmt: skip
-            for run in range(2):
-                places = min(_HALF, pixels - run * _HALF)
-                sums = scratch + run * _HALF * BLOCK_ROW_BYTES
-                to = panel_output + load_int(tile + 16 + 8 * run)
-                at = panel_residual + load_int(tile + 32 + 8 * run)
-                scales = multipliers + at_channel
-                rows = (sums, to, output_stride, at, residual_stride, places, scales)
-                whole = channels // LANES * LANES if is_common else 0
-                if whole > 0:
-                    _finish_common_rows(rows, whole, modes, steps)
-                if whole < channels:
-                    _finish_rows(rows, whole, channels, False, output_kind, residual_kind, modes, steps)
+            if uses_pieces:
+                _copy_rows(out0, out_stride, output0, output_stride, min(pixels, _HALF), channels)
+                _copy_rows(out1, out_stride, output1, output_stride, pixels - _HALF, channels)
+            if ending == LEAVES_SUMS:
+                for run in range(2):
+                    places = min(_HALF, pixels - run * _HALF)
+                    sums = scratch + run * _HALF * BLOCK_ROW_BYTES
+                    to, at = (output1, residual1) if run else (output0, residual0)
+                    rows = (sums, to, output_stride, at, residual_stride, places, multipliers + at_channel)
+                    _finish_rows(rows, channels, output_kind, residual_kind, modes, steps)
 
 
 @inlined
-def _finish_common_rows(rows: Any, end: int, modes: Any, steps: Any) -> None:
-    """Whole vectors as almost all networks need them, each case with code of its own."""
-    has_residual, rounds_sum, rounds_last = modes[1:]
-    if has_residual:
-        if rounds_sum:
-            if rounds_last:
-                _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, True, True, True), steps)
-            else:
-                _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, True, True, False), steps)
-        elif rounds_last:
-            _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, True, False, True), steps)
-        else:
-            _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, True, False, False), steps)
-    elif rounds_last:
-        _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, False, False, True), steps)
-    else:
-        _finish_rows(rows, 0, end, True, INT8, INT8, (HALF_TO_EVEN, False, False, False), steps)
+def _copy_rows(source: int, source_stride: int, output: int, output_stride: int, rows: int, count: int) -> None:
+    """Copy so many bytes of each row."""
+    for row in range(rows):
+        copy_bytes(output + row * output_stride, source + row * source_stride, count)
 
 
 @inlined
 def _finish_rows(
-    rows: Any,
-    begin: int,
-    end: int,
-    is_whole: bool,
-    output_kind: int,
-    residual_kind: int,
-    modes: Any,
-    steps: Any,
+    rows: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any
 ) -> None:
-    """The results of so many pixels from their sums, for channels from `begin` to before `end`."""
+    """The results of so many pixels from their sums, in any form."""
     sums, output, output_stride, residual, residual_stride, places, multipliers = rows
     output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
-    for channel in range(begin, end, LANES):
-        count = LANES if is_whole else end - channel
+    for channel in range(0, channels, LANES):
+        count = channels - channel
         multiplier = load(multipliers + 4 * channel)
         to, at = output + channel * output_size, residual + channel * residual_size
         for place in range(places):
@@ -162,8 +155,8 @@ def _finish_rows(
 
 
 @inlined
-def _sum_block(pixels: int, arguments: Any) -> None:
-    """Sum one block by the micro-kernel of its size."""
+def _compute_block(pixels: int, arguments: Any) -> None:
+    """Compute one block by the micro-kernel of its size."""
     if pixels == _ROWS:
         block_whole(*arguments)
     elif pixels == _HALF:

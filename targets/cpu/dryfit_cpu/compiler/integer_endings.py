@@ -1,0 +1,169 @@
+"""The end of an integer register block: from exact sums to INT8 results, without leaving the registers.
+
+    sums -> FP32 * multiplier -> [round, * sum_multiplier] -> [+ residual] -> [limit, round, * last_multiplier]
+         -> round, limit, pack -> one store for all channels of a pixel
+
+It is the arithmetic of `kernels/integer_definition.py` for the forms of it that networks have, rounded to nearest even.
+The last limits are applied to packed bytes, all of two pixels at once: rounding keeps the order of numbers, so that
+rounding what is limited is limiting what is rounded, by rounded limits. What is outside INT32 has no whole number here:
+`kernels/integer_products.py` uses these endings only where no sum can get so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+from llvmlite import ir
+
+from dryfit_cpu.codes import ADDS, ROUNDS_AND_ADDS, ROUNDS_LAST, SCALES
+from dryfit_cpu.compiler import emit
+from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Value, load, offset, store
+from dryfit_cpu.compiler.memory import limited_bytes, rounded_bits
+from dryfit_cpu.compiler.register_block import LANES, VECTORS
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS
+
+
+@attrs.frozen
+class Ending:
+    """What happens between the first multiplication and the last rounding."""
+
+    adds: bool = False
+    rounds_sum: bool = False
+    rounds_last: bool = False
+
+
+ENDINGS = {
+    SCALES: Ending(),
+    ADDS: Ending(adds=True),
+    ROUNDS_AND_ADDS: Ending(adds=True, rounds_sum=True),
+    ROUNDS_LAST: Ending(rounds_last=True),
+}
+"""Code to ending."""
+
+
+@attrs.frozen
+class Numbers:
+    """The numbers of `Requantization` as LLVM values, FP32; names and order are those of its fields."""
+
+    sum_low: Value
+    sum_high: Value
+    sum_multiplier: Value
+    residual_multiplier: Value
+    low: Value
+    high: Value
+    last_multiplier: Value
+    last_low: Value
+    last_high: Value
+
+
+def finish(
+    builder: Builder,
+    ending: Ending,
+    sums: Sequence[Value],
+    multipliers: Value,
+    outputs: Sequence[Value],
+    residuals: Sequence[Value],
+    numbers: Numbers,
+) -> None:
+    """Requantize and store the sums of pixels.
+
+    Args:
+        builder: where.
+        ending: how.
+        sums: INT32 vectors, `VECTORS` for each pixel.
+        multipliers: address of the first channel's multiplier.
+        outputs: address of each pixel's results, INT8.
+        residuals: address of what is added to each pixel, INT8.
+        numbers: of the arithmetic.
+    """
+    scales = [load(builder, FLOATS, offset(builder, multipliers, 4 * LANES * vector)) for vector in range(VECTORS)]
+    limits = (numbers.last_low, numbers.last_high) if ending.rounds_last else (numbers.low, numbers.high)
+    low, high = (emit.splat(builder, limit, LANES) for limit in limits)
+    step = 2 if _packs() else 1
+    bounds = [_packed(builder, [limit] * 4) for limit in (low, high)] if _packs() else [low, high]
+    for first in range(0, len(outputs), step):
+        pixels = range(first, min(first + step, len(outputs)))
+        results = []
+        for pixel in pixels:
+            for vector in range(VECTORS):
+                x = builder.fmul(builder.sitofp(sums[pixel * VECTORS + vector], FLOATS), scales[vector])
+                results.append(_requantized(builder, ending, x, offset(builder, residuals[pixel], LANES * vector), numbers))
+        to = [outputs[pixel] for pixel in pixels]
+        if _packs():
+            _store_packed(builder, results, to, bounds)
+        else:
+            for vector, x in enumerate(results):
+                store(builder, limited_bytes(builder, x, *bounds), offset(builder, to[0], LANES * vector))
+
+
+def _requantized(builder: Builder, ending: Ending, x: Value, residual: Value, numbers: Numbers) -> Value:
+    """Scaled sums up to the last rounding."""
+    if ending.rounds_sum:
+        x = _rounded(builder, x, numbers.sum_low, numbers.sum_high)
+        x = builder.fmul(x, emit.splat(builder, numbers.sum_multiplier, LANES))
+    if ending.adds:
+        added = builder.sitofp(builder.sext(load(builder, BYTES, residual), INTS), FLOATS)
+        x = builder.fadd(x, builder.fmul(added, emit.splat(builder, numbers.residual_multiplier, LANES)))
+    if ending.rounds_last:
+        x = _rounded(builder, x, numbers.low, numbers.high)
+        x = builder.fmul(x, emit.splat(builder, numbers.last_multiplier, LANES))
+    return x
+
+
+def _rounded(builder: Builder, x: Value, low: Value, high: Value) -> Value:
+    """Whole numbers within limits, as FP32."""
+    low, high = (emit.splat(builder, limit, LANES) for limit in (low, high))
+    x = builder.select(builder.fcmp_ordered(">", low, x), low, x)
+    x = builder.select(builder.fcmp_ordered("<", high, x), high, x)
+    if current_tier().has_rounding:
+        return emit.call(builder, f"llvm.rint.v{LANES}f32", FLOATS, [x])
+    whole = builder.sub(rounded_bits(builder, x), rounded_bits(builder, emit.constant(FLOATS, 0.0)))
+    return builder.sitofp(whole, FLOATS)
+
+
+# Packing: two pixels of two vectors become one register of bytes -------------------------------------------------------
+
+
+def _packs() -> bool:
+    """Whether the machine packs registers of more than four lanes with saturation: x86 with AVX2."""
+    return LANES > 4  # noqa: PLR2004  the lanes of the tiers without it
+
+
+def _store_packed(builder: Builder, results: list[Value], outputs: Sequence[Value], bounds: Sequence[Value]) -> None:
+    """Store one or two pixels."""
+    # A pixel alone is packed with itself.
+    packed = _packed(builder, (results * 2)[:4])
+    for name, bound in zip(("smax", "smin"), bounds, strict=True):
+        packed = emit.call(builder, f"llvm.{name}.v{4 * LANES}i8", packed.type, [packed, bound])
+    words = builder.bitcast(packed, INTS)
+    # Packing goes by quarters of 128 bits: of each quarter's four words, one is of each vector.
+    quarters = LANES // 4
+    order = [4 * quarter + vector for vector in range(4) for quarter in range(quarters)]
+    for pixel, output in enumerate(outputs):
+        half = order[LANES // 2 * pixel : LANES // 2 * (pixel + 1)]
+        store(builder, builder.shuffle_vector(words, words, ir.Constant(emit.vector_of(INT, len(half)), half)), output)
+
+
+def _packed(builder: Builder, numbers: Sequence[Value]) -> Value:
+    """Four vectors of FP32, rounded and saturated to INT8, by quarters."""
+    width = {16: "avx512", 8: "avx2"}[LANES]
+    suffix = ".512" if width == "avx512" else ""
+    shorts, packed = emit.vector_of(SHORT, 2 * LANES), emit.vector_of(BYTE, 4 * LANES)
+    whole = [_whole(builder, x) for x in numbers]
+    halves = [
+        emit.call(builder, f"llvm.x86.{width}.packssdw{suffix}", shorts, list(pair))
+        for pair in (whole[:2], whole[2:])
+    ]
+    return emit.call(builder, f"llvm.x86.{width}.packsswb{suffix}", packed, halves)
+
+
+def _whole(builder: Builder, x: Value) -> Value:
+    """The nearest whole numbers, INT32."""
+    if LANES == 8:  # noqa: PLR2004  AVX
+        return emit.call(builder, "llvm.x86.avx.cvt.ps2dq.256", INTS, [x])
+    every = ir.Constant(ir.IntType(16), -1)
+    by_default = ir.Constant(INT, 4)
+    arguments = [x, emit.constant(INTS, 0), every, by_default]
+    return emit.call(builder, "llvm.x86.avx512.mask.cvtps2dq.512", INTS, arguments)

@@ -1,0 +1,68 @@
+"""How integer register blocks end: which requantizations are computed in registers, and by which code."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.kernels import Array
+from dryfit_cpu import codes
+from dryfit_cpu.kernels.requantization import Requantization
+
+_WHOLE_LIMIT = 2.0**31
+"""From here on a number has no whole number in 32 bits."""
+_LARGEST = 128.0
+"""Of the size of an INT8 value."""
+
+_CODES = {
+    (False, False, False): codes.SCALES,
+    (True, False, False): codes.ADDS,
+    (True, True, False): codes.ROUNDS_AND_ADDS,
+    (False, False, True): codes.ROUNDS_LAST,
+}
+"""(has a residual, rounds_sum, rounds_last) to the ending; what is missing here is computed from sums that are left."""
+
+
+def ending_of(steps: Requantization, output_kind: int, residual_kind: int, multipliers: Array, largest_sum: float) -> int:
+    """The code of the ending that a block may have.
+
+    Args:
+        steps: what happens to the sums.
+        output_kind: element code.
+        residual_kind: element code; INT8 where there is none.
+        multipliers: FP32, of the sums.
+        largest_sum: that a sum cannot exceed, without its sign.
+    """
+    code = _CODES.get((bool(steps.residual), steps.rounds_sum, steps.rounds_last), codes.LEAVES_SUMS)
+    is_common = steps.rounding is RoundingMode.HALF_TO_EVEN and output_kind == residual_kind == codes.INT8
+    if not is_common or not steps.is_quantized:
+        return codes.LEAVES_SUMS
+    # A rounding that is not the last limits what it rounds: it takes numbers of any size.
+    x = largest_sum * float(np.abs(multipliers).max(initial=0.0))
+    if steps.rounds_sum:
+        x = _LARGEST * abs(steps.sum_multiplier)
+    if steps.residual:
+        x += _LARGEST * abs(steps.residual_multiplier)
+    if steps.rounds_last:
+        x = _LARGEST * abs(steps.last_multiplier)
+    return code if x < _WHOLE_LIMIT else codes.LEAVES_SUMS
+
+
+def without_needless_rounding(steps: Requantization) -> Requantization:
+    """The same requantization with one rounding where the second one rounds whole numbers.
+
+    Between roundings of equal scales stand limits only, such as those of RELU. Rounding keeps the order of numbers, and
+    leaves whole ones as they are, so that
+
+        round(limit(round(limit(x, a, b)), c, d)) = limit(limit(round(x), round(a), round(b)), round(c), round(d))
+                                                  = round(limit(x, e, f))
+
+    where e and f are the rounded a and b, limited by the rounded c and d.
+    """
+    is_identity = steps.last_multiplier == 1.0 and steps.rounding is RoundingMode.HALF_TO_EVEN
+    if not (steps.rounds_last and is_identity and steps.is_quantized):
+        return steps
+    first, last = np.rint(steps.limits), np.rint(steps.last_limits)
+    low, high = (float(min(max(limit, last[0]), last[1])) for limit in first)
+    return attrs.evolve(steps, rounds_last=False, limits=(low, high), last_limits=(-np.inf, np.inf))
