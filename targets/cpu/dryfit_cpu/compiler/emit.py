@@ -80,6 +80,11 @@ def opaque(builder: Builder, value: Value) -> Value:
     return builder.call(ir.InlineAsm(ir.FunctionType(WORD, [WORD]), "", "=r,0", side_effect=True), [value])
 
 
+def opaque_vector(builder: Builder, value: Value) -> Value:
+    """The same vector in a register of x86, with its origin hidden from LLVM."""
+    return builder.call(ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", "=v,0"), [value])
+
+
 class Loop:
     """`for index in range(count)` with values that each turn passes to the next.
 

@@ -34,11 +34,12 @@ _INTEGERS, _NUMBERS = 19, 9
 
 def _byte_products(builder: Builder, flip: Value) -> Product:
     """Four products of an unsigned and a signed byte, where the machine has them."""
-    flips = emit.splat(builder, builder.trunc(flip, INT), LANES)
+    # Hidden, so that LLVM does not flip before the word goes to all lanes: with AVX512 one instruction loads, goes to
+    # all lanes and flips.
+    flips = emit.opaque_vector(builder, emit.splat(builder, builder.trunc(flip, INT), LANES))
 
     def add(builder: Builder, pixel: Value, weights: Value, sums: Value) -> Value:
-        # Flipping is done by the instruction that loads, with AVX512. The name of the product is its older one of
-        # 32-bit lanes, which every LLVM takes.
+        # Named with its older signature of 32-bit lanes, which every LLVM takes.
         unsigned = builder.xor(pixel, flips)
         return emit.call(builder, f"llvm.x86.avx512.vpdpbusd.{32 * LANES}", _SUMS, [sums, unsigned, weights])
 
