@@ -24,6 +24,9 @@ from dryfit_cpu.compiler.register_block import LANES, VECTORS
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS
 
+_TOGETHER = 4
+"""Pixels whose sums go through each step together."""
+
 
 @attrs.frozen
 class Ending:
@@ -81,54 +84,70 @@ def finish(
     scales = [load(builder, FLOATS, offset(builder, multipliers, 4 * LANES * vector)) for vector in range(VECTORS)]
     limits = (numbers.last_low, numbers.last_high) if ending.rounds_last else (numbers.low, numbers.high)
     low, high = (emit.splat(builder, limit, LANES) for limit in limits)
-    step = 2 if _packs() else 1
     bounds = [_packed(builder, [limit] * 4) for limit in (low, high)] if _packs() else [low, high]
-    for first in range(0, len(outputs), step):
-        pixels = range(first, min(first + step, len(outputs)))
-        results = []
-        for pixel in pixels:
-            for vector in range(VECTORS):
-                x = builder.fmul(builder.sitofp(sums[pixel * VECTORS + vector], FLOATS), scales[vector])
-                results.append(_requantized(builder, ending, x, offset(builder, residuals[pixel], LANES * vector), numbers))
+    for first in range(0, len(outputs), _TOGETHER):
+        pixels = range(first, min(first + _TOGETHER, len(outputs)))
+        values = [sums[pixel * VECTORS + vector] for pixel in pixels for vector in range(VECTORS)]
+        added = [offset(builder, residuals[pixel], LANES * vector) for pixel in pixels for vector in range(VECTORS)]
+        results = _requantized(builder, ending, values, scales, added, numbers)
         to = [outputs[pixel] for pixel in pixels]
         if _packs():
-            _store_packed(builder, results, to, bounds)
+            for pair in range(0, len(pixels), 2):
+                _store_packed(builder, results[VECTORS * pair : VECTORS * (pair + 2)], to[pair : pair + 2], bounds)
         else:
-            for vector, x in enumerate(results):
-                store(builder, limited_bytes(builder, x, *bounds), offset(builder, to[0], LANES * vector))
+            for index, x in enumerate(results):
+                at = offset(builder, to[index // VECTORS], LANES * (index % VECTORS))
+                store(builder, limited_bytes(builder, x, *bounds), at)
 
 
-def _requantized(builder: Builder, ending: Ending, x: Value, residual: Value, numbers: Numbers) -> Value:
-    """Scaled sums up to the last rounding."""
+def _requantized(
+    builder: Builder,
+    ending: Ending,
+    sums: Sequence[Value],
+    scales: Sequence[Value],
+    residuals: Sequence[Value],
+    numbers: Numbers,
+) -> list[Value]:
+    """Sums of some pixels up to the last rounding, each step for all of them before the next one.
+
+    A processor looks ahead for no more than some dozens of instructions: one vector after the other, most of them would
+    wait for the one before.
+    """
+    values = [builder.sitofp(value, FLOATS) for value in sums]
+    values = [builder.fmul(x, scales[index % VECTORS]) for index, x in enumerate(values)]
     if ending.rounds_sum:
-        x = _rounded(builder, x, numbers.sum_low, numbers.sum_high)
-        x = builder.fmul(x, emit.splat(builder, numbers.sum_multiplier, LANES))
+        values = _rounded(builder, values, numbers.sum_low, numbers.sum_high)
+        multiplier = emit.splat(builder, numbers.sum_multiplier, LANES)
+        values = [builder.fmul(x, multiplier) for x in values]
     if ending.adds:
-        added = builder.sitofp(builder.sext(load(builder, BYTES, residual), INTS), FLOATS)
-        x = builder.fadd(x, builder.fmul(added, emit.splat(builder, numbers.residual_multiplier, LANES)))
+        multiplier = emit.splat(builder, numbers.residual_multiplier, LANES)
+        added = [builder.sitofp(builder.sext(load(builder, BYTES, at), INTS), FLOATS) for at in residuals]
+        added = [builder.fmul(x, multiplier) for x in added]
+        values = [builder.fadd(x, y) for x, y in zip(values, added, strict=True)]
     if ending.rounds_last:
-        x = _rounded(builder, x, numbers.low, numbers.high)
-        x = builder.fmul(x, emit.splat(builder, numbers.last_multiplier, LANES))
-    return x
+        values = _rounded(builder, values, numbers.low, numbers.high)
+        multiplier = emit.splat(builder, numbers.last_multiplier, LANES)
+        values = [builder.fmul(x, multiplier) for x in values]
+    return values
 
 
-def _rounded(builder: Builder, x: Value, low: Value, high: Value) -> Value:
+def _rounded(builder: Builder, values: Sequence[Value], low: Value, high: Value) -> list[Value]:
     """Whole numbers within limits, as FP32."""
     low, high = (emit.splat(builder, limit, LANES) for limit in (low, high))
-    x = builder.select(builder.fcmp_ordered(">", low, x), low, x)
-    x = builder.select(builder.fcmp_ordered("<", high, x), high, x)
+    values = [builder.select(builder.fcmp_ordered(">", low, x), low, x) for x in values]
+    values = [builder.select(builder.fcmp_ordered("<", high, x), high, x) for x in values]
     if current_tier().has_rounding:
-        return emit.call(builder, f"llvm.rint.v{LANES}f32", FLOATS, [x])
-    whole = builder.sub(rounded_bits(builder, x), rounded_bits(builder, emit.constant(FLOATS, 0.0)))
-    return builder.sitofp(whole, FLOATS)
+        return [emit.call(builder, f"llvm.rint.v{LANES}f32", FLOATS, [x]) for x in values]
+    zero = rounded_bits(builder, emit.constant(FLOATS, 0.0))
+    return [builder.sitofp(builder.sub(rounded_bits(builder, x), zero), FLOATS) for x in values]
 
 
-# Packing: two pixels of two vectors become one register of bytes -------------------------------------------------------
+# Packing: two pixels of two vectors become one register of bytes ------------------------------------------------------
 
 
 def _packs() -> bool:
     """Whether the machine packs registers of more than four lanes with saturation: x86 with AVX2."""
-    return LANES > 4  # noqa: PLR2004  the lanes of the tiers without it
+    return LANES > 4
 
 
 def _store_packed(builder: Builder, results: list[Value], outputs: Sequence[Value], bounds: Sequence[Value]) -> None:
@@ -153,15 +172,14 @@ def _packed(builder: Builder, numbers: Sequence[Value]) -> Value:
     shorts, packed = emit.vector_of(SHORT, 2 * LANES), emit.vector_of(BYTE, 4 * LANES)
     whole = [_whole(builder, x) for x in numbers]
     halves = [
-        emit.call(builder, f"llvm.x86.{width}.packssdw{suffix}", shorts, list(pair))
-        for pair in (whole[:2], whole[2:])
+        emit.call(builder, f"llvm.x86.{width}.packssdw{suffix}", shorts, list(pair)) for pair in (whole[:2], whole[2:])
     ]
     return emit.call(builder, f"llvm.x86.{width}.packsswb{suffix}", packed, halves)
 
 
 def _whole(builder: Builder, x: Value) -> Value:
     """The nearest whole numbers, INT32."""
-    if LANES == 8:  # noqa: PLR2004  AVX
+    if LANES == 8:
         return emit.call(builder, "llvm.x86.avx.cvt.ps2dq.256", INTS, [x])
     every = ir.Constant(ir.IntType(16), -1)
     by_default = ir.Constant(INT, 4)

@@ -11,7 +11,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.kernels.requantization import Requantization
 
 _WHOLE_LIMIT = 2.0**31
-"""From here on a number has no whole number in 32 bits."""
+"""What a number that is rounded stays below: above it there is no whole number in 32 bits."""
 _LARGEST = 128.0
 """Of the size of an INT8 value."""
 
@@ -24,7 +24,9 @@ _CODES = {
 """(has a residual, rounds_sum, rounds_last) to the ending; what is missing here is computed from sums that are left."""
 
 
-def ending_of(steps: Requantization, output_kind: int, residual_kind: int, multipliers: Array, largest_sum: float) -> int:
+def ending_of(
+    steps: Requantization, output_kind: int, residual_kind: int, multipliers: Array, largest_sum: float
+) -> int:
     """The code of the ending that a block may have.
 
     Args:
@@ -33,20 +35,21 @@ def ending_of(steps: Requantization, output_kind: int, residual_kind: int, multi
         residual_kind: element code; INT8 where there is none.
         multipliers: FP32, of the sums.
         largest_sum: that a sum cannot exceed, without its sign.
+
+    A number that is rounded has to have a whole number in 32 bits, before it is limited.
     """
     code = _CODES.get((bool(steps.residual), steps.rounds_sum, steps.rounds_last), codes.LEAVES_SUMS)
     is_common = steps.rounding is RoundingMode.HALF_TO_EVEN and output_kind == residual_kind == codes.INT8
     if not is_common or not steps.is_quantized:
         return codes.LEAVES_SUMS
-    # A rounding that is not the last limits what it rounds: it takes numbers of any size.
-    x = largest_sum * float(np.abs(multipliers).max(initial=0.0))
+    sizes = [largest_sum * float(np.abs(multipliers).max(initial=0.0))]
     if steps.rounds_sum:
-        x = _LARGEST * abs(steps.sum_multiplier)
+        sizes.append(_LARGEST * abs(steps.sum_multiplier))
     if steps.residual:
-        x += _LARGEST * abs(steps.residual_multiplier)
+        sizes.append(sizes[-1] + _LARGEST * abs(steps.residual_multiplier))
     if steps.rounds_last:
-        x = _LARGEST * abs(steps.last_multiplier)
-    return code if x < _WHOLE_LIMIT else codes.LEAVES_SUMS
+        sizes.append(_LARGEST * abs(steps.last_multiplier))
+    return code if all(size < _WHOLE_LIMIT for size in sizes) else codes.LEAVES_SUMS
 
 
 def without_needless_rounding(steps: Requantization) -> Requantization:

@@ -1,4 +1,4 @@
-"""Binding sums of quantized values: the input where it lies or staged, weights as this machine multiplies them, tiles and panels."""
+"""Binding sums of quantized values: the input in place or staged, weights as this machine multiplies them, tables."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from dryfit_cpu.codes import LEAVES_SUMS, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, integer_micro_kernel
 from dryfit_cpu.compiler.integer_memory import copy_bytes
+from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, integer_micro_kernel
 from dryfit_cpu.compiler.memory import load, load_int, load_integers, stack_memory
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
@@ -137,9 +137,7 @@ def _copy_rows(source: int, source_stride: int, output: int, output_stride: int,
 
 
 @inlined
-def _finish_rows(
-    rows: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any
-) -> None:
+def _finish_rows(rows: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any) -> None:
     """The results of so many pixels from their sums, in any form."""
     sums, output, output_stride, residual, residual_stride, places, multipliers = rows
     output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
