@@ -65,26 +65,45 @@ def stage_zeros(builder: Builder, destination: Value, count: Value, zero: Value)
     emit.call(builder, "llvm.memset.p0.i64", ir.VoidType(), [pointer, value, size, ir.Constant(ir.IntType(1), 0)])
 
 
-@operation(types.void, types.int64, types.int64, types.int64)
-def copy_bytes(builder: Builder, destination: Value, source: Value, count: Value) -> None:
-    """Copy so many bytes that lie together, and do not overlap: whole words, of which the last overlaps, or bytes."""
+@operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
+def copy_rows(
+    builder: Builder,
+    destination: Value,
+    destination_stride: Value,
+    source: Value,
+    source_stride: Value,
+    rows: Value,
+    count: Value,
+) -> None:
+    """Copy so many bytes of each row, at least one: by 16, 8 or 1 at once, the last ones over the ones before."""
 
-    def body(builder: Builder, destination: Value, source: Value, count: Value) -> None:
-        def move(kind: Value, at: Value) -> None:
-            store(builder, load(builder, kind, builder.add(source, at)), builder.add(destination, at))
+    def body(builder: Builder, *arguments: Value) -> None:
+        destination, destination_stride, source, source_stride, rows, count = arguments
 
-        with builder.if_else(builder.icmp_signed(">=", count, word(8))) as (has_words, has_bytes):
-            with has_words:
-                loop = Loop(builder, builder.lshr(count, word(3)), [])
-                move(WORD, builder.shl(loop.index, word(3)))
-                loop.finish([])
-                move(WORD, builder.sub(count, word(8)))
-            with has_bytes:
-                loop = Loop(builder, count, [])
-                move(BYTE, loop.index)
-                loop.finish([])
+        def copy_by(size: int, kind: Value) -> None:
+            by_row = Loop(builder, rows, [destination, source])
+            to, at = by_row.values
+            last = builder.sub(count, word(size))
+            pieces = Loop(builder, builder.udiv(count, word(size)), [])
+            move(kind, to, at, builder.mul(pieces.index, word(size)))
+            pieces.finish([])
+            move(kind, to, at, last)
+            by_row.finish([builder.add(to, destination_stride), builder.add(at, source_stride)])
 
-    emit.outlined(builder, "copy_bytes", [destination, source, count], body)
+        def move(kind: Value, to: Value, at: Value, index: Value) -> None:
+            store(builder, load(builder, kind, builder.add(at, index)), builder.add(to, index))
+
+        with builder.if_else(builder.icmp_signed(">=", count, word(16))) as (many, fewer):
+            with many:
+                copy_by(16, emit.vector_of(BYTE, 16))
+            with fewer, builder.if_else(builder.icmp_signed(">=", count, word(8))) as (some, few):
+                with some:
+                    copy_by(8, WORD)
+                with few:
+                    copy_by(1, BYTE)
+
+    arguments = [destination, destination_stride, source, source_stride, rows, count]
+    emit.outlined(builder, "copy_rows", arguments, body)
 
 
 @operation(VECTOR, types.int64)

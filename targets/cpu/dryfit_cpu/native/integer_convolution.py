@@ -6,7 +6,7 @@ from typing import Any
 
 from dryfit_cpu.codes import LEAVES_SUMS, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.integer_memory import copy_bytes
+from dryfit_cpu.compiler.integer_memory import copy_rows
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, integer_micro_kernel
 from dryfit_cpu.compiler.memory import load, load_int, load_integers, stack_memory
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
@@ -105,8 +105,8 @@ def convolve(
                 out0, out1, out_stride = output_piece, output_piece + _HALF * _CHANNELS, _CHANNELS
                 if residual != 0:
                     res0, res1, res_stride = residual_piece, residual_piece + _HALF * _CHANNELS, _CHANNELS
-                    _copy_rows(residual0, residual_stride, res0, res_stride, min(pixels, _HALF), channels)
-                    _copy_rows(residual1, residual_stride, res1, res_stride, pixels - _HALF, channels)
+                    copy_rows(res0, res_stride, residual0, residual_stride, min(pixels, _HALF), channels)
+                    copy_rows(res1, res_stride, residual1, residual_stride, pixels - _HALF, channels)
             _compute_block(
                 pixels,
                 (
@@ -118,8 +118,8 @@ def convolve(
                 ),
             )  # fmt: skip
             if uses_pieces:
-                _copy_rows(out0, out_stride, output0, output_stride, min(pixels, _HALF), channels)
-                _copy_rows(out1, out_stride, output1, output_stride, pixels - _HALF, channels)
+                copy_rows(output0, output_stride, out0, out_stride, min(pixels, _HALF), channels)
+                copy_rows(output1, output_stride, out1, out_stride, pixels - _HALF, channels)
             if ending == LEAVES_SUMS:
                 for run in range(2):
                     places = min(_HALF, pixels - run * _HALF)
@@ -127,13 +127,6 @@ def convolve(
                     to, at = (output1, residual1) if run else (output0, residual0)
                     rows = (sums, to, output_stride, at, residual_stride, places, multipliers + at_channel)
                     _finish_rows(rows, channels, output_kind, residual_kind, modes, steps)
-
-
-@inlined
-def _copy_rows(source: int, source_stride: int, output: int, output_stride: int, rows: int, count: int) -> None:
-    """Copy so many bytes of each row."""
-    for row in range(rows):
-        copy_bytes(output + row * output_stride, source + row * source_stride, count)
 
 
 @inlined

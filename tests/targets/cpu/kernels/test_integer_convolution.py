@@ -18,7 +18,10 @@ from dryfit.errors import ExecutionError
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.inference import infer_specs
 from dryfit.target.kernels import Binding
+from dryfit_cpu import codes
 from dryfit_cpu.kernels.integer_convolution import convolve_integers
+from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
+from dryfit_cpu.kernels.requantization import requantization_of
 
 
 def convolution(shape, K, kernel, *, seed=0, groups=1, bias=True, **parameters):
@@ -104,6 +107,71 @@ def test_the_largest_products_are_summed_exactly():
     chain.fill = -128
     chain.quantize(25.0)
     assert (assert_like_definition(chain, convolve_integers, exact_convolution(chain)) == 98).all()
+
+
+@pytest.mark.parametrize("channels", [1, 7, 8, 15, 16, 24, 31, 33, 48])
+@pytest.mark.parametrize("rounds_first", [False, True])
+def test_channels_that_do_not_fill_a_block_are_computed_with_a_residual(channels, rounds_first):
+    chain = convolution((1, 32, 5, 9), channels, (1, 1))
+    chain.residual(0.05, rounds_first=rounds_first)
+    chain.quantize(0.03)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+@pytest.mark.parametrize("limits", [None, (-0.4, 0.9), (0.05, 0.07)])
+def test_a_second_rounding_in_the_same_scale_is_left_out_and_changes_nothing(limits):
+    chain = convolution((1, 32, 9, 14), 64, (1, 1))
+    chain.quantize(0.03)
+    chain.dequantize()
+    chain.activate(limits)
+    chain.quantize(0.03)
+    steps = requantization_of(chain.group, RoundingMode.HALF_TO_EVEN)
+    assert steps.rounds_last
+    assert not without_needless_rounding(steps).rounds_last
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+def test_a_second_rounding_in_another_scale_stays():
+    chain = convolution((1, 32, 9, 14), 64, (1, 1))
+    chain.quantize(0.03)
+    chain.dequantize()
+    chain.quantize(0.011)
+    steps = requantization_of(chain.group, RoundingMode.HALF_TO_EVEN)
+    assert without_needless_rounding(steps) == steps
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("scale", [1e-9, 1.0])
+def test_numbers_beyond_32_bits_are_saturated(sign, scale):
+    chain = QuantizedChain((1, 64, 3, 14))
+    chain.convolve(np.full((32, 64, 1, 1), sign * 127, np.int8), np.full(32, 1.0, np.float32), None)
+    chain.fill = 127
+    chain.quantize(scale)
+    steps = requantization_of(chain.group, RoundingMode.HALF_TO_EVEN)
+    sizes = np.full(32, 0.05 / scale, np.float32)
+    ending = ending_of(steps, codes.INT8, codes.INT8, sizes, 64 * 2.0**14)
+    assert ending == (codes.SCALES if scale == 1.0 else codes.LEAVES_SUMS)
+    result = assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+    assert (result == (127 if sign > 0 else -128)).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "parameters"),
+    [
+        ((2, 64, 9, 9), (1, 1), {}),
+        ((2, 64, 9, 17), (1, 1), {"stride_nd": (2, 2)}),
+        ((1, 1024, 4, 16), (1, 1), {"stride_nd": (2, 2)}),
+        ((1, 20, 9, 20), (3, 3), {}),
+        ((1, 20, 9, 20), (3, 3), {"dilation_nd": (2, 2)}),
+        ((1, 32, 9, 20), (3, 3), {"num_groups": 2}),
+        ((1, 16, 9, 6), (3, 3), {"stride_nd": (1, 2)}),
+    ],
+)
+def test_an_image_without_padding_is_read_where_it_lies(shape, kernel, parameters):
+    groups = parameters.pop("num_groups", 1)
+    chain = convolution(shape, 40 * groups, kernel, groups=groups, **parameters)
+    chain.quantize(0.03)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
 
 
 def test_the_first_layer_of_a_picture_network_has_three_channels():
