@@ -14,7 +14,7 @@ from tests.targets.cpu.inner_loops import InnerLoop, inner_loops
 
 from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, is_x86, tiers_here
 
-PRINT = "from dryfit_cpu.compiler.compilation import assembly; print(assembly('convolution', 'convolve'))"
+PRINT = "import sys; from dryfit_cpu.compiler.compilation import assembly; print(assembly(sys.argv[1], 'convolve'))"
 
 EXPECTED = {
     16: {"block_14_2": (56, 100, 0), "block_7_1": (28, 56, 0), "narrow_block_14_2": (28, 42, 0)},
@@ -24,15 +24,24 @@ EXPECTED = {
 """Lanes of a tier -> block -> (products, instructions, stack references) of a turn of its inner loop, two values k of
 each pixel. Measured with LLVM 20. Products are exact: rows x vectors x 2. The instructions may be a tenth more."""
 
+EXPECTED_INTEGER = {
+    "avx512-vnni": {"integer_block_14_2": (56, 99, 0), "integer_block_7_1": (28, 55, 0)},
+    "avx512": {"integer_block_14_2": (56, 159, 18), "integer_block_7_1": (28, 83, 8)},
+    "avx2": {"integer_block_6_2": (24, 80, 8), "integer_block_3_1": (12, 43, 4)},
+    "generic": {"integer_block_6_2": (24, 115, 22), "integer_block_3_1": (12, 53, 4)},
+}
+"""Tier -> block of integers -> (products, instructions, vectors on the stack) of a turn, two words k of each pixel."""
+
 SLACK = 1.1
 
 pytestmark = pytest.mark.skipif(not is_x86(), reason="reads the assembly of x86")
 
 
-def read_loops(tier: str) -> list[InnerLoop]:
-    """The inner loops of the convolution for a tier, from a process of its own."""
+def read_loops(tier: str, module: str = "convolution") -> list[InnerLoop]:
+    """The inner loops of a convolution for a tier, from a process of its own."""
     environment = {**os.environ, ENVIRONMENT_VARIABLE: tier}
-    printed = subprocess.run([sys.executable, "-c", PRINT], env=environment, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", PRINT, module]
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return list(inner_loops(printed.stdout))
 
 
@@ -49,6 +58,22 @@ def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
         assert loop.products == products, block
         assert len(loop.instructions) <= SLACK * instructions, f"{block}: {loop.instructions}"
         assert loop.stack_references <= stack_references, f"{block} spills: {loop.instructions}"
+
+
+@pytest.mark.parametrize("tier", EXPECTED_INTEGER)
+def test_the_inner_loop_of_a_block_of_integers_is_made_of_products(tier):
+    if tier not in {one.name for one in tiers_here()}:
+        pytest.skip(f"this machine lacks the tier {tier}")
+    loops = read_loops(tier, "integer_convolution")
+    for block, (products, instructions, most_spills) in EXPECTED_INTEGER[tier].items():
+        loop = max((one for one in loops if one.function == block), key=lambda one: one.products)
+        assert loop.products == products, block
+        assert len(loop.instructions) <= SLACK * instructions, f"{block}: {loop.instructions}"
+        spills = [operands for _, operands in loop.instructions if "(%rsp)" in operands and "mm" in operands]
+        assert len(spills) <= most_spills, f"{block} spills: {spills}"
+        if tier == "avx512-vnni":
+            flips = [operands for name, operands in loop.instructions if name == "vpxord" and "{1to16}" in operands]
+            assert len(flips) == products // 2, f"{block} flips bits by more than its loads: {loop.instructions}"
 
 
 # The reader itself ----------------------------------------------------------------------------------------------------
