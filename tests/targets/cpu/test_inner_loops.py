@@ -14,7 +14,7 @@ from tests.targets.cpu.inner_loops import InnerLoop, inner_loops
 
 from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, is_x86, tiers_here
 
-PRINT = "import sys; from dryfit_cpu.compiler.compilation import assembly; print(assembly(sys.argv[1], 'convolve'))"
+PRINT = "import sys; from dryfit_cpu.compiler.compilation import assembly; print(assembly(*sys.argv[1:]))"
 
 EXPECTED = {
     16: {"block_14_2": (56, 100, 0), "block_7_1": (28, 56, 0), "narrow_block_14_2": (28, 42, 0)},
@@ -37,10 +37,9 @@ SLACK = 1.1
 pytestmark = pytest.mark.skipif(not is_x86(), reason="reads the assembly of x86")
 
 
-def read_loops(tier: str, module: str = "convolution") -> list[InnerLoop]:
-    """The inner loops of a convolution for a tier, from a process of its own."""
-    environment = {**os.environ, ENVIRONMENT_VARIABLE: tier}
-    command = [sys.executable, "-c", PRINT, module]
+def read_loops(tier: str, *function: str) -> list[InnerLoop]:
+    """The inner loops of a native function for a tier, from a process of its own."""
+    environment, command = {**os.environ, ENVIRONMENT_VARIABLE: tier}, [sys.executable, "-c", PRINT, *function]
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return list(inner_loops(printed.stdout))
 
@@ -49,7 +48,7 @@ def read_loops(tier: str, module: str = "convolution") -> list[InnerLoop]:
 def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
     if tier not in tiers_here():
         pytest.skip(f"this machine lacks the tier {tier.name}")
-    loops = read_loops(tier.name)
+    loops = read_loops(tier.name, "convolution", "convolve")
     for block, (products, instructions, stack_references) in EXPECTED[tier.lanes].items():
         found = [loop for loop in loops if loop.function == block]
         assert found, f"{block} has no inner loop"
@@ -64,7 +63,7 @@ def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
 def test_the_inner_loop_of_a_block_of_integers_is_made_of_products(tier):
     if tier not in {one.name for one in tiers_here()}:
         pytest.skip(f"this machine lacks the tier {tier}")
-    loops = read_loops(tier, "integer_convolution")
+    loops = read_loops(tier, "integer_convolution", "convolve")
     for block, (products, instructions, most_spills) in EXPECTED_INTEGER[tier].items():
         loop = max((one for one in loops if one.function == block), key=lambda one: one.products)
         assert loop.products == products, block
@@ -74,6 +73,29 @@ def test_the_inner_loop_of_a_block_of_integers_is_made_of_products(tier):
         if tier == "avx512-vnni":
             flips = [operands for name, operands in loop.instructions if name == "vpxord" and "{1to16}" in operands]
             assert len(flips) == products // 2, f"{block} flips bits by more than its loads: {loop.instructions}"
+
+
+EXPECTED_WINDOWS = {
+    "avx512-vnni": {"byte_sums_64_3x3_by_1": (16, 73, 4), "byte_sums_32_3x3_by_2": (16, 90, 6)},
+    "avx512": {"real_sums_32_3x3_by_1": (20, 66, 4)},
+    "avx2": {"real_sums_16_3x3_by_1": (20, 74, 4)},
+    "generic": {"real_sums_16_3x3_by_1": (40, 238, 46)},
+}
+"""Tier -> code -> the same of a turn, which is one output of a block of channels, from reading its columns to writing
+its bytes. With byte products 12 of them are sums and 4 scale. Measured with LLVM 22."""
+
+
+@pytest.mark.parametrize("tier", EXPECTED_WINDOWS)
+def test_a_turn_of_a_sliding_window_reads_a_column_once_and_keeps_its_sums_in_registers(tier):
+    if tier not in {one.name for one in tiers_here()}:
+        pytest.skip(f"this machine lacks the tier {tier}")
+    loops = read_loops(tier, "integer_depthwise", "depthwise")
+    for code, (products, instructions, stack_references) in EXPECTED_WINDOWS[tier].items():
+        # Turns that end in another form go through the same loop, by longer ways.
+        loop = min((loop for loop in loops if loop.function == code), key=lambda loop: len(loop.instructions))
+        assert loop.products == products, code
+        assert len(loop.instructions) <= SLACK * instructions, f"{code}: {loop.instructions}"
+        assert loop.stack_references <= stack_references, f"{code} spills: {loop.instructions}"
 
 
 # The reader itself ----------------------------------------------------------------------------------------------------

@@ -133,34 +133,3 @@ def store_pixels(builder: Builder, address: Value, first: Value, second: Value, 
     order = [4 * quarter + lane for quarter in range(len(quarters)) for lane in range(3)]
     together = ir.Constant(emit.vector_of(INT, len(order)), order)
     store(builder, builder.shuffle_vector(words, words, together), address)
-
-
-BYTES_AT_ONCE = 4 * LANES
-"""Bytes in a vector register."""
-
-
-@operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
-def store_largest(
-    builder: Builder,
-    destination: Value,
-    source: Value,
-    row_bytes: Value,
-    column_bytes: Value,
-    rows: Value,
-    columns: Value,
-) -> None:
-    """Write the largest INT8 values of a window, for as many channels that lie together as a register holds."""
-    kind = emit.vector_of(BYTE, BYTES_AT_ONCE)
-
-    def body(builder: Builder, *arguments: Value) -> None:
-        destination, source, row_bytes, column_bytes, rows, columns = arguments
-        by_row = Loop(builder, rows, [source, emit.constant(kind, -128)])
-        by_column = Loop(builder, columns, by_row.values)
-        here = load(builder, kind, by_column.values[0])
-        largest = emit.call(builder, f"llvm.smax.v{BYTES_AT_ONCE}i8", kind, [by_column.values[1], here])
-        after = by_column.finish([builder.add(by_column.values[0], column_bytes), largest])
-        _, result = by_row.finish([builder.add(by_row.values[0], row_bytes), after[1]])
-        store(builder, result, destination)
-
-    arguments = [destination, source, row_bytes, column_bytes, rows, columns]
-    emit.outlined(builder, "store_largest", arguments, body)

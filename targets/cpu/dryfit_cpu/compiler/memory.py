@@ -58,9 +58,19 @@ def _to_bytes(builder: Builder, value: Value) -> Value:
 
 def saturated(builder: Builder, value: Value) -> Value:
     """Numbers within the range of INT8; NaN becomes the lowest."""
-    low, high = emit.constant(FLOATS, -128.0), emit.constant(FLOATS, 127.0)
+    return limited_lanes(builder, value, emit.constant(FLOATS, -128.0), emit.constant(FLOATS, 127.0))
+
+
+def limited_lanes(builder: Builder, value: Value, low: Value, high: Value) -> Value:
+    """Numbers within limits; not NaN."""
     value = builder.select(builder.fcmp_ordered(">", value, low), value, low)
     return builder.select(builder.fcmp_ordered("<", value, high), value, high)
+
+
+def whole_lanes(builder: Builder, value: Value) -> Value:
+    """The 32-bit integers nearest to numbers below 2**31, even at a half."""
+    lanes = value.type.count
+    return emit.call(builder, f"llvm.lrint.v{lanes}i32.v{lanes}f32", emit.vector_of(INT, lanes), [value])
 
 
 def _loader(kind: Any) -> tuple[Any, Any, Any]:

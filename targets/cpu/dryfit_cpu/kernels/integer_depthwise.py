@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
@@ -11,45 +12,48 @@ from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
-from dryfit_cpu.codes import INT8, PANEL_CHANNELS
+from dryfit_cpu.codes import INT8, ROUNDS_LAST, SCALES
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.kernels.constants import filled_channels
-from dryfit_cpu.kernels.copying import chunks_for
+from dryfit_cpu.compiler.window_variants import LEAST_CHANNELS, SUMS, TO_BYTES, TO_BYTES_AGAIN, TO_SCALED_SUMS
+from dryfit_cpu.kernels.copying import chunks_for, copy_work
+from dryfit_cpu.kernels.dense_operands import channels_last
 from dryfit_cpu.kernels.integer_convolution import window_of
+from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
 from dryfit_cpu.kernels.integer_products import Images
-from dryfit_cpu.kernels.integer_staging import Staged, stage_integers_work
 from dryfit_cpu.kernels.integer_weights import IntegerWeights, accepted_weights, integer_weights
-from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes
+from dryfit_cpu.kernels.operands import Operand
 from dryfit_cpu.kernels.requantization import (
+    Requantization,
     bound_requantization,
     multipliers,
     requantization_of,
     required_requantization,
     takes_requantized,
 )
-from dryfit_cpu.kernels.windows import pair
-from dryfit_cpu.steps import NativeStep
+from dryfit_cpu.kernels.window_panels import Limits, block_table, outside_of, packed_panel
+from dryfit_cpu.kernels.windows import Window, pair
+from dryfit_cpu.steps import NativeStep, Work
 
 _DEPTHWISE = NativeFunction("integer_depthwise", "depthwise")
 _LARGEST_SUM = 2**24
 """Whole numbers up to this are exact in FP32."""
-_LARGEST_PRODUCT = 2**15
-"""Of a staged byte and a weight."""
+_LARGEST_PRODUCT = 2**14
+"""Of two INT8 values."""
+_FORMS = {SCALES: TO_BYTES, ROUNDS_LAST: TO_BYTES_AGAIN}
+_OUTSIDE = outside_of(0)
 
 
 def integer_depthwise(name: str) -> Kernel:
     """The kernel."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
-        """FP32 weights `[window rows, window columns, C]`, INT32 bias and FP32 multipliers `[C]`, zero filled."""
+        """INT8 weights `[window rows, window columns, C]`, INT32 bias and FP32 multipliers `[C]`."""
         weights = accepted_weights(group)
         C, window = weights.kernel.shape[0], pair(cast("Convolution", group.main).kernel_size_nd)
         return {
-            "weights": filled_channels(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1).astype(np.float32)),
-            "bias": filled_channels(weights.bias.astype(np.int32)),
-            "weight_sums": filled_channels(weights.kernel.reshape(C, -1).sum(axis=1, dtype=np.int32)),
-            "multipliers": filled_channels(multipliers(weights.scales, required_requantization(group).unit)),
+            "weights": np.ascontiguousarray(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1)),
+            "bias": weights.bias.astype(np.int32),
+            "multipliers": multipliers(weights.scales, required_requantization(group).unit),
         }
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -64,10 +68,6 @@ def integer_depthwise(name: str) -> Kernel:
             and requantization_of(group) is not None
         )
 
-    def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-        del num_threads
-        return fp32_bytes((Staged.of(window_of(group, specs)).words,))
-
     @kernel(
         name,
         kinds="convolution",
@@ -77,52 +77,50 @@ def integer_depthwise(name: str) -> Kernel:
         absorbs_dequantize=True,
         pack=pack,
         packed_parameters=("bias",),
-        workspace_bytes=workspace_bytes,
         layout=HostLayout.CHANNELS_LAST,
         priority=10,
     )
     def convolve(binding: Binding) -> NativeStep:
-        """A step that stages the image and convolves each channel."""
+        """A step that convolves each channel."""
         return _bind(binding)
 
     return convolve
 
 
 def _is_exact(weights: IntegerWeights | None) -> bool:
-    """Whether FP32 holds every sum of staged bytes exactly, wherever it begins."""
+    """Whether FP32 holds every sum exactly, wherever it begins."""
     if weights is None:
         return False
     taps, bias = int(weights.kernel[0].size), int(np.abs(weights.bias.astype(np.int64)).max())
-    return 2 * taps * _LARGEST_PRODUCT + bias <= _LARGEST_SUM
+    return taps * _LARGEST_PRODUCT + bias <= _LARGEST_SUM
 
 
 def _bind(binding: Binding) -> NativeStep:
-    """A step that stages the image and convolves each channel."""
-    threads, steps = binding.num_threads, bound_requantization(binding)
+    """A step that convolves each channel."""
+    threads, steps = binding.num_threads, without_needless_rounding(bound_requantization(binding))
     window = window_of(binding.group, binding.specs)
     images = Images.of(binding, accepted_weights(binding.group).source.tensor.name, steps.residual)
-    source, output = Operand.of(images.source), Operand.of(images.output)
+    output = Operand.of(images.output)
     residual = Operand.of(images.residual) if images.residual is not None else None
-    staged = Staged.of(window)
-    image = Workspace(binding).take((staged.words,))
-    image_stride, row_stride, pixel_stride = staged.strides
-    padded = -(-output.shape[1] // PANEL_CHANNELS) * PANEL_CHANNELS
-    weights = binding.weight("weights", (*window.kernel, padded))
-    bias = binding.weight("bias", (padded,), DataType.INT32)
-    sums = binding.weight("weight_sums", (padded,), DataType.INT32)
-    scales = binding.weight("multipliers", (padded,))
-    starts = (bias - 128 * sums if current_tier().staged_bytes == 1 else bias).astype(np.float32)
+    source, before = _with_whole_blocks(Operand.of(images.source), threads)
+    weights = _Weights.of(binding, window, source.shape[1])
+    last = steps.last_limits if steps.rounds_last else steps.limits
+    panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last))
+    columns = (window.stride[1], window.dilation[1])
+    blocks = block_table(SUMS, source.shape[1], window.kernel, columns, panels)
     added = residual.strides if residual is not None else (0, 0, 0, 0)
     work = _DEPTHWISE.work(
         chunks_for(output.array.size * window.kernel[0] * window.kernel[1], threads),
-        source=image.ctypes.data,
-        image_stride=image_stride,
-        row_stride=row_stride,
-        pixel_stride=pixel_stride,
-        weights=weights.ctypes.data,
-        starts=starts.ctypes.data,
-        multipliers=scales.ctypes.data,
-        padded_channels=padded,
+        source=source.address,
+        image_stride=source.strides[0],
+        row_stride=source.strides[2],
+        pixel_stride=source.strides[3],
+        source_rows=source.shape[2],
+        source_columns=source.shape[3],
+        outside=_OUTSIDE.ctypes.data,
+        blocks=blocks.ctypes.data,
+        block_count=len(blocks),
+        form=_form(steps, output, weights),
         **output.output_fields(),
         residual=residual.address if residual is not None else 0,
         residual_image_stride=added[0],
@@ -136,10 +134,73 @@ def _bind(binding: Binding) -> NativeStep:
         column_step=window.stride[1],
         row_dilation=window.dilation[0],
         column_dilation=window.dilation[1],
+        top=window.padding[0][0],
+        left=window.padding[1][0],
         **steps.fields(),
     )
-    stage = stage_integers_work(window, staged, source, image, threads)
-    return NativeStep(binding.group.name, [stage, work], [binding, source, output, residual, image, starts])
+    return NativeStep(binding.group.name, [*before, work], [binding, source, output, residual, blocks, panels])
+
+
+def _with_whole_blocks(source: Operand, threads: int) -> tuple[Operand, list[Work]]:
+    """An image whose channels lie together and fill a block: the one that is given, or a copy and the work for it."""
+    N, C, H, W = source.shape
+    filled = max(C, LEAST_CHANNELS)
+    if source.has_dense_channels and filled == C:
+        return source, []
+    copy = channels_last((N, filled, H, W), np.int8)
+    copy[:, C:] = 0
+    return Operand.of(copy), copy_work(source.array, copy[:, :C], threads)
+
+
+@attrs.frozen(eq=False)
+class _Weights:
+    """Packed weights, filled up with channels of zeros that the layer lacks.
+
+    Attributes:
+        kernel: INT8 `[window rows, window columns, C]`.
+        bias: INT32 `[C]`.
+        multipliers: FP32 `[C]`.
+    """
+
+    kernel: Array
+    bias: Array
+    multipliers: Array
+
+    @classmethod
+    def of(cls, binding: Binding, window: Window, channels: int) -> _Weights:
+        """Those of a binding, for so many channels."""
+        C = window.input[1]
+
+        def filled(name: str, *axes: int, dtype: DataType) -> Array:
+            values = binding.weight(name, (*axes, C), dtype)
+            return np.pad(values, [*[(0, 0)] * len(axes), (0, channels - C)])
+
+        return cls(
+            filled("weights", *window.kernel, dtype=DataType.INT8),
+            filled("bias", dtype=DataType.INT32),
+            filled("multipliers", dtype=DataType.FLOAT),
+        )
+
+    def panels(self, limits: Limits) -> list[Array]:
+        """The panels of blocks that cover all channels."""
+        blocks = [slice(first, first + width) for first, width in SUMS.blocks(len(self.bias))]
+        return [
+            packed_panel(self.kernel[..., here], self.bias[here], self.multipliers[here], limits) for here in blocks
+        ]
+
+    @property
+    def largest_sum(self) -> float:
+        """What no sum exceeds, without its sign."""
+        products = 128.0 * np.abs(self.kernel.astype(np.float64)).sum(axis=(0, 1))
+        return float((products + np.abs(self.bias.astype(np.float64))).max())
+
+
+def _form(steps: Requantization, output: Operand, weights: _Weights) -> int:
+    """How sums are written: at once where they become bytes that lie together, in one of the common ways."""
+    if not output.has_dense_channels or output.shape[1] < LEAST_CHANNELS:
+        return TO_SCALED_SUMS
+    ending = ending_of(steps, output.kind, INT8, weights.multipliers, weights.largest_sum)
+    return _FORMS.get(ending, TO_SCALED_SUMS)
 
 
 convolve_integer_channels = integer_depthwise("cpu.integer_depthwise_convolution")

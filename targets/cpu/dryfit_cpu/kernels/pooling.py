@@ -16,7 +16,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.byte_pooling import byte_averages_work, byte_maxima_work, can_sum_bytes, has_whole_blocks
 from dryfit_cpu.kernels.copying import NO_ACTIVATION, chunks_for
 from dryfit_cpu.kernels.copying import Activation as ActivationCode
 from dryfit_cpu.kernels.epilogues import activation_code
@@ -25,7 +25,6 @@ from dryfit_cpu.kernels.windows import pair
 from dryfit_cpu.steps import NativeStep, Work
 
 _POOL = NativeFunction("pooling", "pool")
-_MAX_POOL = NativeFunction("integer_pooling", "max_pool")
 _SPATIAL_AXES = 0b1100
 
 
@@ -64,7 +63,7 @@ def bind_pooling(binding: Binding, ending: Ending) -> NativeStep:
     layer = cast("Pooling", binding.group.main)
     x, y = bound_array(binding, ending.source), bound_array(binding, binding.group.outputs[0].name)
     paddings = [*[(0, 0)] * (4 - x.ndim), *layer.paddings(x.shape[2:])]
-    work = _work(
+    work, keeps = _work(
         ending,
         (x, y),
         binding.num_threads,
@@ -75,14 +74,14 @@ def bind_pooling(binding: Binding, ending: Ending) -> NativeStep:
         is_average=layer.pooling_type is PoolingType.AVERAGE,
         counts_padding=not layer.average_count_excludes_padding,
     )
-    return NativeStep(binding.group.name, [work], [binding])
+    return NativeStep(binding.group.name, [work], [binding, keeps])
 
 
 def bind_reduction(binding: Binding, ending: Ending) -> NativeStep:
     """A step that pools over the whole image."""
     layer = cast("Reduce", binding.group.main)
     x, y = bound_array(binding, ending.source), bound_array(binding, binding.group.outputs[0].name)
-    work = _work(
+    work, keeps = _work(
         ending,
         (x, y if y.ndim == x.ndim else y[:, :, None, None]),
         binding.num_threads,
@@ -93,7 +92,7 @@ def bind_reduction(binding: Binding, ending: Ending) -> NativeStep:
         is_average=layer.op is ReduceOperation.AVG,
         counts_padding=False,
     )
-    return NativeStep(binding.group.name, [work], [binding])
+    return NativeStep(binding.group.name, [work], [binding, keeps])
 
 
 def _work(
@@ -107,7 +106,8 @@ def _work(
     paddings: Sequence[tuple[int, int]],
     is_average: bool,
     counts_padding: bool,
-) -> Work:
+) -> tuple[Work, object]:
+    """The work, and what it reads, which has to be kept."""
     source, output = Operand.of(arrays[0]), Operand.of(arrays[1])
     activation, alpha, beta = ending.activation
     (top, bottom), (left, right) = paddings
@@ -129,11 +129,21 @@ def _work(
         "top": top,
         "left": left,
     }
-    if not is_average and ending.keeps_bytes and _are_pixels_of_bytes(source, output):
-        for name in ("output_channel_stride", "output_kind"):
-            del geometry[name]
-        return _MAX_POOL.work(chunks, **geometry)
-    return _POOL.work(
+    if is_average and activation == codes.CLIP and can_sum_bytes(source, window):
+        return byte_averages_work(
+            chunks,
+            geometry,
+            bottom=bottom,
+            right=right,
+            counts_padding=int(counts_padding),
+            multiplier=ending.multiplier,
+            low=alpha,
+            high=beta,
+            rounding=ending.rounding,
+        )
+    if not is_average and ending.keeps_bytes and has_whole_blocks(source) and has_whole_blocks(output):
+        return byte_maxima_work(chunks, geometry)
+    work = _POOL.work(
         chunks,
         **geometry,
         channel_stride=source.strides[1],
@@ -148,12 +158,7 @@ def _work(
         beta=beta,
         rounding=ending.rounding,
     )
-
-
-def _are_pixels_of_bytes(source: Operand, output: Operand) -> bool:
-    """Whether channels lie together, as many bytes of them as fill a vector register."""
-    dense = source.has_dense_channels and output.has_dense_channels
-    return dense and source.kind == output.kind == codes.INT8 and source.shape[1] >= 4 * current_tier().lanes
+    return work, None
 
 
 def _fuses(group: LayerGroup, layer: Layer) -> bool:

@@ -1,10 +1,20 @@
-"""Maxima of INT8 values over windows, a register full of bytes at a time."""
+"""Maxima and averages of INT8 values over windows, a block of channels at a time."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from numba import float32
+
+from dryfit_cpu.compiler.channel_maxima import largest_of_windows
+from dryfit_cpu.compiler.channel_sums import sum_any_windows
 from dryfit_cpu.compiler.compilation import native
-from dryfit_cpu.compiler.integer_memory import BYTES_AT_ONCE, store_largest
+from dryfit_cpu.compiler.memory import load, load_int, stack_memory
+from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS, WAITING_OUTPUTS
+from dryfit_cpu.native.channel_blocks import BLOCK_BYTES, blocks_of_line
 from dryfit_cpu.native.pooling import inside
+from dryfit_cpu.native.requantization import write_limited
 
 
 @native
@@ -17,6 +27,9 @@ def max_pool(
     pixel_stride: int,
     source_rows: int,
     source_columns: int,
+    outside: int,
+    blocks: int,
+    block_count: int,
     output: int,
     output_image_stride: int,
     output_row_stride: int,
@@ -24,7 +37,6 @@ def max_pool(
     images: int,
     rows: int,
     columns: int,
-    channels: int,
     window_rows: int,
     window_columns: int,
     row_step: int,
@@ -34,24 +46,105 @@ def max_pool(
     top: int,
     left: int,
 ) -> None:
-    """The maximum of each window, whose padding counts for nothing; channels lie together and fill a register."""
-    total = images * rows
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        image = index // rows
-        row = index - image * rows
+    """The maximum of each window, whose padding counts for nothing; channels lie together and fill the blocks."""
+    stop = images * rows * block_count * (chunk + 1) // chunks
+    index = images * rows * block_count * chunk // chunks
+    while index < stop:
+        line, first_block, end_block = blocks_of_line(index, stop, block_count)
+        index += end_block - first_block
+        image = line // rows
+        row = line - image * rows
         first_row = row * row_step - top
-        y_start, y_stop = inside(first_row, row_dilation, window_rows, 0, source_rows)
-        at_row = source + image * image_stride + (first_row + y_start * row_dilation) * row_stride
+        begin_row, end_row = inside(first_row, row_dilation, window_rows, 0, source_rows)
+        for block in range(blocks + first_block * BLOCK_BYTES, blocks + end_block * BLOCK_BYTES, BLOCK_BYTES):
+            channel = load_int(block)
+            largest_of_windows(
+                load_int(block + 16), source + image * image_stride + first_row * row_stride + channel,
+                row_dilation * row_stride, begin_row, end_row, -left, source_columns, pixel_stride, outside, 0, columns,
+                output + image * output_image_stride + row * output_row_stride + channel, output_pixel_stride, 0,
+                window_rows, window_columns, column_step, column_dilation,
+            )  # fmt: skip
+
+
+@native
+def average_pool(
+    chunk: int,
+    chunks: int,
+    source: int,
+    image_stride: int,
+    row_stride: int,
+    pixel_stride: int,
+    source_rows: int,
+    source_columns: int,
+    outside: int,
+    blocks: int,
+    block_count: int,
+    output: int,
+    output_image_stride: int,
+    output_row_stride: int,
+    output_pixel_stride: int,
+    output_channel_stride: int,
+    output_kind: int,
+    images: int,
+    rows: int,
+    columns: int,
+    window_rows: int,
+    window_columns: int,
+    row_step: int,
+    column_step: int,
+    row_dilation: int,
+    column_dilation: int,
+    top: int,
+    bottom: int,
+    left: int,
+    right: int,
+    counts_padding: int,
+    multiplier: float,
+    low: float,
+    high: float,
+    rounding: int,
+) -> None:
+    """The exact sum of each window, divided by its count, scaled, limited and, where it is INT8, rounded.
+
+    Counted are the places inside the input, and with `counts_padding` those in its padding too. The panels' weights and
+    multipliers are 1.
+    """
+    scratch = stack_memory()
+    one: Any = float32(1.0)
+    modes = (rounding, False, False, False)
+    steps = (low, high, one, one, low, high, one, low, high)
+    stop = images * rows * block_count * (chunk + 1) // chunks
+    index = images * rows * block_count * chunk // chunks
+    while index < stop:
+        line, first_block, end_block = blocks_of_line(index, stop, block_count)
+        index += end_block - first_block
+        image = line // rows
+        row = line - image * rows
+        first_row = row * row_step - top
+        begin_row, end_row = inside(first_row, row_dilation, window_rows, 0, source_rows)
+        counted_rows = end_row - begin_row
+        if counts_padding:
+            y0, y1 = inside(first_row, row_dilation, window_rows, -top, source_rows + bottom)
+            counted_rows = y1 - y0
+        at_row = source + image * image_stride + first_row * row_stride
         to_row = output + image * output_image_stride + row * output_row_stride
-        for column in range(columns):
-            first_column = column * column_step - left
-            x_start, x_stop = inside(first_column, column_dilation, window_columns, 0, source_columns)
-            at = at_row + (first_column + x_start * column_dilation) * pixel_stride
-            to = to_row + column * output_pixel_stride
-            for place in range(0, channels, BYTES_AT_ONCE):
-                # The last register overlaps the one before.
-                channel = min(place, channels - BYTES_AT_ONCE)
-                store_largest(
-                    to + channel, at + channel, row_dilation * row_stride, column_dilation * pixel_stride,
-                    y_stop - y_start, x_stop - x_start,
+        for block in range(blocks + first_block * BLOCK_BYTES, blocks + end_block * BLOCK_BYTES, BLOCK_BYTES):
+            channel, width = load_int(block), load_int(block + 8)
+            at, to = at_row + channel, to_row + channel * output_channel_stride
+            for first in range(0, columns, WAITING_OUTPUTS):
+                count = min(WAITING_OUTPUTS, columns - first)
+                sum_any_windows(
+                    load_int(block + 16), at, row_dilation * row_stride, begin_row, end_row, first * column_step - left,
+                    source_columns, pixel_stride, outside, load_int(block + 24), count, scratch, 4 * width,
+                    TO_SCALED_SUMS, window_rows, window_columns, column_step, column_dilation,
                 )  # fmt: skip
+                for column in range(first, first + count):
+                    first_column = column * column_step - left
+                    x0, x1 = inside(first_column, column_dilation, window_columns, 0, source_columns)
+                    if counts_padding:
+                        x0, x1 = inside(first_column, column_dilation, window_columns, -left, source_columns + right)
+                    counted = splat(float32(counted_rows * (x1 - x0)))
+                    for lane in range(0, width, LANES):
+                        x = load(scratch + ((column - first) * width + lane) * 4) / counted * splat(multiplier)
+                        place = to + column * output_pixel_stride + lane * output_channel_stride
+                        write_limited(place, output_channel_stride, output_kind, x, LANES, modes, steps)

@@ -10,6 +10,7 @@ from tests.targets.cpu.group_runner import LAYOUTS
 from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_like_definition, exact_convolution
 
 from dryfit.quantization.rounding import RoundingMode
+from dryfit_cpu.compiler.window_variants import SUMS
 from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
 
 
@@ -63,14 +64,67 @@ def test_every_chain_in_every_layout_equals_the_definition(case):
     assert_like_definition(chain, convolve_integer_channels, exact_convolution(chain), layouts)
 
 
-@pytest.mark.parametrize("stride", [(1, 1), (2, 2)])
-def test_windows_of_three_columns_read_each_input_once(stride):
-    chain = depthwise((2, 96, 17, 27), (3, 3), stride_nd=stride, pre_padding=(1, 1), post_padding=(1, 1))
+def quantized_twice(chain):
+    """The chain with two roundings, whose limits are not those of a byte."""
     chain.quantize(0.03)
     chain.dequantize()
     chain.activate((0.0, 2.0))
     chain.quantize(0.02)
+    return chain
+
+
+def limited_again(chain):
+    """The chain with a second rounding that only limits."""
+    chain.quantize(0.03)
+    chain.dequantize()
+    chain.activate((0.0, 2.0))
+    chain.quantize(0.03)
+    return chain
+
+
+def quantized(chain):
+    """The chain with a rounding, within limits."""
+    chain.activate((-1.0, 2.5))
+    chain.quantize(0.03)
+    return chain
+
+
+@pytest.mark.parametrize("ending", [quantized, quantized_twice, limited_again])
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5)])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1), (1, 3)])
+def test_the_windows_of_known_networks_are_summed_exactly_at_every_border(kernel, stride, ending):
+    for H, W, before, after in [(17, 27, 1, 1), (7, 7, 2, 2), (8, 5, 0, 1), (3, 4, 3, 4), (5, 5, 0, 0)]:
+        padding = {"pre_padding": (before, before), "post_padding": (after, after)}
+        chain = ending(depthwise((2, 80, H, W), kernel, stride_nd=stride, **padding))
+        assert_like_definition(chain, convolve_integer_channels, exact_convolution(chain))
+
+
+@pytest.mark.parametrize("C", [1, 15, 16, 17, 24, 31, 33, 48, 63, 65, 96, 130, 144])
+def test_blocks_cover_every_number_of_channels(C):
+    chain = quantized(depthwise((1, C, 6, 9), (3, 3), pre_padding=(1, 1), post_padding=(1, 1)))
     assert_like_definition(chain, convolve_integer_channels, exact_convolution(chain))
+
+
+def test_blocks_are_in_the_image_and_leave_no_channel_out():
+    for channels in range(16, 300):
+        blocks = SUMS.blocks(channels)
+        assert all(first >= 0 and first + width <= channels for first, width in blocks)
+        assert set().union(*(range(first, first + width) for first, width in blocks)) == set(range(channels))
+
+
+@pytest.mark.parametrize("scales", [(1e-6,), (1e8, 1e-6)])
+@pytest.mark.parametrize("fill", [-128, 127])
+def test_the_largest_sums_are_limited_and_not_wrapped(fill, scales):
+    chain = QuantizedChain((1, 64, 9, 9), scale=1e8)
+    chain.fill = fill
+    weights = np.where(np.arange(64) % 2, 127, -128).astype(np.int8).reshape(64, 1, 1, 1)
+    chain.convolve(np.broadcast_to(weights, (64, 1, 3, 3)).copy(), np.full(64, 1e4, np.float32), None, num_groups=64)
+    chain.quantize(scales[0])
+    for scale in scales[1:]:
+        chain.dequantize()
+        chain.quantize(scale)
+    y = assert_like_definition(chain, convolve_integer_channels, exact_convolution(chain))
+    assert set(np.unique(y)) == {-128, 127}
 
 
 @pytest.mark.parametrize("rounding", RoundingMode)
@@ -81,7 +135,7 @@ def test_the_same_kernel_rounds_as_each_device_does(rounding):
 
 
 def test_a_window_whose_sums_fp32_cannot_hold_is_not_taken():
-    chain = depthwise((1, 2, 15, 15), (15, 15))
+    chain = depthwise((1, 2, 31, 31), (31, 31))
     assert convolve_integer_channels.accepts(chain.group, chain.specs)
-    chain = depthwise((1, 2, 16, 16), (16, 16))
+    chain = depthwise((1, 2, 32, 32), (32, 32))
     assert not convolve_integer_channels.accepts(chain.group, chain.specs)

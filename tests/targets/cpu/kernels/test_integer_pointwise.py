@@ -77,6 +77,56 @@ def test_each_part_of_a_concatenation_has_its_own_scale():
     np.testing.assert_array_equal(actual, np.concatenate(parts, axis=1))
 
 
+@pytest.mark.parametrize("C", [16, 24, 64, 80, 130])
+@pytest.mark.parametrize(
+    ("window", "step", "side"),
+    [((3, 3), (2, 2), 1), ((3, 3), (1, 1), 1), ((2, 2), (2, 2), 0), ((3, 2), (1, 2), 1), ((6, 5), (2, 3), 2)],
+)
+def test_a_maximum_of_bytes_is_exact_in_every_window_and_block(window, step, side, C):
+    chain = QuantizedChain((2, C, 11, 14))
+    sides = {"pre_padding": (side, side), "post_padding": (side, 0)}
+    chain.add(Pooling(pooling_type=PoolingType.MAX, window_size_nd=window, stride_nd=step, **sides), [chain.value])
+    chain.quantize(0.05)
+    x = chain.feeds()["x"]
+    padded = np.pad(x, ((0, 0), (0, 0), (side, side), (side, 0)), constant_values=-128)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, window, (2, 3))[:, :, :: step[0], :: step[1]]
+    kernel = integer_pooling.pool_integers
+    for threads in (1, 3):
+        actual = run_group(chain.network, chain.layers, {"x": x}, kernel=kernel, threads=threads)
+        np.testing.assert_array_equal(actual, windows.max(axis=(4, 5)))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("excludes_padding", [True, False])
+@pytest.mark.parametrize(("C", "window", "step", "side"), [(80, (3, 3), (1, 1), 1), (17, (6, 5), (2, 3), 2)])
+def test_an_average_of_bytes_counts_what_it_is_told_to(C, window, step, side, excludes_padding, layout):
+    chain = QuantizedChain((2, C, 11, 14))
+    layer = Pooling(
+        pooling_type=PoolingType.AVERAGE,
+        window_size_nd=window,
+        stride_nd=step,
+        pre_padding=(side, side),
+        post_padding=(side, side),
+        average_count_excludes_padding=excludes_padding,
+    )
+    chain.add(layer, [chain.value])
+    chain.activate((-0.7, 0.9))
+    chain.quantize(0.013)
+    kernel, steps = integer_pooling.pool_integers, requantization_of(chain.group, RoundingMode.HALF_TO_EVEN)
+    x = np.pad(chain.feeds()["x"].astype(np.float64), ((0, 0), (0, 0), (side, side), (side, side)))
+    inside = np.pad(np.ones((11, 14)), side, constant_values=0.0 if excludes_padding else 1.0)
+    sums, counts = (
+        np.lib.stride_tricks.sliding_window_view(one, window, (-2, -1))[..., :: step[0], :: step[1], :, :].sum((-2, -1))
+        for one in (x, inside)
+    )
+    values = sums.astype(np.float32) / counts.astype(np.float32)
+    expected = requantized(values, multipliers(np.array(float(np.float32(0.05))), steps.unit), steps)
+    for threads in (1, 3):
+        feeds = chain.feeds({"x": "channels_last"})
+        actual = run_group(chain.network, chain.layers, feeds, kernel=kernel, layout=layout, threads=threads)
+        np.testing.assert_array_equal(actual, expected)
+
+
 @pytest.mark.parametrize("kind", [PoolingType.MAX, PoolingType.AVERAGE])
 @pytest.mark.parametrize(("scale", "C"), [(0.05, 64), (0.05, 20), (0.031, 64)])
 def test_a_pooling_is_exact_before_it_is_rounded(kind, scale, C):

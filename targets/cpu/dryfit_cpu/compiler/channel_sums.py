@@ -1,0 +1,224 @@
+"""What a sliding window sums over INT8 values: products of bytes where the machine has them, else FP32.
+
+Byte products (VNNI), 64 channels of a column of three rows, and a fourth that is zero:
+
+    row 0   a0 a1 a2 a3 ...    64 bytes, 128 above their values
+    row 1   b0 b1 b2 b3 ...
+    row 2   c0 c1 c2 c3 ...
+                |                 interleaved: bytes of two rows, then pairs of two pairs
+    a0 b0 c0 00  a1 b1 c1 00 ...  16 channels in each of four registers
+        x   weights of the column, packed alike  ->  one instruction for 16 channels and an output
+
+The sums begin 128 times the sum of the weights below the bias. Interleaving goes by 16 bytes, which leaves channels in
+the order that `kernels/window_panels.py` names; packing results to bytes puts them right.
+
+In FP32 a row is read at a time. Products of bytes and their sums are small enough for it to hold them exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from dryfit_cpu.compiler import emit
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, Builder, Value, load, offset, store, word
+from dryfit_cpu.compiler.memory import limited_lanes, whole_lanes
+from dryfit_cpu.compiler.sliding_windows import Line, Values, interleaved, sliding_window
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.window_variants import (
+    AVERAGES,
+    HIGH,
+    HIGH_BYTES,
+    LAST_HIGH,
+    LAST_LOW,
+    LOW,
+    LOW_BYTES,
+    RATIO,
+    STARTS,
+    SUMS,
+    TO_BYTES,
+    TO_BYTES_AGAIN,
+)
+
+
+class _Sums:
+    """What both kinds of sums have in common.
+
+    Args:
+        width: channels of a block.
+        lanes: 32-bit lanes of a register.
+        sums: LLVM's element type of the sums.
+    """
+
+    kind = ""
+    together = 1
+    kept_weights = 0
+
+    def __init__(self, width: int, lanes: int, sums: Any) -> None:
+        self.name = f"{self.kind}_{width}"
+        self.width, self.lanes, self.vectors = width, lanes, width // lanes
+        self.sums, self.floats = emit.vector_of(sums, lanes), emit.vector_of(FLOAT, lanes)
+
+    def first(self, builder: Builder, panel: Value) -> Values:
+        """The starts."""
+        return self._vectors(builder, self.sums, offset(builder, panel, STARTS))
+
+    def weights(self, builder: Builder, panel: Value, index: Value) -> Values:
+        """Four bytes a channel."""
+        place = builder.add(panel, builder.mul(index, word(4 * self.width)))
+        return self._vectors(builder, self.sums, offset(builder, place, STARTS + 8 * self.width))
+
+    def finish(self, builder: Builder, line: Line, sums: Values, output: Value) -> None:
+        """Scale, and round and limit, or leave them scaled."""
+        multipliers = self._vectors(builder, self.floats, offset(builder, line.panel, STARTS + 4 * self.width))
+        scaled = [builder.fmul(self.real(builder, x), m) for x, m in zip(sums, multipliers, strict=True)]
+        choice = builder.switch(line.form, builder.append_basic_block("scaled"))
+        after = builder.append_basic_block("finished")
+        for form, write in ((TO_BYTES, self.write_bytes), (TO_BYTES_AGAIN, self._round_twice)):
+            block = builder.append_basic_block("rounded")
+            choice.add_case(word(form), block)
+            builder.position_at_end(block)
+            write(builder, line.panel, scaled, output)
+            builder.branch(after)
+        builder.position_at_end(choice.default)
+        self.write_scaled(builder, scaled, output)
+        builder.branch(after)
+        builder.position_at_end(after)
+
+    def _round_twice(self, builder: Builder, panel: Value, values: Values, output: Value) -> None:
+        low, high, ratio = (self.splat(builder, panel, place) for place in (LOW, HIGH, RATIO))
+        limited = [limited_lanes(builder, value, low, high) for value in values]
+        again = [builder.sitofp(whole_lanes(builder, value), self.floats) for value in limited]
+        self.write_bytes(builder, panel, [builder.fmul(value, ratio) for value in again], output)
+
+    def splat(self, builder: Builder, panel: Value, place: int) -> Value:
+        """An FP32 value of the panel's limits in each lane."""
+        return emit.splat(builder, load(builder, FLOAT, offset(builder, panel, place), 4), self.lanes)
+
+    def real(self, builder: Builder, sums: Value) -> Value:
+        """Sums as FP32."""
+        raise NotImplementedError
+
+    def write_bytes(self, builder: Builder, panel: Value, values: Values, output: Value) -> None:
+        """Write numbers rounded to nearest even, within the last limits."""
+        raise NotImplementedError
+
+    def write_scaled(self, builder: Builder, values: Values, output: Value) -> None:
+        """Write numbers in the order of the channels."""
+        raise NotImplementedError
+
+    def _vectors(self, builder: Builder, kind: Any, address: Value) -> Values:
+        size = 4 * self.lanes
+        return [load(builder, kind, offset(builder, address, size * v), size) for v in range(self.vectors)]
+
+
+class ByteSums(_Sums):
+    """Sums of byte products in INT32. Numbers that are written as bytes have to be below 2**31."""
+
+    kind = "byte_sums"
+    together = 4
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, width // 4, INT)
+        self.bytes, self.shorts = emit.vector_of(BYTE, width), emit.vector_of(SHORT, width // 2)
+        self.kept_weights = 12 if current_tier().lanes == 16 else 0
+
+    def column(self, builder: Builder, addresses: Sequence[Value]) -> Values:
+        """Four registers of a quarter of the channels each."""
+        rows = [builder.xor(load(builder, self.bytes, one), emit.constant(self.bytes, -128)) for one in addresses]
+        rows += [emit.constant(self.bytes, 0)] * (4 - len(rows))
+        pairs = [
+            [
+                builder.bitcast(interleaved(builder, *rows[first : first + 2], high=high), self.shorts)
+                for first in (0, 2)
+            ]
+            for high in (False, True)
+        ]
+        return [
+            builder.bitcast(interleaved(builder, *pair, high=high), self.bytes)
+            for pair in pairs
+            for high in (False, True)
+        ]
+
+    def added(self, builder: Builder, sums: Values, column: Values, weights: Values) -> Values:
+        """One instruction a register."""
+        name = f"llvm.x86.avx512.vpdpbusd.{8 * self.width}"
+        # Named with its older signature of 32-bit lanes, which every LLVM takes.
+        return [
+            emit.call(builder, name, self.sums, [total, builder.bitcast(values, self.sums), weight])
+            for total, values, weight in zip(sums, column, weights, strict=True)
+        ]
+
+    def real(self, builder: Builder, sums: Value) -> Value:
+        """Rounded to nearest even."""
+        return builder.sitofp(sums, self.floats)
+
+    def write_bytes(self, builder: Builder, panel: Value, values: Values, output: Value) -> None:
+        """Packed with saturation, which also puts the channels in order."""
+        a, b, c, d = (whole_lanes(builder, value) for value in values)
+        family = {64: "avx512", 32: "avx2", 16: "sse2"}[self.width]
+        words, packed = f"llvm.x86.{family}.packssdw", f"llvm.x86.{family}.packsswb"
+        suffix = {64: ".512", 32: "", 16: ".128"}[self.width]
+        halves = [emit.call(builder, words + suffix, self.shorts, pair) for pair in ([a, b], [c, d])]
+        result = emit.call(builder, packed + suffix, self.bytes, halves)
+        for name, place in (("smax", LOW_BYTES), ("smin", HIGH_BYTES)):
+            four = load(builder, INT, offset(builder, panel, place), 4)
+            limit = builder.bitcast(emit.splat(builder, four, self.lanes), self.bytes)
+            result = emit.call(builder, f"llvm.{name}.v{self.width}i8", self.bytes, [result, limit])
+        store(builder, result, output)
+
+    def write_scaled(self, builder: Builder, values: Values, output: Value) -> None:
+        """Four channels at a time: those that lie together in a register."""
+        quarter = emit.vector_of(INT, 4)
+        for vector, value in enumerate(values):
+            for first in range(0, self.lanes, 4):
+                part = builder.shuffle_vector(value, value, ir.Constant(quarter, list(range(first, first + 4))))
+                store(builder, part, offset(builder, output, 4 * (4 * first + 4 * vector)))
+
+
+class RealSums(_Sums):
+    """Sums in FP32."""
+
+    kind = "real_sums"
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, current_tier().lanes, FLOAT)
+        self.kept_weights = 18 if current_tier().lanes == 16 else 0
+
+    def column(self, builder: Builder, addresses: Sequence[Value]) -> Values:
+        """The values of a row."""
+        bytes_of, ints = emit.vector_of(BYTE, self.lanes), emit.vector_of(INT, self.lanes)
+        places = [offset(builder, addresses[0], self.lanes * vector) for vector in range(self.vectors)]
+        return [builder.sitofp(builder.sext(load(builder, bytes_of, one), ints), self.floats) for one in places]
+
+    def added(self, builder: Builder, sums: Values, column: Values, weights: Values) -> Values:
+        """Exact, whether fused or not."""
+        return [emit.multiply_add(builder, *terms) for terms in zip(column, weights, sums, strict=True)]
+
+    def real(self, builder: Builder, sums: Value) -> Value:
+        """They are FP32 already."""
+        del builder
+        return sums
+
+    def write_bytes(self, builder: Builder, panel: Value, values: Values, output: Value) -> None:
+        """Limited before they are rounded, so that only bytes are left."""
+        low, high = (self.splat(builder, panel, place) for place in (LAST_LOW, LAST_HIGH))
+        bytes_of = emit.vector_of(BYTE, self.lanes)
+        for index, value in enumerate(values):
+            whole = whole_lanes(builder, limited_lanes(builder, value, low, high))
+            store(builder, builder.trunc(whole, bytes_of), offset(builder, output, self.lanes * index))
+
+    def write_scaled(self, builder: Builder, values: Values, output: Value) -> None:
+        """In order."""
+        for index, value in enumerate(values):
+            store(builder, value, offset(builder, output, 4 * self.lanes * index))
+
+
+_TERMS = ByteSums if current_tier().has_byte_products else RealSums
+
+sum_windows = sliding_window([_TERMS(width) for width in SUMS.widths], SUMS.windows)
+"""An operation: the number of a variant of `SUMS`, then the fields of a `Line`."""
+sum_any_windows = sliding_window([_TERMS(width) for width in AVERAGES.widths], AVERAGES.windows)
+"""The same for `AVERAGES`."""

@@ -1,0 +1,111 @@
+"""What sliding windows read beside the image: panels of weights, laid out as `compiler/window_variants.py` says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.target.kernels import Array
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.window_variants import STARTS, Variants
+from dryfit_cpu.kernels.operands import aligned_empty
+
+
+def channel_order(width: int) -> Array:
+    """The channel, counted in the block, that each place of a panel belongs to.
+
+    Bytes of rows are interleaved within each 16 bytes of a register, which leaves channels in this order; packing
+    the results puts them right again.
+    """
+    places = np.arange(width)
+    if not current_tier().has_byte_products:
+        return places
+    lanes = width // 4
+    vector, lane = places // lanes, places % lanes
+    return 16 * (lane // 4) + 4 * vector + lane % 4
+
+
+def block_table(
+    variants: Variants,
+    channels: int,
+    window: tuple[int, int],
+    columns: tuple[int, int],
+    panels: Sequence[Array] = (),
+) -> Array:
+    """The blocks of an image as native functions read them.
+
+    Args:
+        variants: the code that there is.
+        channels: of the image.
+        window: rows and columns.
+        columns: their step and dilation.
+        panels: of the blocks, which have to be kept; none where nothing is read from them.
+
+    Returns:
+        INT64 `[blocks, 4]`: first channel, width, number of the code, address of the panel or 0.
+    """
+    blocks = variants.blocks(channels)
+    addresses = [panel.ctypes.data for panel in panels] or [0] * len(blocks)
+    return np.array(
+        [
+            (first, width, variants.number(window, *columns, width), address)
+            for (first, width), address in zip(blocks, addresses, strict=True)
+        ],
+        np.int64,
+    )
+
+
+def outside_of(value: int) -> Array:
+    """What padding is, for as many channels as a block may have."""
+    bytes_of = aligned_empty((64,), np.int8)
+    bytes_of[:] = value
+    return bytes_of
+
+
+@attrs.frozen
+class Limits:
+    """The limits of two roundings and what is between them, as `kernels/integer_definition.py` has them."""
+
+    first: tuple[float, float]
+    ratio: float
+    last: tuple[float, float]
+
+    def header(self) -> Array:
+        """The first 64 bytes of a panel."""
+        words = np.zeros(STARTS // 4, np.int32)
+        rounded = np.clip(np.rint(np.array(self.last)), -128, 127).astype(np.int8)
+        words[:2] = np.repeat(rounded[:, None], 4, axis=1).view(np.int32)[:, 0]
+        words[2:7] = np.array([*self.first, self.ratio, *self.last], np.float32).view(np.int32)
+        return words.view(np.uint8)
+
+
+def packed_panel(kernel: Array, bias: Array, multipliers: Array, limits: Limits) -> Array:
+    """The panel of a block.
+
+    Args:
+        kernel: INT8 `[window rows, window columns, width]`.
+        bias: INT32 `[width]`, in units of the products.
+        multipliers: FP32 `[width]`.
+        limits: of what follows.
+
+    Returns:
+        Bytes, aligned to 64.
+    """
+    rows, columns, width = kernel.shape
+    order = channel_order(width)
+    kernel, bias = kernel[..., order], bias[order]
+    if current_tier().has_byte_products:
+        groups = -(-rows // 4)
+        filled = np.zeros((4 * groups, columns, width), np.int8)
+        filled[:rows] = kernel
+        weights = filled.reshape(groups, 4, columns, width).transpose(2, 0, 3, 1)
+        starts = bias - 128 * kernel.sum(axis=(0, 1), dtype=np.int32)
+    else:
+        weights, starts = kernel.swapaxes(0, 1).astype(np.float32), bias.astype(np.float32)
+    parts = [limits.header(), *(np.ascontiguousarray(part) for part in (starts, multipliers[order], weights))]
+    data = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
+    panel = aligned_empty(data.shape, np.uint8)
+    panel[:] = data
+    return panel
