@@ -1,23 +1,32 @@
-"""LLVM on this machine: from a module's text to an object file, and from an object file to addresses.
+"""LLVM on this machine: from a module's text to an object file; and from an object file to addresses, where LLVM links.
 
-This needs llvmlite only. A process whose kernels are all in the cache never imports numba.
+A process whose kernels are all in the cache does not import this: see `loading`.
 """
 
 from __future__ import annotations
 
 import functools
+import platform
 import re
+import sys
 import threading
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from dryfit.errors import DryfitError
+from dryfit_cpu.compiler.loading import EXTERNALS
+from dryfit_cpu.compiler.processor import feature_string, this_processor
+from dryfit_cpu.compiler.relocations import INSTRUCTION_SETS
 from dryfit_cpu.compiler.tier import current_tier, host_features, is_x86
 
 _LOCK = threading.Lock()
-_EXTERNALS = frozenset({"memcpy", "memset", "memmove", "sched_yield", "SwitchToThread"})
-"""What a kernel may call: functions that every process has."""
+_IS_LINKED_HERE = sys.platform == "linux" and platform.machine() in INSTRUCTION_SETS
+_CODE_MODEL = (
+    {"reloc": "pic", "codemodel": "small"} if _IS_LINKED_HERE else {"reloc": "default", "codemodel": "jitdefault"}
+)
+"""Where dryfit links by itself, code names places by their distance: it is shorter, and needs few kinds of relocation.
+LLVM's linker wants code that reaches everywhere."""
 
 
 @functools.cache
@@ -26,25 +35,16 @@ def target_machine() -> Any:
     _initialize()
     tier = current_tier()
     foreign = bool(tier.cpu) and is_x86()
-    cpu = tier.cpu if foreign else llvm.get_host_cpu_name()
+    cpu = tier.cpu if foreign else this_processor().cpu
     features = "" if foreign else _feature_string()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
-
-
-def description() -> str:
-    """What machine code depends on besides its source: LLVM, CPU, features and tier."""
-    _initialize()
-    version = ".".join(map(str, llvm.llvm_version_info))
-    host = f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_feature_string()}"
-    return f"{version} {host} {current_tier()}"
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True, **_CODE_MODEL)
 
 
 def _feature_string() -> str:
     """The machine's features, without those that a tier which does without byte products must not be given."""
     hidden = () if current_tier().has_byte_products else ("avx512vnni", "avxvnni")
-    features = sorted(host_features().items())
-    return ",".join(f"{'+' if has and name not in hidden else '-'}{name}" for name, has in features)
+    return feature_string({name: has and name not in hidden for name, has in host_features().items()})
 
 
 def object_file(llvm_ir: str) -> bytes:
@@ -55,12 +55,12 @@ def object_file(llvm_ir: str) -> bytes:
             the process.
     """
     for name in re.findall(r"^declare .*?@\"?([\w.$]+)\"?\(", llvm_ir, re.MULTILINE):
-        if not name.startswith("llvm.") and name not in _EXTERNALS:
+        if not name.startswith("llvm.") and name not in EXTERNALS:
             raise DryfitError(
                 "A kernel calls a function that it may not",
                 where="kernel compiler",
                 found=name,
-                allowed=", ".join(sorted(_EXTERNALS)),
+                allowed=", ".join(sorted(EXTERNALS)),
             )
     return bytes(target_machine().emit_object(_verified(llvm_ir)))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dryfit.errors import DryfitError
 from dryfit.target.machine_code import compiling
-from dryfit_cpu.compiler import machine, object_cache
+from dryfit_cpu.compiler import loading, object_cache
 from dryfit_cpu.compiler.object_cache import CompiledFunction
 from dryfit_cpu.steps import Work
 
@@ -89,7 +89,7 @@ class NativeFunction:
                 return
             function = object_cache.read(self.full_name) or self.compile()
             self._fields = dict(function.fields)
-            self._address = machine.load(function.code, function.symbol)
+            self._address = loading.load(function.code, function.symbol)
 
 
 def _bits(value: float) -> int:

@@ -1,11 +1,8 @@
 """The cache of machine code on disk.
 
 The key of an entry is the content of every file that can change the code, and what the machine is: a stale entry cannot
-be found. An entry carries its own digest: a damaged one is as good as none. A folder that cannot be written to, or a
-full disk, costs compile time in each process and nothing else; the first time that happens is told.
-
-Writers need no lock: each writes a file of its own and renames it to the entry's name, so that a reader finds either a
-whole entry or none, and the last writer wins, with the same code.
+be found. A folder that cannot be written to, or a full disk, costs compile time in each process and nothing else; the
+first time that happens is told.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ import hashlib
 import importlib.metadata
 import json
 import logging
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,9 +20,11 @@ import attrs
 
 from dryfit.errors import ConfigError
 from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE, cache_folder
+from dryfit_cpu.compiler import kept_files
+from dryfit_cpu.compiler.processor import this_processor
+from dryfit_cpu.compiler.tier import current_tier
 
 _SOURCES = ("codes.py", "compiler/*.py", "native/*.py")
-_DIGEST_BYTES = 32
 FOLDER = "kernels"
 """In the folder of all caches."""
 _REMEDY = f"Make the folder writable, or name another by {ENVIRONMENT_VARIABLE}"
@@ -50,28 +48,22 @@ class CompiledFunction:
     code: bytes
 
     def to_bytes(self) -> bytes:
-        """Digest, length of the header, header, code."""
+        """Length of the header, header, code."""
         header = json.dumps({"symbol": self.symbol, "fields": self.fields}).encode()
-        body = len(header).to_bytes(4, "little") + header + self.code
-        return hashlib.sha256(body).digest() + body
+        return len(header).to_bytes(4, "little") + header + self.code
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> CompiledFunction | None:
-        """What `to_bytes` wrote; None when a byte of it has changed."""
-        digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-        if hashlib.sha256(body).digest() != digest:
-            return None
-        length = int.from_bytes(body[:4], "little")
-        header = json.loads(body[4 : 4 + length])
-        return cls(header["symbol"], [(name, kind) for name, kind in header["fields"]], body[4 + length :])
+    def from_bytes(cls, data: bytes) -> CompiledFunction:
+        """What `to_bytes` wrote."""
+        length = int.from_bytes(data[:4], "little")
+        header = json.loads(data[4 : 4 + length])
+        return cls(header["symbol"], [(name, kind) for name, kind in header["fields"]], data[4 + length :])
 
 
 @functools.cache
 def salt() -> str:
     """A digest of the sources of all kernels, of the versions of dryfit and of the compiler, and of the machine."""
-    from dryfit_cpu.compiler import machine
-
-    digest = hashlib.sha256(machine.description().encode())
+    digest = hashlib.sha256(machine_description().encode())
     for package in ("dryfit", "numba", "llvmlite"):
         digest.update(importlib.metadata.version(package).encode())
     root = Path(__file__).parents[1]
@@ -81,19 +73,21 @@ def salt() -> str:
     return digest.hexdigest()[:32]
 
 
+def machine_description() -> str:
+    """What machine code depends on besides its source: LLVM, CPU, features and tier."""
+    return f"{this_processor()} {current_tier()}"
+
+
 def read(name: str) -> CompiledFunction | None:
     """The entry of a function; None when there is none that can be trusted."""
-    try:
-        data = _path(name).read_bytes()
-    except OSError:
-        return None
-    return CompiledFunction.from_bytes(data)
+    contents = kept_files.read(_path(name))
+    return None if contents is None else CompiledFunction.from_bytes(contents)
 
 
 def write(name: str, function: CompiledFunction) -> None:
     """Keep a function, if the folder can be written to; if not, say so once."""
     try:
-        _write(_path(name), function.to_bytes())
+        kept_files.write(_path(name), function.to_bytes())
     except OSError as error:
         _tell(str(folder()), error)
 
@@ -120,19 +114,6 @@ def require_writable() -> None:
 def folder() -> Path:
     """Where the functions are, of this version of dryfit, for this machine and tier; it need not exist."""
     return cache_folder() / FOLDER / salt()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """A temporary file first, then renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).replace(path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _tell(place: str, error: OSError) -> None:

@@ -10,12 +10,11 @@ import functools
 import os
 import platform
 from collections.abc import Mapping
-from typing import cast
 
 import attrs
-import llvmlite.binding as llvm
 
 from dryfit.errors import UnknownNameError
+from dryfit_cpu.compiler.processor import this_processor
 
 ENVIRONMENT_VARIABLE = "DRYFIT_CPU_TIER"
 """Names a tier to use instead of the best one; only tiers that the machine has are taken."""
@@ -119,10 +118,7 @@ def tiers_here() -> list[Tier]:
 
 def host_features() -> Mapping[str, bool]:
     """LLVM's names of CPU features, and whether this machine has them; empty where LLVM cannot tell."""
-    try:
-        return cast("Mapping[str, bool]", llvm.get_host_cpu_features())
-    except RuntimeError:
-        return {}
+    return this_processor().features
 
 
 def is_x86() -> bool:
