@@ -6,9 +6,11 @@ Every number is checked as a Python integer against the size of the file before 
 from __future__ import annotations
 
 import collections
+import contextlib
 import hashlib
 import json
 import math
+import mmap
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +31,8 @@ from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 
 _AGAIN = "Save the engine again; if the file was copied, compare its size and checksum with the original"
+_PIECE_BYTES = 2**20
+"""How much of a mapped file is in memory at once while digests are computed. A multiple of every page size."""
 _LARGEST_EMPTY = 2**60
 """What the other extents of an array with an extent of 0 may multiply to: numpy computes strides from them."""
 
@@ -121,9 +125,10 @@ def read_arrays(data: memoryview, manifest: str, entries: Sequence[ArrayEntry], 
     arrays: dict[str, Array] = {}
     for entry in entries:
         place = places[entry.name]
-        raw = data[start + place.begin : start + place.end]
-        gap = data[start + place.end : start + place.end + place.gap]
-        if hashlib.sha256(raw).hexdigest() != entry.sha256 or any(gap):
+        begin, end = start + place.begin, start + place.end
+        raw = data[begin:end]
+        gap = data[end : end + place.gap]
+        if _digest(data, begin, end) != entry.sha256 or any(gap):
             raise EngineFileError(
                 "The engine file is damaged: an array does not have the digest that is stated",
                 where=f"{where}: array {entry.name!r}",
@@ -131,6 +136,24 @@ def read_arrays(data: memoryview, manifest: str, entries: Sequence[ArrayEntry], 
             )
         arrays[entry.name] = _array(raw, entry, where)
     return arrays
+
+
+def _digest(data: memoryview, begin: int, end: int) -> str:
+    """SHA-256 of a stretch of the file. What is mapped is read and let go piece by piece.
+
+    Else all of a file would count as memory of the process as soon as it has been checked, also what no run reads. The
+    system still has in its cache what a run reads.
+    """
+    digest = hashlib.sha256()
+    mapping = data.obj if isinstance(data.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") else None
+    for start in range(begin - begin % _PIECE_BYTES, end, _PIECE_BYTES):
+        stop = min(start + _PIECE_BYTES, end)
+        digest.update(data[max(start, begin) : stop])
+        if mapping is not None:
+            # Refused where the process has locked its memory: then it is meant to stay.
+            with contextlib.suppress(OSError):
+                mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
+    return digest.hexdigest()
 
 
 def _parse_json(text: str | bytes, where: str) -> dict[str, Any]:

@@ -148,6 +148,28 @@ def test_weights_of_a_file_stay_in_the_file(tmp_path):
         weights[0] = 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux to tell what memory a file takes")
+@pytest.mark.parametrize("size", [2**24, 2**24 + 12345])
+def test_a_loaded_file_takes_memory_only_where_it_is_read(tmp_path, size):
+    weights = np.random.default_rng(0).integers(-128, 128, size).astype(np.int8)
+    engine_file.save(plan_with({"weights": weights}), tmp_path / "engine")
+    loaded = engine_file.load(tmp_path / "engine").operations[0].weights["weights"]
+    assert resident_bytes(tmp_path / "engine") < size / 4
+    assert np.array_equal(loaded, weights)
+    assert resident_bytes(tmp_path / "engine") > size / 2
+
+
+def resident_bytes(path: Path) -> int:
+    """Bytes of a mapped file that count as memory of this process."""
+    found, is_it = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if not line.split()[0].endswith(":"):
+            is_it = line.endswith(str(path))
+        elif is_it and line.startswith("Rss:"):
+            found += 1024 * int(line.split()[1])
+    return found
+
+
 def test_changing_the_bytes_after_loading_changes_nothing():
     data = bytearray(engine_file.serialize(plan_with({"w": np.arange(8, dtype=np.float32)})))
     plan = engine_file.load(data)

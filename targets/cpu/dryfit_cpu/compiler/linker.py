@@ -1,8 +1,7 @@
 """Linking of kernels: the sections of an object file become one image, in which all that depends on its place is set.
 
-LLVM could do this; but its library takes tens of megabytes in each process, and linking a kernel takes a page of Python.
-What stands here knows as much of ELF as kernels need: code, constants, calls between them and of a few functions that
-every process has.
+LLVM could do this; but its library takes tens of megabytes in each process, and what kernels need of a linker is a page
+of Python: code, constants, calls between them, and calls of a few functions that every process has.
 """
 
 from __future__ import annotations
@@ -158,4 +157,4 @@ def _target(image: Image, relocation: Relocation) -> int:
 
 
 def _unknown(found: str) -> CannotLinkError:
-    return CannotLinkError("The object file has what dryfit's own linker does not know", where="kernel loader", found=found)
+    return CannotLinkError("The object file has what this linker does not know", where="kernel loader", found=found)

@@ -52,7 +52,7 @@ def link(code: bytes, symbol: str) -> int:
     functions = {name: _function(name) for name in image.stubs}
     offset = image.offset_of(symbol)
     # Pages are written to first and executed then, never both at once.
-    memory = mmap.mmap(-1, image.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    memory = mmap.mmap(-1, image.size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     memory[:] = linked(image, base, functions)
     _make_executable(base, image.size, instructions)
@@ -89,7 +89,7 @@ def _make_executable(base: int, size: int, instructions: InstructionSet) -> None
             "The system does not let this process execute the machine code of kernels",
             where="kernel loader",
             found=os.strerror(ctypes.get_errno()),
-            remedy="Allow executable memory in the settings of SELinux, systemd (MemoryDenyWriteExecute) or the container",
+            remedy="Allow it in the settings of SELinux (execmem), systemd (MemoryDenyWriteExecute) or the container",
         )
 
 
