@@ -1,4 +1,4 @@
-"""Where what can be made again is kept: machine code of kernels, and how long kernels take."""
+"""Where what can be made again is kept: machine code of kernels, what the processor is, and how long kernels take."""
 
 from __future__ import annotations
 
