@@ -38,3 +38,13 @@ TILE_WORDS, PANEL_WORDS = 7, 6
 
 PANEL_CHANNELS = 32
 """Output channels of a packed panel, on every machine."""
+
+# The memory by which the threads of a schedule find each other, in bytes. What different threads write lies in
+# different lines of the cache.
+LINE_BYTES = 64
+CURRENT, MEMBERS = 0, LINE_BYTES
+"""In a team: the address of the entry that runs now or ran last; the number of helpers that are with it."""
+ENTRY_TABLE, ENTRY_ROWS, ENTRY_COUNTERS, NUMBER, ARRIVALS = 0, 8, 16, LINE_BYTES, 2 * LINE_BYTES
+"""In an entry: its table of work, that table's rows, their counters; the number of its last run; who came to it."""
+ROW_WORDS = 3
+"""Of a row of that table: function, descriptor, chunks."""

@@ -9,16 +9,17 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
 
 from dryfit.target.kernels import CallableStep
 from dryfit_cpu import codes
-from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import pointwise_work
 from dryfit_cpu.schedule import create_schedule
-from dryfit_cpu.steps import _FUNCTION, NativeStep
+from dryfit_cpu.steps import NativeStep, Work
+from dryfit_cpu.team import Team
 from dryfit_cpu.threads import HelperThreads
 
 ELEMENTS = 40_000
@@ -37,6 +38,13 @@ def chain(length, threads, seed=0):
     arrays = [np.empty(ELEMENTS, np.float32) for _ in range(length + 1)]
     arrays[0][...] = np.random.default_rng(seed).standard_normal(ELEMENTS)
     return create_schedule(doubling("step", arrays, threads), threads), arrays[0], arrays[-1]
+
+
+class NobodyComes(HelperThreads):
+    """Helpers that never come."""
+
+    def ask(self, job, helpers):
+        """Do nothing."""
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -92,7 +100,7 @@ def test_an_empty_schedule_does_nothing():
 
 
 def test_schedules_in_many_threads_do_not_disturb_each_other():
-    schedules = [chain(12, 1 + index % 3, seed=index) for index in range(6)]
+    schedules = [chain(12, 1 + index % 5, seed=index) for index in range(8)]
     wrong = []
 
     def work(schedule, first, last):
@@ -132,63 +140,150 @@ def test_one_schedule_called_from_several_threads_runs_one_at_a_time():
     assert len(most) == 4
 
 
+def logged_work(chunks, rows, call):
+    """Work whose chunks call `call(row, chunk)`, and what has to be kept for it."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+    def chunk(descriptor, index, count):
+        assert count == chunks
+        call(ctypes.c_int64.from_address(descriptor).value, index)
+        return 0
+
+    function = kind(chunk)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    return [Work(address, np.array([row], np.int64), chunks) for row in range(rows)], function
+
+
 def test_work_begins_when_every_chunk_of_the_work_before_is_done_whoever_does_it():
     first_may_end, second_ended, log = threading.Event(), threading.Event(), []
 
-    def chunk(row, index, chunks):
-        assert chunks == 2
+    def call(row, index):
         if (row, index) == (0, 0):
             assert first_may_end.wait(30)
         log.append((row, index))
         if (row, index) == (0, 1):
             second_ended.set()
-        return 0
 
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(chunk)
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    table = np.array([[address, row, 2] for row in (0, 1)], np.int64)
-    counters = np.zeros(32, np.int64)
-    counters[[0, 16]] = 5 << 32
-    run = NativeFunction("dispatch", "run")
-    work = run.work(1, table=table.ctypes.data, rows=2, counters=counters.ctypes.data)
-    threads = [
-        threading.Thread(target=_FUNCTION(run.address), args=(work.descriptor.ctypes.data, 5, 2)) for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
+    work, keep = logged_work(2, 2, call)
+    team = Team(2)
+    leader = threading.Thread(target=team.run, args=(team.entry(work),))
+    leader.start()
     assert second_ended.wait(30)
     time.sleep(0.05)
     early = list(log)
     first_may_end.set()
-    for thread in threads:
-        thread.join(30)
+    leader.join(30)
+    assert keep
     assert early == [(0, 1)]
     assert sorted(log) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_a_job_of_a_past_generation_changes_nothing():
-    arrays = [np.ones(ELEMENTS, np.float32) for _ in range(2)]
-    (step,) = doubling("step", arrays, 2)
-    run = NativeFunction("dispatch", "run")
-    table = np.array([[w.function, w.descriptor.ctypes.data, w.chunks] for w in step.work], np.int64)
-    counters = np.zeros(32, np.int64)
-    counters[0] = 7 << 32
-    late = run.work(1, table=table.ctypes.data, rows=1, counters=counters.ctypes.data)
-    _FUNCTION(run.address)(late.descriptor.ctypes.data, 6, 2)
-    np.testing.assert_array_equal(arrays[1], np.ones(ELEMENTS, np.float32))
-    assert counters[0] == 7 << 32
-    _FUNCTION(run.address)(late.descriptor.ctypes.data, 7, 2)
-    np.testing.assert_array_equal(arrays[1], np.full(ELEMENTS, 2, np.float32))
+def test_each_thread_runs_its_own_share_of_neighbouring_chunks_first():
+    together, log = threading.Barrier(2), []
+
+    def call(row, index):
+        together.wait(30)
+        log.append((row, index, threading.get_ident()))
+
+    work, keep = logged_work(4, 3, call)
+    team = Team(2)
+    team.run(team.entry(work))
+    assert keep
+    by_chunk = {(row, index): thread for row, index, thread in log}
+    assert len(by_chunk) == len(log) == 12
+    leader = threading.get_ident()
+    assert all((thread == leader) == (index < 2) for (_, index), thread in by_chunk.items())
 
 
-def test_generations_begin_again_after_the_last():
-    schedule, first, last = chain(3, 2)
-    (run,) = schedule._runs
-    run._generation = 2**31 - 2
-    for _ in range(4):
-        last[...] = 0
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+@pytest.mark.parametrize("chunks", [1, 2, 7, 12])
+def test_a_leader_whose_helpers_do_not_come_runs_every_chunk_once(threads, chunks):
+    log = []
+    work, keep = logged_work(chunks, 2, lambda row, index: log.append((row, index)))
+    team = Team(threads, NobodyComes())
+    entry = team.entry(work)
+    for _ in range(3):
+        log.clear()
+        team.run(entry)
+        assert log == [(row, index) for row in range(2) for index in range(chunks)]
+    assert keep
+
+
+def test_who_comes_when_the_run_has_ended_changes_nothing():
+    log = []
+    work, keep = logged_work(3, 2, lambda row, index: log.append((row, index)))
+    team = Team(2, NobodyComes())
+    entry = team.entry(work)
+    team.run(entry)
+    team.run(entry)
+    log.clear()
+    team.follow()
+    assert not log
+    team.run(entry)
+    assert len(log) == 6
+    assert keep
+
+
+def test_a_helper_stays_for_the_next_run_and_leaves_when_others_ask(monkeypatch):
+    monkeypatch.setattr("dryfit_cpu.team._PATIENCE", 10**12)
+    monkeypatch.setattr("dryfit_cpu.team.processors", lambda: 2)
+    helpers, together, threads = HelperThreads(), threading.Barrier(2), set()
+
+    def call(row, index):
+        together.wait(30)
+        threads.add(threading.get_ident())
+
+    work, keep = logged_work(2, 2, call)
+    team = Team(2, helpers)
+    entry = team.entry(work)
+    for _ in range(5):
+        team.run(entry)
+    assert helpers._jobs.qsize() == 0
+    assert len(threads) == 2
+    assert team._members.value == 1
+    other = threading.Event()
+    helpers.ask(other.set, 1)
+    assert other.wait(30)
+    helpers.stop()
+    assert team._members.value == 0
+    assert keep
+
+
+def test_a_helper_that_watches_for_work_ends_when_helpers_stop(monkeypatch):
+    monkeypatch.setattr("dryfit_cpu.team._PATIENCE", 10**12)
+    monkeypatch.setattr("dryfit_cpu.team.processors", lambda: 2)
+    helpers, together = HelperThreads(), threading.Barrier(2)
+    work, keep = logged_work(2, 1, lambda row, index: together.wait(30))
+    team = Team(2, helpers)
+    team.run(team.entry(work))
+    (thread,) = helpers._threads
+    helpers.stop()
+    assert not thread.is_alive()
+    assert keep
+
+
+def test_a_helper_that_nobody_needs_goes_to_sleep(monkeypatch):
+    monkeypatch.setattr("dryfit_cpu.team._PATIENCE", 100)
+    helpers, together, ended = HelperThreads(), threading.Barrier(2), threading.Event()
+    work, keep = logged_work(2, 1, lambda row, index: together.wait(30))
+    team = Team(2, helpers)
+    follow = team.follow
+    monkeypatch.setattr(team, "follow", lambda: (follow(), ended.set()))
+    team.run(team.entry(work))
+    assert ended.wait(30)
+    assert team._members.value == 0
+    team.run(team.entry(work))
+    helpers.stop()
+    assert keep
+
+
+def test_the_memory_of_a_schedule_is_free_when_nobody_holds_it():
+    schedule, first, _ = chain(3, 2)
+    for _ in range(3):
         schedule.run()
-        np.testing.assert_array_equal(last, first * np.float32(8))
+    gone = weakref.ref(first)
+    del schedule, first, _
+    assert gone() is None
 
 
 def test_helpers_take_jobs_and_stop():
@@ -209,21 +304,27 @@ import numpy as np
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.schedule import create_schedule
 from dryfit_cpu.steps import NativeStep
+from dryfit_cpu.threads import HELPERS
+
+x, y = np.arange(100_000, dtype=np.float32), np.zeros(100_000, np.float32)
+schedule = create_schedule([NativeStep("copy", copy_work(x, y, 2))], 2)
 
 def run():
-    x, y = np.arange(100_000, dtype=np.float32), np.zeros(100_000, np.float32)
-    schedule = create_schedule([NativeStep("copy", copy_work(x, y, 2))], 2)
     for _ in range(20):
+        y[...] = 0
         schedule.run()
-    assert (x == y).all()
+        assert (x == y).all()
 
 run()
 if sys.argv[1] == "fork":
     child = os.fork()
     if child == 0:
         run()
+        if not HELPERS._threads:
+            os._exit(3)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
+    run()
 print("done")
 """
 

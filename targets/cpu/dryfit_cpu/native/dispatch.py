@@ -1,14 +1,28 @@
 """The dispatcher: runs a table of work with as many threads as come.
 
-A row of the table is (function, descriptor, chunks). Each row has two counters, each in a cache line of its own: the
-next chunk, tagged with the number of the run (its generation), and the chunks that are done. Threads claim chunks until
-none is left, and go on to the next row when all are done, whoever did them. So a thread that comes late or is put to
-sleep holds up nobody but its own chunk, and one that comes after the run has ended, or while the next one runs, finds a
-foreign generation and leaves.
+A row of the table is (function, descriptor, chunks). Each thread has a share of a row's chunks, which lie next to each
+other: so it mostly finds in its cache what it wrote in the row before. It runs its own share first, then what is left
+of the others', and goes on to the next row when all chunks are done, whoever did them. So a thread that comes late or
+is put to sleep holds up nobody but its own chunk.
+
+The counters only ever go up, and are never set back: a row's share of n chunks is at g * n when run number g (they
+count from 1) has ended. A thread that still believes in an earlier run finds every chunk of it claimed and done, walks
+through the rows and leaves.
 """
 
 from __future__ import annotations
 
+from dryfit_cpu.codes import (
+    ARRIVALS,
+    CURRENT,
+    ENTRY_COUNTERS,
+    ENTRY_ROWS,
+    ENTRY_TABLE,
+    LINE_BYTES,
+    MEMBERS,
+    NUMBER,
+    ROW_WORDS,
+)
 from dryfit_cpu.compiler.atomics import (
     call_function,
     compare_and_swap,
@@ -21,68 +35,101 @@ from dryfit_cpu.compiler.atomics import (
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load_int
 
-ROW_BYTES = 24
-COUNTER_BYTES = 128
-DONE = 64
-"""Bytes from a row's claim counter to its done counter."""
-
-_EXHAUSTED, _STALE = -1, -2
+ROW_BYTES = 8 * ROW_WORDS
 _PATIENCE = 2000
-"""Turns of the waiting loop before the core is offered to other threads: about 20 microseconds."""
+"""Turns of waiting for the last chunk of a row before the core is offered to other threads: about 50 microseconds."""
+_ARRIVALS_A_RUN = 1 << 16
 
 
 @native
-def run(generation: int, threads: int, table: int, rows: int, counters: int) -> None:
-    """Run all rows: alone when `threads` is 1, else together with others of the same generation."""
-    for row in range(rows):
-        entry = table + row * ROW_BYTES
-        function, descriptor, chunks = load_int(entry), load_int(entry + 8), load_int(entry + 16)
-        if threads == 1:
-            call_function(function, descriptor, 0, 1)
-        else:
-            counter = counters + row * COUNTER_BYTES
-            chunk = _claim(counter, generation, chunks)
-            while chunk >= 0:
-                call_function(function, descriptor, chunk, chunks)
-                fetch_add(counter + DONE, 1)
-                chunk = _claim(counter, generation, chunks)
-            if chunk == _STALE or _wait(counter, generation, chunks) == _STALE:
-                return
+def lead(entry: int, threads: int, team: int) -> None:
+    """Run all rows of an entry, together with the members of a team that come.
+
+    Ends when all is done. Only one thread may lead a team at a time.
+    """
+    number = load_acquire(entry + NUMBER) + 1
+    store_release(entry + NUMBER, number)
+    store_release(team + CURRENT, entry)
+    _run_rows(entry, number, 0, threads)
 
 
 @native
-def prepare(generation: int, _threads: int, rows: int, counters: int) -> None:
-    """Set the counters for a run; threads of earlier runs may still be looking at them."""
-    for row in range(rows):
-        counter = counters + row * COUNTER_BYTES
-        store_release(counter + DONE, 0)
-        store_release(counter, generation << 32)
+def follow(patience: int, threads: int, team: int, wanted: int) -> None:
+    """Take part in each run that a team begins, until none comes for so many turns, or threads are wanted elsewhere.
+
+    In the last fifth of the turns the core is offered to other threads. What is wanted is a counter that is 0 as long
+    as nobody asks. A member too many leaves at once.
+    """
+    if fetch_add(team + MEMBERS, 1) < threads - 1:
+        entry, number, turns = 0, 0, 0
+        while turns < patience and (turns == 0 or load_acquire(wanted) == 0):
+            current = load_acquire(team + CURRENT)
+            latest = load_acquire(current + NUMBER) if current != 0 else 0
+            if current == entry and latest == number:
+                turns += 1
+                _wait_a_turn(turns < patience - patience // 5)
+            else:
+                entry, number, turns = current, latest, 1
+                place = _place(entry + ARRIVALS, number)
+                if place < threads:
+                    _run_rows(entry, number, place, threads)
+    fetch_add(team + MEMBERS, -1)
 
 
 @inlined
-def _claim(counter: int, generation: int, chunks: int) -> int:
-    """The next chunk of this generation, or why there is none."""
+def _place(arrivals: int, number: int) -> int:
+    """Which thread of a run the caller is, from 1; a large number when the run is over."""
+    while True:
+        value = load_acquire(arrivals)
+        if value >= (number + 1) * _ARRIVALS_A_RUN:
+            return _ARRIVALS_A_RUN
+        following = max(value, number * _ARRIVALS_A_RUN) + 1
+        if compare_and_swap(arrivals, value, following):
+            return int(following - number * _ARRIVALS_A_RUN)
+
+
+@inlined
+def _run_rows(entry: int, number: int, place: int, threads: int) -> None:
+    """Run the chunks of all rows that no other thread of the same run does."""
+    table, counters = load_int(entry + ENTRY_TABLE), load_int(entry + ENTRY_COUNTERS)
+    for _ in range(load_int(entry + ENTRY_ROWS)):
+        function, descriptor, chunks = load_int(table), load_int(table + 8), load_int(table + 16)
+        done, all_done = counters + threads * LINE_BYTES, number * chunks
+        turns = 0
+        for turn in range(threads):
+            owner = place + turn - threads if place + turn >= threads else place + turn
+            start, stop = (owner * chunks + threads - 1) // threads, ((owner + 1) * chunks + threads - 1) // threads
+            claimed = 0
+            chunk = start + _claim(counters + owner * LINE_BYTES, number, stop - start)
+            while chunk < stop:
+                call_function(function, descriptor, chunk, chunks)
+                claimed += 1
+                chunk = start + _claim(counters + owner * LINE_BYTES, number, stop - start)
+            if claimed:
+                fetch_add(done, claimed)
+            if load_acquire(done) >= all_done:
+                break
+        while load_acquire(done) < all_done:
+            turns += 1
+            _wait_a_turn(turns < _PATIENCE)
+        table += ROW_BYTES
+        counters += (threads + 1) * LINE_BYTES
+
+
+@inlined
+def _claim(counter: int, number: int, share: int) -> int:
+    """The next chunk of a share, from 0; `share` or more when there is none left in this run."""
     while True:
         value = load_acquire(counter)
-        if value >> 32 != generation:
-            return _STALE
-        chunk = value & 0xFFFFFFFF
-        if chunk >= chunks:
-            return _EXHAUSTED
-        if compare_and_swap(counter, value, value + 1):
+        chunk = value - (number - 1) * share
+        if chunk >= share or compare_and_swap(counter, value, value + 1):
             return int(chunk)
 
 
 @inlined
-def _wait(counter: int, generation: int, chunks: int) -> int:
-    """Wait until all chunks are done: 0, or `_STALE` when the run has ended meanwhile."""
-    turns = 0
-    while load_acquire(counter + DONE) < chunks:
-        if load_acquire(counter) >> 32 != generation:
-            return _STALE
-        turns += 1
-        if turns < _PATIENCE:
-            pause()
-        else:
-            give_way()
-    return 0
+def _wait_a_turn(keeps_core: bool) -> None:
+    """Pass some time by doing nothing, or by offering the core to other threads."""
+    if keeps_core:
+        pause()
+    else:
+        give_way()
