@@ -44,22 +44,22 @@ def test_what_is_kept_is_not_compiled_again(monkeypatch):
     with listening(told.append):
         again = list(warm_up.compile_all())
     assert told == []
-    assert [(one.name, one.was_kept) for one in again] == [("dispatch.prepare", True), ("dispatch.run", True)]
+    assert [(one.name, one.was_kept) for one in again] == [("dispatch.follow", True), ("dispatch.lead", True)]
     assert warm_up.missing_names() == []
 
 
 def test_an_empty_folder_lacks_everything_and_gets_what_is_compiled(monkeypatch, tmp_path):
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
-    function = NativeFunction("dispatch", "prepare")
-    monkeypatch.setattr(native, "NATIVE_FUNCTIONS", {"dispatch.prepare": function})
-    assert warm_up.missing_names() == ["dispatch.prepare"]
+    function = NativeFunction("dispatch", "lead")
+    monkeypatch.setattr(native, "NATIVE_FUNCTIONS", {"dispatch.lead": function})
+    assert warm_up.missing_names() == ["dispatch.lead"]
     told = []
     with listening(told.append):
         (one,) = warm_up.compile_all()
     assert not one.was_kept
-    assert [function.name for function in told] == ["dispatch.prepare"]
+    assert [function.name for function in told] == ["dispatch.lead"]
     assert warm_up.missing_names() == []
-    assert [path.name for path in object_cache.folder().iterdir()] == ["dispatch.prepare.o"]
+    assert [path.name for path in object_cache.folder().iterdir()] == ["dispatch.lead.o"]
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_compiled(monkeypatch):
