@@ -71,6 +71,7 @@ class ExecutionContext:
         self._outputs = {tensor.name: tensor.spec for tensor in engine.plan.network.outputs}
         self._dimension_names = {tensor.name: tensor.dimension_names for tensor in engine.plan.network.inputs}
         self._profile = 0
+        self._checked: tuple[int, Mapping[str, Shape]] | None = None
         self._shapes: dict[str, Shape] = {}
         self._tensors: dict[str, Array] = {}
         self._bindings: OrderedDict[tuple[Shape, ...], BoundEngine] = OrderedDict()
@@ -100,9 +101,8 @@ class ExecutionContext:
         named = name_inputs(inputs, self._inputs, self._where)
         arrays = {name: as_input(name, named[name], spec.dtype) for name, spec in self._inputs.items()}
         shapes = {name: array.shape for name, array in arrays.items()}
-        for name, shape in shapes.items():
-            self._check_shape(name, shape)
-        check_dimension_names(shapes, self._dimension_names)
+        if self._checked != (self._profile, shapes):
+            self._check_shapes(shapes)
         for name, (minimum, _, maximum) in self._profile_values().items():
             check_values(name, arrays[name], minimum, maximum)
         targets = {name: as_output(name, array, self._output(name).dtype) for name, array in (out or {}).items()}
@@ -285,6 +285,14 @@ class ExecutionContext:
         profile = self._plan.profiles[self._profile].shapes if self._plan.profiles else {}
         minimum, _, maximum = profile.get(name, (None, None, None))
         check_shape(name, shape, self._inputs[name].shape, minimum, maximum)
+
+    def _check_shapes(self, shapes: Mapping[str, Shape]) -> None:
+        """Refuse shapes that a run cannot have. Those that it can are remembered with the profile, for the next run."""
+        profile = self._profile
+        for name, shape in shapes.items():
+            self._check_shape(name, shape)
+        check_dimension_names(shapes, self._dimension_names)
+        self._checked = (profile, shapes)
 
     def _profile_values(self) -> Mapping[str, tuple[Shape, Shape, Shape]]:
         return self._plan.profiles[self._profile].values if self._plan.profiles else {}

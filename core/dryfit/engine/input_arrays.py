@@ -24,12 +24,14 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
     Raises:
         ExecutionError: names are unknown or missing, or there are too many arrays. All of them are listed.
     """
-    allowed = ", ".join(f"{name!r} {spec.dtype.name} {spec.shape}" for name, spec in expected.items()) or "no input"
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
         named: Mapping[str, Any] = inputs[0]
     elif len(inputs) > len(expected):
         raise ExecutionError(
-            "There are more arrays than inputs", where=where, found=f"{len(inputs)} arrays", allowed=allowed
+            "There are more arrays than inputs",
+            where=where,
+            found=f"{len(inputs)} arrays",
+            allowed=_described(expected),
         )
     else:
         named = dict(zip(expected, inputs, strict=False))
@@ -40,9 +42,14 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
             "The arrays are not those of the engine's inputs",
             where=where,
             found=", ".join(unknown + missing),
-            allowed=allowed,
+            allowed=_described(expected),
         )
     return named
+
+
+def _described(expected: Mapping[str, TensorSpec]) -> str:
+    """The inputs of an engine, for errors."""
+    return ", ".join(f"{name!r} {spec.dtype.name} {spec.shape}" for name, spec in expected.items()) or "no input"
 
 
 def as_input(name: str, value: Any, dtype: DataType) -> Array:
@@ -173,6 +180,8 @@ def _range(low: int, high: int) -> str:
 
 
 def _as_array(name: str, value: Any) -> Array:
+    if type(value) is np.ndarray:
+        return value
     if np.ma.is_masked(value):
         raise ExecutionError(
             "An input has a value everywhere",

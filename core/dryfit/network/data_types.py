@@ -7,6 +7,7 @@ list targets without loading it.
 from __future__ import annotations
 
 import enum
+import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ class DataType(enum.Enum):
         """Whether TensorRT uses the type for quantized values, which mean something only with a scale."""
         return self in (DataType.INT8, DataType.FP8, DataType.INT4, DataType.FP4)
 
-    @property
+    @functools.cached_property
     def numpy(self) -> np.dtype[Any]:
         """The numpy dtype of one element."""
         numpy = importlib.import_module("numpy")

@@ -195,6 +195,14 @@ def test_profiles_can_be_exchanged(dynamic):
         dynamic.set_optimization_profile(True)
 
 
+def test_a_shape_that_ran_is_refused_by_a_profile_that_does_not_have_it(dynamic):
+    dynamic.run(np.zeros((2, 3, 8, 8), np.float32))
+    dynamic.set_optimization_profile(1)
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match=r"found \(2, 3, 8, 8\); allowed: \(8, 3, 8, 8\)"):
+            dynamic.run(np.zeros((2, 3, 8, 8), np.float32))
+
+
 def test_output_shapes_follow_from_the_input_shapes_that_were_set(dynamic):
     assert dynamic.infer_shapes() == ["x"]
     assert not dynamic.all_binding_shapes_specified
