@@ -24,7 +24,7 @@ EXPECTED = {
     "1x1, 256 to 64, 28x28": 0.279,
     "3x3 by winograd, 64 to 64, 28x28": 0.099,
     "depthwise 3x3, 192, 28x28": 0.925,
-    "maximum 3x3 stride 2, 64, 56x56": 2.482,
+    "maximum 3x3 stride 2, 64, 56x56": 1.708,
 }
 """Instructions for each multiply-accumulate; in a pooling for each value that is looked at. Measured with LLVM 20. A
 register block of this tier cannot do with less than an eighth, a fused multiply-add for eight values."""

@@ -12,7 +12,7 @@ interleaving pairs of rows; then the quarters change their places:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -55,12 +55,16 @@ def _quarters_transposed(builder: Builder, rows: list[Value], per_quarter: int) 
         return _chosen(builder, a, b, [q * per_quarter + place for q in quarters for place in range(per_quarter)])
 
     # Pairs give up their even quarters and their odd ones; the halves are then two smaller problems.
-    pairs = list(zip(rows[::2], rows[1::2], strict=True))
+    even, odd = ([every_other(a, b, start) for a, b in zip(rows[::2], rows[1::2], strict=True)] for start in (0, 1))
     if len(rows) == 2:
-        return [every_other(*pairs[0], 0), every_other(*pairs[0], 1)]
-    even, odd = ([every_other(a, b, start) for a, b in pairs] for start in (0, 1))
-    first, third = every_other(*even, 0), every_other(*even, 1)
-    return [first, every_other(*odd, 0), third, every_other(*odd, 1)]
+        return [*even, *odd]
+    first, second = (_quarters_of_pair(every_other, pair) for pair in (even, odd))
+    return [first[0], second[0], first[1], second[1]]
+
+
+def _quarters_of_pair(every_other: Callable[[Value, Value, int], Value], pair: Sequence[Value]) -> list[Value]:
+    a, b = pair
+    return [every_other(a, b, 0), every_other(a, b, 1)]
 
 
 def transposed(builder: Builder, rows: list[Value]) -> list[Value]:

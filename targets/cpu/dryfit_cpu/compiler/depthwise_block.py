@@ -7,8 +7,8 @@
     output 2                  w0  w1  w2
 ```
 
-Windows of 3 and 5 columns in steps of 1 and 2 have a loop over rows that keeps a row of weights in registers; all others
-have one over places of the window, which loads a weight and a value for each output.
+Windows of 3 and 5 columns in steps of 1 and 2 have a loop over rows that keeps a row of weights in registers; all
+others have one over places of the window, which loads a weight and a value for each output.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def collect(
 
 @inlined
 def _first_place(at: int, step: int, dilation: int, hop: int) -> int:
-    """The first place of a window that falls on an output, of which only every `hop`-th may; beyond any where none does.
+    """The first place of a window that falls on an output, of which every `hop`-th may; beyond any where none does.
 
     A place falls on it where `at - place * dilation` is a multiple of the step.
     """

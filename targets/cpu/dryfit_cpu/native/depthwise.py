@@ -74,13 +74,16 @@ def depthwise(
     scratch = stack_memory()
     tap_bytes = padded_channels * 4
     # Outputs whose columns are all inside, from left to right, are taken several at a time.
-    reach = (window_columns - 1) * column_dilation
-    inside_start = (left + column_step - 1) // column_step
-    inside_stop = min(columns, (source_columns - reach + left - 1) // column_step + 1)
-    step = column_step * pixel_stride
+    last_inside = (source_columns - (window_columns - 1) * column_dilation + left - 1) // column_step
+    inside = ((left + column_step - 1) // column_step, min(columns, last_inside + 1))
+    step, column_hop, taps_of_row = (
+        column_step * pixel_stride,
+        column_dilation * pixel_stride,
+        (window_columns, tap_bytes),
+    )
     ahead = (window_rows - 1) * row_dilation * row_stride + row_step * row_stride
     shared = 0
-    if column_dilation == 1 and (window_columns == 3 or window_columns == 5) and column_step <= 2:
+    if column_dilation == 1 and window_columns in (3, 5) and column_step <= 2:
         shared = window_columns * 4 + column_step
     is_direct = finishes == 0 and output_channel_stride == 4
     bounds = (low, high) if is_direct else (-_INFINITY, _INFINITY)
@@ -102,52 +105,39 @@ def depthwise(
             at_row += (first_row + y_start * row_dilation) * row_stride
             tap_row = taps + y_start * window_columns * tap_bytes
             to = output + image * output_image_stride + row * output_row_stride + channel * output_channel_stride
-            add = residual + image * residual_image_stride + row * residual_row_stride
-            add += channel * residual_channel_stride
+            add = (
+                residual + image * residual_image_stride + row * residual_row_stride + channel * residual_channel_stride
+            )
             column = 0
             while column < columns:
-                pixels, groups, x_start, x_stop, is_shared = 1, 1, 0, window_columns, 0
-                if inside_start <= column < inside_stop:
-                    if is_whole and inside_stop - column >= 8:
-                        pixels, is_shared = 8, shared
-                        groups = (inside_stop - column) // 8 if is_direct else 1
-                    elif is_whole and column + 1 < inside_stop and inside_stop - inside_start >= 4:
-                        # The last group may overlap the one before: it computes the same values again.
-                        column = min(column, inside_stop - 4)
-                        pixels, is_shared = 4, shared
-                else:
+                column, pixels, groups = _group_at(column, inside[0], inside[1], is_whole, is_direct)
+                x_start, x_stop = 0, window_columns
+                if not inside[0] <= column < inside[1]:
                     first_column = column * column_step - left
                     x_start, x_stop = _inside(first_column, column_dilation, window_columns, source_columns)
                 sums, sums_stride = scratch, VECTOR_BYTES
                 if is_direct and is_whole:
                     sums, sums_stride = to + column * output_pixel_stride, output_pixel_stride
-                at = at_row + (column * column_step - left + x_start * column_dilation) * pixel_stride
-                tap = tap_row + x_start * tap_bytes
+                at, tap = at_row + (column * column_step - left) * pixel_stride, tap_row + x_start * tap_bytes
+                at += x_start * column_hop
                 if is_whole:
                     sum_windows(
-                        pixels, is_shared, groups, at, step, column_dilation * pixel_stride, row_dilation * row_stride,
-                        tap, tap_bytes, window_columns * tap_bytes, y_stop - y_start, x_stop - x_start,
+                        pixels, shared if pixels > 1 else 0, groups, at, step,
+                        column_hop, row_dilation * row_stride, tap, taps_of_row[1], window_columns * tap_bytes,
+                        y_stop - y_start, x_stop - x_start,
                         bias_here, sums, sums_stride, bounds[0], bounds[1], ahead, output_row_stride,
                     )  # fmt: skip
                 else:
-                    value = load(bias_here)
-                    for y in range(y_stop - y_start):
-                        for x in range(x_stop - x_start):
-                            place = at + y * row_dilation * row_stride + x * column_dilation * pixel_stride
-                            weight = load(tap + (y * window_columns + x) * tap_bytes)
-                            value = multiply_add(read(place, channel_stride, FP32, count), weight, value)
-                    store(scratch, value)
+                    extents, hops = (y_stop - y_start, x_stop - x_start), (row_dilation * row_stride, column_hop)
+                    store(scratch, _sum_alone(at, extents, hops, channel_stride, count, tap, taps_of_row, bias_here))
                 if not is_direct or not is_whole:
-                    for pixel in range(pixels):
-                        value = activate(
-                            inner_activation, load(scratch + pixel * VECTOR_BYTES), inner_alpha, inner_beta
-                        )
-                        if residual != 0:
-                            at = add + (column + pixel) * residual_pixel_stride
-                            value = value + read(at, residual_channel_stride, residual_kind, count)
-                        value = activate(activation, value, alpha, beta)
-                        place = to + (column + pixel) * output_pixel_stride
-                        write(place, output_channel_stride, output_kind, value, count)
+                    place, beside = to + column * output_pixel_stride, add + column * residual_pixel_stride
+                    _finish(
+                        scratch, pixels, count,
+                        (inner_activation, inner_alpha, inner_beta, activation, alpha, beta),
+                        (residual, beside, residual_pixel_stride, residual_channel_stride, residual_kind),
+                        (place, output_pixel_stride, output_channel_stride, output_kind),
+                    )  # fmt: skip
                 column += pixels * groups
 
 
@@ -155,3 +145,45 @@ def depthwise(
 def _inside(first: int, dilation: int, window: int, extent: int) -> tuple[int, int]:
     """Which places of a window, `first + index * dilation`, are inside the source: first and end."""
     return max(0, (dilation - 1 - first) // dilation), min(window, (extent - first + dilation - 1) // dilation)
+
+
+@inlined
+def _group_at(column: int, start: int, stop: int, is_whole: bool, is_direct: bool) -> tuple[int, int, int]:
+    """Outputs that are summed next: the first one's column, how many at a time, and how often.
+
+    From start to stop windows are inside, and may be summed several at a time. The last group may overlap the one
+    before: it computes the same values again.
+    """
+    if is_whole and start <= column < stop:
+        if stop - column >= 8:
+            return column, 8, (stop - column) // 8 if is_direct else 1
+        if column + 1 < stop and stop - start >= 4:
+            return min(column, stop - 4), 4, 1
+    return column, 1, 1
+
+
+@inlined
+def _finish(sums: int, pixels: int, count: int, functions: Any, added: Any, results: Any) -> None:
+    """Apply what follows the sums of neighbouring outputs, and write them."""
+    inner, inner_alpha, inner_beta, outer, alpha, beta = functions
+    residual, beside, residual_step, residual_stride, residual_kind = added
+    place, step, stride, kind = results
+    for pixel in range(pixels):
+        value = activate(inner, load(sums + pixel * VECTOR_BYTES), inner_alpha, inner_beta)
+        if residual != 0:
+            value = value + read(beside + pixel * residual_step, residual_stride, residual_kind, count)
+        write(place + pixel * step, stride, kind, activate(outer, value, alpha, beta), count)
+
+
+@inlined
+def _sum_alone(
+    at: int, extents: Any, hops: Any, channel_stride: int, count: int, tap: int, taps_of_row: Any, bias: int
+) -> Any:
+    """The sum of one output, of channels at any stride: extents and bytes between rows and columns are given."""
+    (rows, columns), (row_bytes, column_bytes), (window_columns, tap_bytes) = extents, hops, taps_of_row
+    value = load(bias)
+    for y in range(rows):
+        for x in range(columns):
+            here = read(at + y * row_bytes + x * column_bytes, channel_stride, FP32, count)
+            value = multiply_add(here, load(tap + (y * window_columns + x) * tap_bytes), value)
+    return value

@@ -81,7 +81,8 @@ def error_function(x: Any) -> Any:
 def gaussian_error_linear_unit(x: Any) -> Any:
     """GELU: x times the normal distribution up to x; 0 below -5.66.
 
-    Within 2 units in the last place above 0; below within 5e-8 (6e-8 without fused multiply-add) and, above -5, 5e-6 of the value.
+    Within 2 units in the last place above 0; below within 5e-8 (6e-8 without fused multiply-add) and, above -5, 5e-6 of
+    the value.
     The distribution is half of 1 - erf(|x| / sqrt(2)) on the negative side: nothing cancels there.
     """
     one, half = splat(float32(1.0)), splat(float32(0.5))

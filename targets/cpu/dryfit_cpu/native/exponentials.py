@@ -26,7 +26,7 @@ _LOG_4, _LOG_5 = float32(0.21427651), float32(0.24300963)
 
 @inlined
 def _parts(bounded: Any) -> Any:
-    """Of e to the power of x, which is `2**n * e**r`, the whole n, r with |r| <= ln(2) / 2, and (e**r - 1 - r) / r**2."""
+    """Of e**x, which is `2**n * e**r`: the whole n, r with |r| <= ln(2) / 2, and (e**r - 1 - r) / r**2."""
     n = nearest(bounded * splat(_LOG2_E))
     r = multiply_add(n, splat(_LN_2_LOW), multiply_add(n, splat(_LN_2_HIGH), bounded))
     p = multiply_add(splat(_EXP_6), r, splat(_EXP_5))

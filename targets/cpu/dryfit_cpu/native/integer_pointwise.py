@@ -104,7 +104,7 @@ def requantize(
 def _requantize_run(
     count: int, source: int, residual: int, output: int, multiplier: float, modes: Any, steps: Any
 ) -> None:
-    """Requantize INT8 values that lie together, rounded to nearest even; as many as are stored at once, several times."""
+    """Requantize INT8 values that lie together, rounded to nearest even: as many as are stored at once, or several."""
     low, high, _, last_low, last_high = steps[4:]
     if modes[3]:
         low, high = last_low, last_high

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dryfit_cpu.codes import FIRST, FP32, INT8, MULTIPLY_ADD, NONE
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, read, stack_memory, store, write
@@ -62,19 +64,22 @@ def pointwise(
     is_copy = operation == FIRST and inner_activation == NONE and activation == NONE
     is_dense = a_kind == FP32 and a_stride3 == 4
     is_plain = output_kind == FP32 and output_stride3 == 4
+    has_function = inner_activation != NONE or activation != NONE
     # One function, or one operation, of what lies together has no steps to share a piece: nor has a copy.
-    is_function = operation == FIRST and is_dense and is_plain and (inner_activation == NONE or activation == NONE)
-    is_operation = operation != FIRST and is_dense and is_plain and inner_activation == NONE and activation == NONE
-    is_operation = is_operation and _is_simple(b_stride3, b_kind)
-    is_operation = is_operation and (operation != MULTIPLY_ADD or _is_simple(c_stride3, c_kind))
-    takes_row = is_copy or is_function or is_operation
+    is_function = operation == FIRST and is_dense and is_plain and NONE in (inner_activation, activation)
+    is_operation = (
+        operation != FIRST and is_dense and is_plain and not has_function and _is_simple(b_stride3, b_kind)
+        and (operation != MULTIPLY_ADD or _is_simple(c_stride3, c_kind))
+    )  # fmt: skip
     blocks = (extent3 + LANES - 1) // LANES
     total = extent0 * extent1 * extent2 * blocks
     block, stop = total * chunk // chunks, total * (chunk + 1) // chunks
     while block < stop:
         row = block // blocks
         first = block - row * blocks
-        last = min(blocks, first + stop - block, blocks if takes_row else first + _PIECE_BLOCKS)
+        last = min(
+            blocks, first + stop - block, blocks if is_copy or is_function or is_operation else first + _PIECE_BLOCKS
+        )
         block += last - first
         i01 = row // extent2
         i2 = row - i01 * extent2
@@ -90,20 +95,16 @@ def pointwise(
             _copy(from_a, a_stride3, a_kind, to, output_stride3, output_kind, count)
             continue
         if is_function:
-            if inner_activation != NONE:
-                apply_to_run(inner_activation, inner_alpha, inner_beta, from_a, to, count)
-            else:
-                apply_to_run(activation, alpha, beta, from_a, to, count)
+            _apply_one((inner_activation, inner_alpha, inner_beta), (activation, alpha, beta), from_a, to, count)
             continue
         piece = to if is_plain else scratch
         source = from_a
         if inner_activation != NONE or not is_dense:
-            source = piece
-            if is_dense:
-                apply_to_run(inner_activation, inner_alpha, inner_beta, from_a, piece, count)
-            else:
+            if not is_dense:
                 _copy(from_a, a_stride3, a_kind, piece, 4, FP32, count)
-                apply_to_run(inner_activation, inner_alpha, inner_beta, piece, piece, count)
+                source = piece
+            apply_to_run(inner_activation, inner_alpha, inner_beta, source, piece, count)
+            source = piece
         if operation != FIRST:
             beside, step = _beside(from_b, b_stride3, b_kind, scratch_b, count)
             third, third_step = from_b, 0
@@ -114,6 +115,17 @@ def pointwise(
         apply_to_run(activation, alpha, beta, source, piece, count)
         if not is_plain:
             _copy(piece, 4, FP32, to, output_stride3, output_kind, count)
+
+
+@inlined
+def _apply_one(first: Any, second: Any, source: int, destination: int, count: int) -> None:
+    """Apply the one of two functions that is there."""
+    kind, alpha, beta = first
+    if kind != NONE:
+        apply_to_run(kind, alpha, beta, source, destination, count)
+    else:
+        kind, alpha, beta = second
+        apply_to_run(kind, alpha, beta, source, destination, count)
 
 
 @inlined
