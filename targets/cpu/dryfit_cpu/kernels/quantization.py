@@ -59,7 +59,8 @@ def quantized(x: Array, scale: Array, rounding: RoundingMode) -> Array:
     with np.errstate(all="ignore"):
         whole = round_values(x.astype(np.float32) / scale, rounding)
     # fmax takes the number where the other operand is NaN.
-    return np.fmin(np.fmax(whole, np.float32(-128)), np.float32(127)).astype(np.int8)
+    limited: Array = np.fmin(np.fmax(whole, np.float32(-128)), np.float32(127))
+    return limited.astype(np.int8)
 
 
 def _quantize(x: Array, scale: Array, output: Array, rounding: RoundingMode) -> None:

@@ -15,7 +15,7 @@ from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels import integer_fully_connected, integer_matrix_multiply, integer_pooling
 from dryfit_cpu.kernels.integer_definition import requantized
@@ -209,6 +209,18 @@ def test_a_function_of_quantized_values_gives_the_bits_of_its_layers(kind, ends_
     for threads in (1, 3):
         actual = run_group(chain.network, chain.layers, feeds, kernel=look_up, layout="linear", threads=threads)
         np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("rounding", RoundingMode)
+def test_a_table_rounds_as_the_device_does(rounding):
+    chain = QuantizedChain((1, 1, 16, 16), scale=1.0)
+    chain.add(Activation(activation_type=ActivationType.LEAKY_RELU, alpha=0.5), [chain.value])
+    chain.quantize(2.0)
+    codes = np.arange(256, dtype=np.uint8).view(np.int8).reshape(1, 1, 16, 16)
+    halves = np.where(codes < 0, codes / 4, codes / 2)
+    expected = round_values(halves.astype(np.float32), rounding)
+    actual = run_group(chain.network, chain.layers, {**chain.feeds(), "x": codes}, kernel=look_up, rounding=rounding)
+    np.testing.assert_array_equal(actual, expected.astype(np.int8))
 
 
 def test_a_sum_and_a_clip_are_no_functions_for_a_table():
