@@ -402,12 +402,12 @@ def test_a_wrong_arithmetic_fails(changes, message, monkeypatch):
 
 
 def test_a_precision_without_arithmetic_and_an_arithmetic_without_precision_fail(monkeypatch):
-    kit = kit_of(declared(monkeypatch, arithmetic={DataType.HALF: HALF, DataType.INT8: HALF}))
+    kit = kit_of(declared(monkeypatch, arithmetic={DataType.HALF: HALF, DataType.BF16: HALF}))
     assert outcomes(kit, TargetConformance.test_a_precision_says_how_it_computes) == [
         "FLOAT: the target computes in it, and does not say how"
     ]
     assert outcomes(kit, TargetConformance.test_only_precisions_have_an_arithmetic) == [
-        "INT8: the target does not compute in it"
+        "BF16: the target does not compute in it"
     ]
 
 
