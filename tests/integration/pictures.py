@@ -111,7 +111,13 @@ CASES = (
     Case("resnet20_cifar10.onnx", _photos(_cifar)),
     Case("squeezenet1.1-fp32.onnx", _photos(_squeezenet)),
     Case("super-resolution-10.onnx", _photos(_luma, ("kodim08.png",)), has_classes=False),
-    Case("yolox_nano_416.onnx", _photos(_letterboxed(416, 114), ("pets.jpg", "cat.png")), has_classes=False),
+    # Its sizes of boxes are exponentials, which enlarge what the order of FP32 sums makes: 1.3e-4 was measured.
+    Case(
+        "yolox_nano_416.onnx",
+        _photos(_letterboxed(416, 114), ("pets.jpg", "cat.png")),
+        has_classes=False,
+        tolerance=2e-4,
+    ),
     Case("yunet_n_320.onnx", _photos(_letterboxed(320, 0), ("astronaut.png", "cat.png")), has_classes=False),
 )
 """Networks in FP32."""

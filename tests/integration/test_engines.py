@@ -67,7 +67,7 @@ def test_a_saved_and_loaded_engine_agrees_with_onnx_runtime(case, shared_models,
         for name, reference in expected.items():
             assert outputs[name].shape == reference.shape
             assert outputs[name].dtype == reference.dtype
-            assert np.abs(outputs[name] - reference).max() <= 1e-4 * np.ptp(reference)
+            assert np.abs(outputs[name] - reference).max() <= case.tolerance * np.ptp(reference)
             if case.has_classes:
                 classes = [array.reshape(len(array), -1).argmax(axis=1) for array in (outputs[name], reference)]
                 same, total = same + int((classes[0] == classes[1]).sum()), total + len(classes[0])

@@ -92,7 +92,7 @@ def run_told(cache: str, before: str = "") -> str:
 
 TWICE = """
 from dryfit_cpu.compiler.native import NativeFunction
-assert NativeFunction("dispatch", "prepare").address
+assert NativeFunction("dispatch", "lead").address
 """
 """Compiles a second function."""
 
