@@ -78,7 +78,7 @@ def finish(
         sums: INT32 vectors, `VECTORS` for each pixel.
         multipliers: address of the first channel's multiplier.
         outputs: address of each pixel's results, INT8.
-        residuals: address of what is added to each pixel, INT8.
+        residuals: address of what is added to each pixel, INT8; none where nothing is.
         numbers: of the arithmetic.
     """
     scales = [load(builder, FLOATS, offset(builder, multipliers, 4 * LANES * vector)) for vector in range(VECTORS)]
@@ -88,7 +88,11 @@ def finish(
     for first in range(0, len(outputs), _TOGETHER):
         pixels = range(first, min(first + _TOGETHER, len(outputs)))
         values = [sums[pixel * VECTORS + vector] for pixel in pixels for vector in range(VECTORS)]
-        added = [offset(builder, residuals[pixel], LANES * vector) for pixel in pixels for vector in range(VECTORS)]
+        added = [
+            offset(builder, address, LANES * vector)
+            for address in residuals[first : first + len(pixels)]
+            for vector in range(VECTORS)
+        ]
         results = _requantized(builder, ending, values, scales, added, numbers)
         to = [outputs[pixel] for pixel in pixels]
         if _packs():

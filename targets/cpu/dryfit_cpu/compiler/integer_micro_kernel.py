@@ -13,13 +13,15 @@ they are, and what follows is in `native/integer_convolution.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import attrs
 from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import INT, SHORT, Builder, Value, load, offset, store, word
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, WORD, Builder, Value, load, offset, store, word
 from dryfit_cpu.compiler.integer_endings import ENDINGS, Numbers, finish
 from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.register_block import LANES, VECTORS, Product, Strides, Terms, sum_segments
@@ -29,7 +31,52 @@ BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 """Bytes from one pixel's sums to the next one's, where a block leaves them."""
 
 _SUMS = emit.vector_of(INT, LANES)
-_INTEGERS, _NUMBERS = 19, 9
+_WORDS = (
+    "input", "weights", "starts", "multipliers", "input_stride", "segments", "segment_count", "segment_length", "flip",
+    "ending", "sums", "output_stride", "residual_stride",
+)  # fmt: skip
+"""Integers that are the same for many blocks, in the order in which they lie; the fields of `Numbers` follow."""
+
+_NUMBERS = tuple(field.name for field in attrs.fields(Numbers))
+_TILE_INPUTS, _PANEL_WEIGHTS, _PANEL_CHANNELS, _PANEL_INPUT = (0, 8), 0, 8, 16
+"""Bytes at which a tile's and a panel's row have what a block reads of them."""
+
+
+@operation(types.int64, *[types.int64] * len(_WORDS), *[types.float32] * len(_NUMBERS))
+def held_arguments(builder: Builder, *arguments: Value) -> Value:
+    """Where the arguments that are the same for many blocks lie, in the function's own memory.
+
+    A block then takes a few addresses and reads what it needs where it needs it. Handing over each argument for each
+    block took longer than the shortest blocks' products.
+
+    In the order of `_WORDS`, and of the fields of `Numbers`:
+        input, weights: addresses that the offsets of tiles and panels count from.
+        starts, multipliers: addresses of what the sums of each channel begin at, INT32, and are scaled by, FP32.
+        input_stride, segments, segment_count, segment_length: those of `Terms`.
+        flip: the bits of a pixel's word that are flipped: 0x80808080 makes bytes 128 above their values of signed ones.
+            Machines that multiply pairs have no use for it.
+        ending: one of the codes of `integer_endings.py`, or `LEAVES_SUMS`.
+        sums: where sums are left, INT32, `BLOCK_ROW_BYTES` a pixel, the second run's pixels after the first's.
+        output_stride, residual_stride: bytes between the pixels of a run.
+    """
+    with builder.goto_entry_block():
+        memory = builder.alloca(BYTE, size=ir.Constant(INT, 8 * len(arguments)))
+        memory.align = 64
+    address = builder.ptrtoint(memory, WORD)
+    for index, value in enumerate(arguments):
+        store(builder, value, offset(builder, address, 8 * index), 8)
+    return address
+
+
+class _Held:
+    """Reads held arguments by their names."""
+
+    def __init__(self, builder: Builder, address: Value) -> None:
+        self._builder, self._address = builder, address
+
+    def __getitem__(self, name: str) -> Value:
+        kind, index = (WORD, _WORDS.index(name)) if name in _WORDS else (FLOAT, len(_WORDS) + _NUMBERS.index(name))
+        return load(self._builder, kind, offset(self._builder, self._address, 8 * index), 4)
 
 
 def _byte_products(builder: Builder, flip: Value) -> Product:
@@ -61,22 +108,19 @@ def _add_pairs(builder: Builder, pixel: Value, weights: Value, sums: Value) -> V
 def integer_micro_kernel(rows: int, *, runs: int) -> Any:
     """An operation that computes one block of `rows` pixels in so many runs (1 or 2).
 
-    Its arguments, all integers but the numbers at the end: the fields of `Terms` (with two inputs), then
-        flip: the bits of a pixel's word that are flipped: 0x80808080 makes bytes 128 above their values of signed ones.
-            Machines that multiply pairs have no use for it.
-        starts, multipliers: addresses of what the sums of each channel begin at, INT32, and are scaled by, FP32.
-        ending: one of the codes of `integer_endings.py`, or `LEAVES_SUMS`.
-        sums: where sums are left, INT32, `BLOCK_ROW_BYTES` a pixel, the second run's pixels after the first's.
-        output0, output1, output_stride: addresses of the results, INT8.
-        residual0, residual1, residual_stride: addresses of what is added, INT8.
-        The fields of `Numbers`.
+    Its arguments, all integers:
+        held: what `held_arguments` gave.
+        tile, panel: addresses of the rows of the tables of `kernels/matrix_products.py`.
+        ahead: address of what is needed next.
+        output0, output1: addresses of the results of each run, INT8.
+        residual0, residual1: addresses of what is added, INT8; 0 for nothing.
     """
     name = f"integer_block_{rows}_{runs}"
 
     def body(builder: Builder, *arguments: Value) -> None:
         _block(builder, rows // runs, runs, *arguments)
 
-    @operation(types.void, *[types.int64] * _INTEGERS, *[types.float32] * _NUMBERS)
+    @operation(types.void, *[types.int64] * 8)
     def block(builder: Builder, *arguments: Value) -> None:
         emit.outlined(builder, name, arguments, body)
 
@@ -87,47 +131,40 @@ def _block(
     builder: Builder,
     run: int,
     runs: int,
-    input0: Value,
-    input1: Value,
-    input_stride: Value,
-    segments: Value,
-    segment_count: Value,
-    segment_length: Value,
-    weights: Value,
+    held: Value,
+    tile: Value,
+    panel: Value,
     ahead: Value,
-    flip: Value,
-    starts: Value,
-    multipliers: Value,
-    ending: Value,
-    left: Value,
     output0: Value,
     output1: Value,
-    output_stride: Value,
     residual0: Value,
     residual1: Value,
-    residual_stride: Value,
-    *numbers: Value,
 ) -> None:
     """The body of a block: prologue, loops over segments and their words, one of the endings."""
-
-    def pixels(base0: Value, base1: Value, distance: Value) -> list[Value]:
-        strides = Strides.of(builder, distance)
-        return [strides.address(base, pixel) for base in (base0, base1)[:runs] for pixel in range(run)]
-
-    outputs, residuals = pixels(output0, output1, output_stride), pixels(residual0, residual1, residual_stride)
-    for address in outputs:
-        emit.prefetch(builder, address, write=True)
-    with builder.if_then(builder.icmp_signed("!=", residual0, word(0))):
-        for address in residuals:
-            emit.prefetch(builder, address)
-    product = _byte_products(builder, flip) if current_tier().has_byte_products else Product(INT, _SUMS, _add_pairs)
-    terms = Terms((input0, input1)[:runs], input_stride, segments, segment_count, segment_length, weights, ahead)
+    outputs, residuals = (output0, output1)[:runs], (residual0, residual1)[:runs]
+    common = _Held(builder, held)
+    with builder.if_else(builder.icmp_signed("!=", residual0, word(0))) as (with_residual, without):
+        with with_residual:
+            # Not the outputs too: stores wait for their lines without holding up anything. Measured with 64 inputs.
+            for address in _pixels(builder, run, residuals, common["residual_stride"]):
+                emit.prefetch(builder, address)
+        with without:
+            for address in _pixels(builder, run, outputs, common["output_stride"]):
+                emit.prefetch(builder, address, write=True)
+    channels = load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8)
+    starts = builder.add(common["starts"], channels)
     first = [load(builder, _SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
-    sums = sum_segments(builder, product, run, terms, first * (run * runs))
+    product = Product(INT, _SUMS, _add_pairs)
+    if current_tier().has_byte_products:
+        product = _byte_products(builder, common["flip"])
+    sums = sum_segments(builder, product, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
 
+    # What the ending needs is read again: kept from the beginning it would be in the way, and written to the stack.
+    common = _Held(builder, emit.opaque(builder, held))
     end, leave = builder.append_basic_block("end"), builder.append_basic_block("leave_sums")
-    choice = builder.switch(ending, leave)
+    choice = builder.switch(common["ending"], leave)
     builder.position_at_end(leave)
+    left = common["sums"]
     for index, value in enumerate(sums):
         store(builder, value, offset(builder, left, 4 * LANES * index), 4 * LANES)
     builder.branch(end)
@@ -135,6 +172,31 @@ def _block(
         block = builder.append_basic_block(f"ending_{code}")
         choice.add_case(word(code), block)
         builder.position_at_end(block)
-        finish(builder, form, sums, multipliers, outputs, residuals, Numbers(*numbers))
+        channels = load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8)
+        multipliers = builder.add(common["multipliers"], channels)
+        to = _pixels(builder, run, outputs, common["output_stride"])
+        added = _pixels(builder, run, residuals, common["residual_stride"]) if form.adds else []
+        finish(builder, form, sums, multipliers, to, added, Numbers(*(common[name] for name in _NUMBERS)))
         builder.branch(end)
     builder.position_at_end(end)
+
+
+def _pixels(builder: Builder, run: int, bases: Sequence[Value], distance: Value) -> list[Value]:
+    """The addresses of the pixels of each run."""
+    strides = Strides.of(builder, distance)
+    return [strides.address(base, pixel) for base in bases for pixel in range(run)]
+
+
+def _terms(builder: Builder, runs: int, common: _Held, tile: Value, panel: Value, ahead: Value) -> Terms:
+    """What a block of a tile and a panel sums over."""
+    base = builder.add(common["input"], load(builder, WORD, offset(builder, panel, _PANEL_INPUT), 8))
+    inputs = [builder.add(base, load(builder, WORD, offset(builder, tile, at), 8)) for at in _TILE_INPUTS[:runs]]
+    return Terms(
+        inputs=inputs,
+        input_stride=common["input_stride"],
+        segments=common["segments"],
+        segment_count=common["segment_count"],
+        segment_length=common["segment_length"],
+        weights=builder.add(common["weights"], load(builder, WORD, offset(builder, panel, _PANEL_WEIGHTS), 8)),
+        ahead=ahead,
+    )

@@ -7,7 +7,7 @@ from typing import Any
 from dryfit_cpu.codes import LEAVES_SUMS, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import copy_rows
-from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, integer_micro_kernel
+from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, held_arguments, integer_micro_kernel
 from dryfit_cpu.compiler.memory import load, load_int, load_integers, stack_memory
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
@@ -72,61 +72,52 @@ def convolve(
     scratch = stack_memory()
     # A block that its channels do not fill reads and writes pieces of stack, which have room for all of them.
     output_piece, residual_piece = scratch, scratch + _ROWS * _CHANNELS
-    outer = tile_count if order == TILES_OUTSIDE else panel_count
-    inner = panel_count if order == TILES_OUTSIDE else tile_count
     words = segment_count * segment_length
     modes = (rounding, residual != 0, rounds_sum != 0, rounds_last != 0)
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
     )  # fmt: skip
+    read = input, weights, starts, multipliers, input_stride, segments, segment_count, segment_length, flip
+    for_blocks = held_arguments(*read, ending, scratch, output_stride, residual_stride, *steps)
+    for_pieces = held_arguments(*read, ending, scratch, _CHANNELS, _CHANNELS, *steps)
+    outer, inner, tile_step, panel_step = panel_count, tile_count, _TILE_BYTES, 0
+    if order == TILES_OUTSIDE:
+        outer, inner, tile_step, panel_step = tile_count, panel_count, 0, _PANEL_BYTES
     for i in range(outer * chunk // chunks, outer * (chunk + 1) // chunks):
-        for j in range(inner):
-            tile_index, panel_index = (i, j) if order == TILES_OUTSIDE else (j, i)
-            tile, panel = tiles + tile_index * _TILE_BYTES, panels + panel_index * _PANEL_BYTES
-            at_channel, channels = load_int(panel + 8), min(load_int(panel + 40), _CHANNELS)
-            panel_weights = weights + load_int(panel)
-            panel_input, panel_output = input + load_int(panel + 16), output + load_int(panel + 24)
+        # What the next turn begins with is asked for, in pieces, while the blocks of this one are computed.
+        if order == TILES_OUTSIDE:
+            tile, panel = tiles + i * _TILE_BYTES, panels
+            ahead = input + load_int(tiles + min(i + 1, tile_count - 1) * _TILE_BYTES)
+        else:
+            tile, panel = tiles, panels + i * _PANEL_BYTES
+            ahead = weights + load_int(panel) + words * PANEL_ROW_BYTES
+        for _ in range(inner):
+            pixels, channels = load_int(tile + 48), min(load_int(panel + 40), _CHANNELS)
+            panel_output = output + load_int(panel + 24)
             output0, output1 = panel_output + load_int(tile + 16), panel_output + load_int(tile + 24)
             residual0, residual1 = 0, 0
             if residual != 0:
                 panel_residual = residual + load_int(panel + 32)
                 residual0, residual1 = panel_residual + load_int(tile + 32), panel_residual + load_int(tile + 40)
-            pixels = load_int(tile + 48)
-            # What is needed next is asked for while this block is computed.
-            if order == TILES_OUTSIDE:
-                next_tile = tiles + min(tile_index + 1, tile_count - 1) * _TILE_BYTES
-                ahead = panel_input + load_int(next_tile) + panel_index * words * 32
+            if channels == _CHANNELS or ending == LEAVES_SUMS:
+                _compute_block(pixels, (for_blocks, tile, panel, ahead, output0, output1, residual0, residual1))
             else:
-                ahead = panel_weights + words * PANEL_ROW_BYTES + tile_index * words * 32
-            out0, out1, out_stride = output0, output1, output_stride
-            res0, res1, res_stride = residual0, residual1, residual_stride
-            uses_pieces = ending != LEAVES_SUMS and channels < _CHANNELS
-            if uses_pieces:
-                out0, out1, out_stride = output_piece, output_piece + _HALF * _CHANNELS, _CHANNELS
+                out1, res0, res1 = output_piece + _HALF * _CHANNELS, 0, 0
                 if residual != 0:
-                    res0, res1, res_stride = residual_piece, residual_piece + _HALF * _CHANNELS, _CHANNELS
-                    copy_rows(res0, res_stride, residual0, residual_stride, min(pixels, _HALF), channels)
-                    copy_rows(res1, res_stride, residual1, residual_stride, pixels - _HALF, channels)
-            _compute_block(
-                pixels,
-                (
-                    panel_input + load_int(tile), panel_input + load_int(tile + 8), input_stride, segments,
-                    segment_count, segment_length, panel_weights, ahead, flip, starts + at_channel,
-                    multipliers + at_channel, ending, scratch, out0, out1, out_stride, res0, res1, res_stride,
-                    sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low,
-                    last_high,
-                ),
-            )  # fmt: skip
-            if uses_pieces:
-                copy_rows(output0, output_stride, out0, out_stride, min(pixels, _HALF), channels)
-                copy_rows(output1, output_stride, out1, out_stride, pixels - _HALF, channels)
+                    res0, res1 = residual_piece, residual_piece + _HALF * _CHANNELS
+                    copy_rows(res0, _CHANNELS, residual0, residual_stride, min(pixels, _HALF), channels)
+                    copy_rows(res1, _CHANNELS, residual1, residual_stride, pixels - _HALF, channels)
+                _compute_block(pixels, (for_pieces, tile, panel, ahead, output_piece, out1, res0, res1))
+                copy_rows(output0, output_stride, output_piece, _CHANNELS, min(pixels, _HALF), channels)
+                copy_rows(output1, output_stride, out1, _CHANNELS, pixels - _HALF, channels)
             if ending == LEAVES_SUMS:
                 for run in range(2):
                     places = min(_HALF, pixels - run * _HALF)
                     sums = scratch + run * _HALF * BLOCK_ROW_BYTES
                     to, at = (output1, residual1) if run else (output0, residual0)
-                    rows = (sums, to, output_stride, at, residual_stride, places, multipliers + at_channel)
+                    rows = (sums, to, output_stride, at, residual_stride, places, multipliers + load_int(panel + 8))
                     _finish_rows(rows, channels, output_kind, residual_kind, modes, steps)
+            tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + words * 32
 
 
 @inlined
