@@ -29,6 +29,7 @@ from dryfit_cpu.compiler.sliding_windows import Line, Values, interleaved, slidi
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.window_variants import (
     AVERAGES,
+    HAS_BIAS,
     HIGH,
     HIGH_BYTES,
     LAST_HIGH,
@@ -68,12 +69,11 @@ class _Sums:
     def weights(self, builder: Builder, panel: Value, index: Value) -> Values:
         """Four bytes a channel."""
         place = builder.add(panel, builder.mul(index, word(4 * self.width)))
-        return self._vectors(builder, self.sums, offset(builder, place, STARTS + 8 * self.width))
+        return self._vectors(builder, self.sums, offset(builder, place, STARTS + 12 * self.width))
 
     def finish(self, builder: Builder, line: Line, sums: Values, output: Value) -> None:
         """Scale, and round and limit, or leave them scaled."""
-        multipliers = self._vectors(builder, self.floats, offset(builder, line.panel, STARTS + 4 * self.width))
-        scaled = [builder.fmul(self.real(builder, x), m) for x, m in zip(sums, multipliers, strict=True)]
+        scaled = self._scaled(builder, line.panel, sums)
         choice = builder.switch(line.form, builder.append_basic_block("scaled"))
         after = builder.append_basic_block("finished")
         for form, write in ((TO_BYTES, self.write_bytes), (TO_BYTES_AGAIN, self._round_twice)):
@@ -86,6 +86,18 @@ class _Sums:
         self.write_scaled(builder, scaled, output)
         builder.branch(after)
         builder.position_at_end(after)
+
+    def _scaled(self, builder: Builder, panel: Value, sums: Values) -> Values:
+        """FP32, with the bias where there is a real one."""
+
+        def of_channels(place: int) -> Values:
+            return self._vectors(builder, self.floats, offset(builder, panel, STARTS + place * self.width))
+
+        scaled = [builder.fmul(self.real(builder, x), m) for x, m in zip(sums, of_channels(4), strict=True)]
+        has_bias = builder.icmp_signed("!=", load(builder, INT, offset(builder, panel, HAS_BIAS), 4), INT(0))
+        return emit.changed_if(
+            builder, has_bias, scaled, lambda: [builder.fadd(x, b) for x, b in zip(scaled, of_channels(8), strict=True)]
+        )
 
     def _round_twice(self, builder: Builder, panel: Value, values: Values, output: Value) -> None:
         low, high, ratio = (self.splat(builder, panel, place) for place in (LOW, HIGH, RATIO))

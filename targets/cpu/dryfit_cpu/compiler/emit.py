@@ -85,6 +85,21 @@ def opaque_vector(builder: Builder, value: Value) -> Value:
     return builder.call(ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", "=v,0"), [value])
 
 
+def changed_if(
+    builder: Builder, condition: Value, values: Sequence[Value], change: Callable[[], Sequence[Value]]
+) -> list[Value]:
+    """What `change` makes of values where the condition holds, by a jump; else the values."""
+    before = builder.block
+    with builder.if_then(condition):
+        changed = change()
+        inside = builder.block
+    results = [builder.phi(value.type) for value in values]
+    for phi, value, other in zip(results, values, changed, strict=True):
+        phi.add_incoming(value, before)
+        phi.add_incoming(other, inside)
+    return results
+
+
 class Loop:
     """`for index in range(count)` with values that each turn passes to the next.
 

@@ -1,7 +1,7 @@
 """The end of an integer register block: from exact sums to INT8 results, without leaving the registers.
 
-    sums -> FP32 * multiplier -> [round, * sum_multiplier] -> [+ residual] -> [limit, round, * last_multiplier]
-         -> round, limit, pack -> one store for all channels of a pixel
+    sums -> FP32 * multiplier -> [+ real bias] -> [round, * sum_multiplier] -> [+ residual]
+         -> [limit, round, * last_multiplier] -> round, limit, pack -> one store for all channels of a pixel
 
 It is the arithmetic of `kernels/integer_definition.py` for the forms of it that networks have, rounded to nearest even.
 The last limits are applied to packed bytes, all of two pixels at once: rounding keeps the order of numbers, so that
@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from dryfit_cpu.codes import ADDS, ROUNDS_AND_ADDS, ROUNDS_LAST, SCALES
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Value, load, offset, store
+from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Value, load, offset, store, word
 from dryfit_cpu.compiler.memory import limited_bytes, rounded_bits
 from dryfit_cpu.compiler.register_block import LANES, VECTORS
 from dryfit_cpu.compiler.tier import current_tier
@@ -65,7 +65,7 @@ def finish(
     builder: Builder,
     ending: Ending,
     sums: Sequence[Value],
-    multipliers: Value,
+    scales: tuple[Value, Value],
     outputs: Sequence[Value],
     residuals: Sequence[Value],
     numbers: Numbers,
@@ -76,12 +76,12 @@ def finish(
         builder: where.
         ending: how.
         sums: INT32 vectors, `VECTORS` for each pixel.
-        multipliers: address of the first channel's multiplier.
+        scales: addresses of the first channel's multiplier and real bias; the latter is 0 where there is none.
         outputs: address of each pixel's results, INT8.
         residuals: address of what is added to each pixel, INT8; none where nothing is.
         numbers: of the arithmetic.
     """
-    scales = [load(builder, FLOATS, offset(builder, multipliers, 4 * LANES * vector)) for vector in range(VECTORS)]
+    multipliers, bias = scales
     limits = (numbers.last_low, numbers.last_high) if ending.rounds_last else (numbers.low, numbers.high)
     low, high = (emit.splat(builder, limit, LANES) for limit in limits)
     bounds = [_packed(builder, [limit] * 4) for limit in (low, high)] if _packs() else [low, high]
@@ -93,7 +93,8 @@ def finish(
             for address in residuals[first : first + len(pixels)]
             for vector in range(VECTORS)
         ]
-        results = _requantized(builder, ending, values, scales, added, numbers)
+        scaled = _scaled(builder, values, multipliers, bias)
+        results = _requantized(builder, ending, scaled, added, numbers)
         to = [outputs[pixel] for pixel in pixels]
         if _packs():
             for pair in range(0, len(pixels), 2):
@@ -104,21 +105,33 @@ def finish(
                 store(builder, limited_bytes(builder, x, *bounds), at)
 
 
+def _scaled(builder: Builder, sums: Sequence[Value], multipliers: Value, bias: Value) -> list[Value]:
+    """Sums of some pixels as scaled numbers, with the bias of a layer that has a real one.
+
+    Whether there is one is asked once for all these pixels, which costs nothing: so each ending serves both.
+    """
+
+    def of_channels(address: Value) -> list[Value]:
+        vectors = [load(builder, FLOATS, offset(builder, address, 4 * LANES * vector)) for vector in range(VECTORS)]
+        return vectors * (len(sums) // VECTORS)
+
+    values = [builder.sitofp(value, FLOATS) for value in sums]
+    values = [builder.fmul(x, y) for x, y in zip(values, of_channels(multipliers), strict=True)]
+    has_bias = builder.icmp_signed("!=", bias, word(0))
+    return emit.changed_if(
+        builder, has_bias, values, lambda: [builder.fadd(x, y) for x, y in zip(values, of_channels(bias), strict=True)]
+    )
+
+
 def _requantized(
-    builder: Builder,
-    ending: Ending,
-    sums: Sequence[Value],
-    scales: Sequence[Value],
-    residuals: Sequence[Value],
-    numbers: Numbers,
+    builder: Builder, ending: Ending, values: Sequence[Value], residuals: Sequence[Value], numbers: Numbers
 ) -> list[Value]:
-    """Sums of some pixels up to the last rounding, each step for all of them before the next one.
+    """Scaled numbers of some pixels up to the last rounding, each step for all of them before the next one.
 
     A processor looks ahead for no more than some dozens of instructions: one vector after the other, most of them would
     wait for the one before.
     """
-    values = [builder.sitofp(value, FLOATS) for value in sums]
-    values = [builder.fmul(x, scales[index % VECTORS]) for index, x in enumerate(values)]
+    values = list(values)
     if ending.rounds_sum:
         values = _rounded(builder, values, numbers.sum_low, numbers.sum_high)
         multiplier = emit.splat(builder, numbers.sum_multiplier, LANES)

@@ -32,8 +32,8 @@ BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 
 _SUMS = emit.vector_of(INT, LANES)
 _WORDS = (
-    "input", "weights", "starts", "multipliers", "input_stride", "segments", "segment_count", "segment_length", "flip",
-    "ending", "sums", "output_stride", "residual_stride",
+    "input", "weights", "starts", "multipliers", "real_bias", "input_stride", "segments", "segment_count",
+    "segment_length", "flip", "ending", "sums", "output_stride", "residual_stride",
 )  # fmt: skip
 """Integers that are the same for many blocks, in the order in which they lie; the fields of `Numbers` follow."""
 
@@ -52,6 +52,7 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
     In the order of `_WORDS`, and of the fields of `Numbers`:
         input, weights: addresses that the offsets of tiles and panels count from.
         starts, multipliers: addresses of what the sums of each channel begin at, INT32, and are scaled by, FP32.
+        real_bias: address of what is then added to them, FP32; 0 for nothing.
         input_stride, segments, segment_count, segment_length: those of `Terms`.
         flip: the bits of a pixel's word that are flipped: 0x80808080 makes bytes 128 above their values of signed ones.
             Machines that multiply pairs have no use for it.
@@ -173,10 +174,12 @@ def _block(
         choice.add_case(word(code), block)
         builder.position_at_end(block)
         channels = load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8)
-        multipliers = builder.add(common["multipliers"], channels)
+        multipliers, real_bias = builder.add(common["multipliers"], channels), common["real_bias"]
+        is_there = builder.icmp_signed("!=", real_bias, word(0))
+        real_bias = builder.select(is_there, builder.add(real_bias, channels), real_bias)
         to = _pixels(builder, run, outputs, common["output_stride"])
         added = _pixels(builder, run, residuals, common["residual_stride"]) if form.adds else []
-        finish(builder, form, sums, multipliers, to, added, Numbers(*(common[name] for name in _NUMBERS)))
+        finish(builder, form, sums, (multipliers, real_bias), to, added, Numbers(*(common[name] for name in _NUMBERS)))
         builder.branch(end)
     builder.position_at_end(end)
 

@@ -3,9 +3,10 @@
 Known without making any code. A panel belongs to a block of channels, as wide as the machine's registers make it:
 
     limits         64 bytes: the last limits as four equal bytes each; in FP32 the limits of the first rounding, its
-                   scale in units of the last one, and the limits of that; filled up
+                   scale in units of the last one, and the limits of that; whether there is a real bias; filled up
     starts         4 bytes a channel: what the sums begin at
     multipliers    FP32, 4 bytes a channel
+    real bias      FP32, 4 bytes a channel: what is added to scaled sums
     weights        [window columns, groups of rows] of 4 bytes a channel
 
 With byte products (VNNI) a group is four rows of the window: a channel's four bytes of a column, the last group filled
@@ -18,10 +19,10 @@ import attrs
 
 from dryfit_cpu.compiler.tier import current_tier
 
-LOW_BYTES, HIGH_BYTES, LOW, HIGH, RATIO, LAST_LOW, LAST_HIGH = range(0, 28, 4)
-"""Where the limits of a panel stand."""
+LOW_BYTES, HIGH_BYTES, LOW, HIGH, RATIO, LAST_LOW, LAST_HIGH, HAS_BIAS = range(0, 32, 4)
+"""Where the limits of a panel stand, and whether it has a real bias."""
 STARTS = 64
-"""Where the starts begin."""
+"""Where the starts begin. Multipliers, real bias and weights follow."""
 
 TO_BYTES, TO_BYTES_AGAIN, TO_SCALED_SUMS = range(3)
 """What becomes of sums: INT8 rounded once, INT8 rounded twice, or FP32, scaled and not rounded."""

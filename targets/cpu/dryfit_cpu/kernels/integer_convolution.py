@@ -19,7 +19,6 @@ from dryfit_cpu.kernels.integer_weights import (
     packed_runs,
 )
 from dryfit_cpu.kernels.requantization import (
-    multipliers,
     requantization_of,
     required_requantization,
     takes_requantized,
@@ -38,7 +37,7 @@ def integer_convolution(name: str) -> Kernel:
         form = weight_runs(channels, pair(layer.kernel_size_nd), pair(layer.dilation_nd), layer.num_groups)
         runs = packed_runs(kernel.reshape(kernel.shape[0], *form))
         unit = required_requantization(group).unit
-        return pack_integer_panels(runs, weights.bias, multipliers(weights.scales, unit), layer.num_groups)
+        return pack_integer_panels(weights, runs, unit, layer.num_groups)
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         layer = group.main

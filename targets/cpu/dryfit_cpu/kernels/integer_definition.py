@@ -1,7 +1,8 @@
 """The arithmetic of integer groups in numpy: the truth that the native functions equal bit for bit.
 
-    sums         exact, INT32: products of INT8 values, plus the bias in units of the products
+    sums         exact, INT32: products of INT8 values, plus a bias that is whole units of the products
     x = FP32(sums) * multiplier            one multiplier a channel: input scale * weight scale / unit, rounded once
+    if real bias:    x = x + bias          one a channel: bias / unit, rounded once
     if rounds_sum:   x = round(limit(x, sum_limits)) * sum_multiplier
     if residual:     x = x + FP32(residual) * residual_multiplier
     x = limit(x, limits)                   an activation and INT8's own limits
@@ -11,8 +12,10 @@
 Every step is one FP32 operation of IEEE 754, rounded to nearest even, none joined with the next. `round` gives whole
 numbers by the device's rounding mode. Units, multipliers and limits: `requantization.py`.
 
-Source: our choice. The scales meet in one multiplier a channel, as in the integer kernels of all devices that we know;
-roundings between layers of the network are kept.
+Source: S. Migacz, "8-bit Inference with TensorRT" (GTC 2017), workflow of an INT8 convolution: INT32 sums, FP32,
+scale, bias in the output's scale, ReLU, round, saturate. ONNX Runtime's quantizer gives biases as INT32: these are in
+the sums. Our choice: the scales meet in one multiplier a channel, as in the integer kernels of all devices that we
+know; roundings between layers of the network are kept.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from dryfit.target.kernels import Array
 from dryfit_cpu.kernels.requantization import Requantization
 
 
-def requantized(sums: Array, multiplier: Array, steps: Requantization, residual: Array | None = None) -> Array:
+def requantized(
+    sums: Array, multiplier: Array, steps: Requantization, residual: Array | None = None, bias: Array | None = None
+) -> Array:
     """INT8 or FP32 results of exact sums.
 
     Args:
@@ -32,8 +37,11 @@ def requantized(sums: Array, multiplier: Array, steps: Requantization, residual:
         multiplier: FP32, broadcasts to the sums.
         steps: what follows.
         residual: INT8, of the sums' shape.
+        bias: FP32, broadcasts to the sums; in the multiplier's unit.
     """
     x = sums.astype(np.float32) * multiplier
+    if bias is not None:
+        x = x + bias
     if steps.rounds_sum:
         x = round_values(_limited(x, steps.sum_limits), steps.rounding) * np.float32(steps.sum_multiplier)
     if residual is not None:

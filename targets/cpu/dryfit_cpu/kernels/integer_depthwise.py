@@ -18,14 +18,13 @@ from dryfit_cpu.compiler.window_variants import LEAST_CHANNELS, SUMS, TO_BYTES, 
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
 from dryfit_cpu.kernels.integer_convolution import window_of
-from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
+from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
 from dryfit_cpu.kernels.integer_products import Images
-from dryfit_cpu.kernels.integer_weights import IntegerWeights, accepted_weights, integer_weights
+from dryfit_cpu.kernels.integer_weights import REAL_BIAS, IntegerWeights, accepted_weights, integer_weights
 from dryfit_cpu.kernels.operands import Operand
 from dryfit_cpu.kernels.requantization import (
     Requantization,
     bound_requantization,
-    multipliers,
     requantization_of,
     required_requantization,
     takes_requantized,
@@ -47,13 +46,15 @@ def integer_depthwise(name: str) -> Kernel:
     """The kernel."""
 
     def pack(group: LayerGroup) -> dict[str, Array]:
-        """INT8 weights `[window rows, window columns, C]`, INT32 bias and FP32 multipliers `[C]`."""
-        weights = accepted_weights(group)
+        """INT8 weights `[window rows, window columns, C]`; by channel INT32 bias, FP32 multipliers and real bias."""
+        weights, unit = accepted_weights(group), required_requantization(group).unit
+        real_bias = weights.bias_in(unit)
         C, window = weights.kernel.shape[0], pair(cast("Convolution", group.main).kernel_size_nd)
         return {
             "weights": np.ascontiguousarray(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1)),
             "bias": weights.bias.astype(np.int32),
-            "multipliers": multipliers(weights.scales, required_requantization(group).unit),
+            "multipliers": weights.multipliers(unit),
+            **({REAL_BIAS: real_bias} if real_bias is not None else {}),
         }
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -160,11 +161,13 @@ class _Weights:
         kernel: INT8 `[window rows, window columns, C]`.
         bias: INT32 `[C]`.
         multipliers: FP32 `[C]`.
+        real_bias: FP32 `[C]`; None for none.
     """
 
     kernel: Array
     bias: Array
     multipliers: Array
+    real_bias: Array | None
 
     @classmethod
     def of(cls, binding: Binding, window: Window, channels: int) -> _Weights:
@@ -179,27 +182,37 @@ class _Weights:
             filled("weights", *window.kernel, dtype=DataType.INT8),
             filled("bias", dtype=DataType.INT32),
             filled("multipliers", dtype=DataType.FLOAT),
+            filled(REAL_BIAS, dtype=DataType.FLOAT) if REAL_BIAS in binding.weights else None,
         )
 
     def panels(self, limits: Limits) -> list[Array]:
         """The panels of blocks that cover all channels."""
         blocks = [slice(first, first + width) for first, width in SUMS.blocks(len(self.bias))]
+        added = self.real_bias
         return [
-            packed_panel(self.kernel[..., here], self.bias[here], self.multipliers[here], limits) for here in blocks
+            packed_panel(
+                self.kernel[..., here],
+                self.bias[here],
+                self.multipliers[here],
+                limits,
+                None if added is None else added[here],
+            )
+            for here in blocks
         ]
 
     @property
-    def largest_sum(self) -> float:
-        """What no sum exceeds, without its sign."""
+    def largest_scaled(self) -> float:
+        """What no scaled sum with its bias exceeds, without its sign."""
         products = 128.0 * np.abs(self.kernel.astype(np.float64)).sum(axis=(0, 1))
-        return float((products + np.abs(self.bias.astype(np.float64))).max())
+        largest_sum = float((products + np.abs(self.bias.astype(np.float64))).max())
+        return largest_sum * largest(self.multipliers) + largest(self.real_bias)
 
 
 def _form(steps: Requantization, output: Operand, weights: _Weights) -> int:
     """How sums are written: at once where they become bytes that lie together, in one of the common ways."""
     if not output.has_dense_channels or output.shape[1] < LEAST_CHANNELS:
         return TO_SCALED_SUMS
-    ending = ending_of(steps, output.kind, INT8, weights.multipliers, weights.largest_sum)
+    ending = ending_of(steps, output.kind, INT8, weights.largest_scaled)
     return _FORMS.get(ending, TO_SCALED_SUMS)
 
 

@@ -24,17 +24,19 @@ _CODES = {
 """(has a residual, rounds_sum, rounds_last) to the ending; what is missing here is computed from sums that are left."""
 
 
-def ending_of(
-    steps: Requantization, output_kind: int, residual_kind: int, multipliers: Array, largest_sum: float
-) -> int:
+def largest(numbers: Array | None) -> float:
+    """The largest number without its sign; 0 where there are none."""
+    return 0.0 if numbers is None else float(np.abs(numbers.astype(np.float64)).max(initial=0.0))
+
+
+def ending_of(steps: Requantization, output_kind: int, residual_kind: int, largest_scaled: float) -> int:
     """The code of the ending that a block may have.
 
     Args:
         steps: what happens to the sums.
         output_kind: element code.
         residual_kind: element code; INT8 where there is none.
-        multipliers: FP32, of the sums.
-        largest_sum: that a sum cannot exceed, without its sign.
+        largest_scaled: what a scaled sum with its bias cannot exceed, without its sign.
 
     A number that is rounded has to have a whole number in 32 bits, before it is limited.
     """
@@ -42,7 +44,7 @@ def ending_of(
     is_common = steps.rounding is RoundingMode.HALF_TO_EVEN and output_kind == residual_kind == codes.INT8
     if not is_common or not steps.is_quantized:
         return codes.LEAVES_SUMS
-    sizes = [largest_sum * float(np.abs(multipliers).max(initial=0.0))]
+    sizes = [largest_scaled]
     if steps.rounds_sum:
         sizes.append(_LARGEST * abs(steps.sum_multiplier))
     if steps.residual:

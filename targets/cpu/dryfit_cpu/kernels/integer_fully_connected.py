@@ -21,7 +21,6 @@ from dryfit_cpu.kernels.integer_weights import (
     packed_runs,
 )
 from dryfit_cpu.kernels.requantization import (
-    multipliers,
     requantization_of,
     required_requantization,
     takes_requantized,
@@ -39,7 +38,7 @@ def integer_fully_connected(name: str) -> Kernel:
         kernel = np.moveaxis(weights.kernel.reshape(-1, C, H, W), 1, -1)
         runs = packed_runs(kernel.reshape(kernel.shape[0], *weight_runs(C, (H, W), (1, 1), 1)))
         unit = required_requantization(group).unit
-        return pack_integer_panels(runs, weights.bias, multipliers(weights.scales, unit), 1)
+        return pack_integer_panels(weights, runs, unit, 1)
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         layer = group.main

@@ -21,7 +21,6 @@ from dryfit_cpu.kernels.integer_weights import (
 from dryfit_cpu.kernels.operands import aligned_empty
 from dryfit_cpu.kernels.requantization import (
     bound_requantization,
-    multipliers,
     requantization_of,
     required_requantization,
     takes_requantized,
@@ -37,7 +36,7 @@ def integer_matrix_multiply(name: str) -> Kernel:
         weights = accepted_weights(group)
         unit = required_requantization(group).unit
         runs = packed_runs(weights.kernel[:, None, :])
-        return pack_integer_panels(runs, weights.bias, multipliers(weights.scales, unit), 1)
+        return pack_integer_panels(weights, runs, unit, 1)
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         layer = group.main

@@ -20,7 +20,7 @@ from dryfit_cpu.kernels.requantization import (
     Quantized,
     Requantization,
     bound_requantization,
-    multipliers,
+    in_units,
     quantized_source,
     requantization_of,
     takes_requantized,
@@ -42,7 +42,7 @@ def requantize_work(
     axes = joined_axes(arrays)
     outer, inner = axes[:-_AXES], axes[-_AXES:]
     padded = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + list(inner)
-    multiplier = float(multipliers(np.array([scale]), steps.unit)[0])
+    multiplier = float(in_units(np.array([scale]), steps.unit)[0])
     work = []
     for index in np.ndindex(*(extent for extent, _ in outer)):
         arguments: dict[str, float] = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}

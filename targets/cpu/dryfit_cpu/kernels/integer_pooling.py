@@ -23,7 +23,7 @@ from dryfit_cpu.kernels.requantization import (
     Quantized,
     Requantization,
     bound_requantization,
-    multipliers,
+    in_units,
     quantized_source,
     requantization_of,
     rounding_code,
@@ -68,7 +68,7 @@ def integer_pooling(
         group = binding.group
         source = cast("Quantized", quantized_source(group.main.inputs[0], group))
         steps = bound_requantization(binding)
-        multiplier = float(multipliers(np.array([source.scale]), steps.unit)[0])
+        multiplier = float(in_units(np.array([source.scale]), steps.unit)[0])
         activation = (codes.CLIP, *steps.limits)
         return bind_to(binding, Ending(source.tensor.name, activation, multiplier, rounding_code(steps.rounding)))
 

@@ -15,7 +15,7 @@ from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
-from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
+from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
 from dryfit_cpu.kernels.integer_staging import (
     Staged,
     runs_in_place,
@@ -23,7 +23,7 @@ from dryfit_cpu.kernels.integer_staging import (
     with_pixels_of,
     without_steps,
 )
-from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights
+from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
 from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
 from dryfit_cpu.kernels.requantization import Requantization, bound_requantization
@@ -118,7 +118,7 @@ def bind_integer_window(binding: Binding, window: Window, images: Images, steps:
     residual, before = None, list[Work]()
     if images.residual is not None:
         residual, before = _with_dense_channels(images.residual, threads, is_read=True)
-    panels, starts, multipliers = _weights(binding, window, len(read.segments) * read.length)
+    panels, starts, multipliers, real_bias = _weights(binding, window, len(read.segments) * read.length)
     axes = joined(pixel_axes(window, read.strides, output, residual))
     tiles = tile_table(axes)[0]
     depth = len(read.segments) * read.length
@@ -137,13 +137,14 @@ def bind_integer_window(binding: Binding, window: Window, images: Images, steps:
     table = panel_table(offsets, whole_blocks(group_outputs), depth, output.size, residual_size)
     by_tiles = goes_by_tiles(tiles, table, depth)
     residual_kind = residual.kind if residual is not None else codes.INT8
-    largest_sum = depth * UNIT * _LARGEST_PRODUCT + float(np.abs(starts, dtype=np.float64).max(initial=0.0))
+    largest_sum = depth * UNIT * _LARGEST_PRODUCT + largest(starts)
     main = _CONVOLVE.work(
         chunks_of(len(tiles) if by_tiles else len(table), threads),
         input=read.address,
         weights=panels.ctypes.data,
         starts=starts.ctypes.data,
         multipliers=multipliers.ctypes.data,
+        real_bias=real_bias.ctypes.data if real_bias is not None else 0,
         output=output.address,
         residual=residual.address if residual is not None else 0,
         input_stride=axes[2].input,
@@ -158,12 +159,12 @@ def bind_integer_window(binding: Binding, window: Window, images: Images, steps:
         panel_count=len(table),
         order=codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE,
         flip=_FLIP,
-        ending=ending_of(steps, output.kind, residual_kind, multipliers, largest_sum),
+        ending=ending_of(steps, output.kind, residual_kind, largest_sum * largest(multipliers) + largest(real_bias)),
         output_kind=output.kind,
         residual_kind=residual_kind,
         **steps.fields(),
     )
-    keeps = [binding, images, read, output, residual, panels, starts, multipliers, tiles, table]
+    keeps = [binding, images, read, output, residual, panels, starts, multipliers, real_bias, tiles, table]
     return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
 
 
@@ -205,8 +206,11 @@ def _with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -
     return Operand.of(other), copy
 
 
-def _weights(binding: Binding, window: Window, depth: int) -> tuple[Array, Array, Array]:
-    """Panels of so many words as this machine multiplies them, what sums start at, and multipliers, by groups."""
+def _weights(binding: Binding, window: Window, depth: int) -> tuple[Array, Array, Array, Array | None]:
+    """Panels of so many words as this machine multiplies them; what sums start at, multipliers, real bias, by groups.
+
+    The last one is None where the layer has none.
+    """
     groups, outputs = window.groups, window.output[1] // window.groups
     count = -(-outputs // PANEL_CHANNELS)
     units, channels = depth // current_tier().staged_bytes, (groups, count * PANEL_CHANNELS)
@@ -214,7 +218,8 @@ def _weights(binding: Binding, window: Window, depth: int) -> tuple[Array, Array
     starts = binding.weight("bias", channels, DataType.INT32)
     sums = binding.weight("weight_sums", channels, DataType.INT32)
     multipliers = binding.weight("multipliers", channels)
+    real_bias = binding.weight(REAL_BIAS, channels) if REAL_BIAS in binding.weights else None
     if current_tier().staged_bytes == 1:
-        return panels, starts - 128 * sums, multipliers
+        return panels, starts - 128 * sums, multipliers, real_bias
     pairs = panels.reshape(groups, count, units, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
-    return np.ascontiguousarray(pairs, dtype=np.int16), starts, multipliers
+    return np.ascontiguousarray(pairs, dtype=np.int16), starts, multipliers, real_bias

@@ -16,11 +16,15 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.kernels.constants import WeightedSum
-from dryfit_cpu.kernels.requantization import Quantized, quantized_source
+from dryfit_cpu.kernels.requantization import Quantized, in_units, quantized_source
 
+REAL_BIAS = "real_bias"
+"""Name of packed weights that only a layer with a real bias has."""
 UNIT = 4
 """Weights that are packed together; the runs of k are filled up with zeros to whole multiples."""
 _LARGEST_SUM = 2**31 - 1
+_LARGEST_EXACT = 2**24
+"""FP32 holds every whole number up to this."""
 
 
 @attrs.frozen(eq=False)
@@ -31,20 +35,27 @@ class IntegerWeights:
         source: the input.
         kernel: INT8, `[K, ...]`.
         scales: FP64 `[K]`: of the products.
-        bias: INT32 `[K]`, in units of the products.
+        bias: INT32 `[K]`, in units of the products: part of the sums.
+        real_bias: FP64 `[K]`, added after the scale; None for none. One of the two biases is zero.
     """
 
     source: Quantized
     kernel: Array
     scales: Array
     bias: Array
+    real_bias: Array | None
+
+    def multipliers(self, unit: float) -> Array:
+        """FP32 `[K]`: of the sums."""
+        return in_units(self.scales, unit)
+
+    def bias_in(self, unit: float) -> Array | None:
+        """FP32 `[K]`: what is added to scaled sums; None for nothing."""
+        return None if self.real_bias is None else in_units(self.real_bias, unit)
 
 
 def integer_weights(group: LayerGroup) -> IntegerWeights | None:
-    """The weights of a group's main layer; None where they or the input are not quantized, or sums may overflow.
-
-    A real bias is rounded to whole units of the products, whose scale is far finer than that of the result.
-    """
+    """The weights of a group's main layer; None where they or the input are not quantized, or sums may overflow."""
     layer = group.main
     source = quantized_source(layer.inputs[0], group)
     axis, is_turned = 0, False
@@ -65,11 +76,28 @@ def integer_weights(group: LayerGroup) -> IntegerWeights | None:
         bias = _real_constant(layer.inputs[2], group)
         if bias is None:
             return None
-    units = np.zeros(K) if bias is None else np.rint(bias.astype(np.float64).reshape(-1) / scales)
-    depth = weights.size // max(K, 1)
-    if units.shape != (K,) or not (np.abs(units) + depth * 2.0**14 <= _LARGEST_SUM).all():
+    bias = np.zeros(K) if bias is None else bias.astype(np.float64).reshape(-1)
+    if bias.shape != (K,) or not np.isfinite(bias).all():
         return None
-    return IntegerWeights(source, weights, scales, units.astype(np.int32))
+    units = _whole_units(bias, scales)
+    depth = weights.size // max(K, 1)
+    if not (np.abs(0.0 if units is None else units) + depth * 2.0**14 <= _LARGEST_SUM).all():
+        return None
+    if units is None:
+        return IntegerWeights(source, weights, scales, np.zeros(K, np.int32), bias)
+    return IntegerWeights(source, weights, scales, units.astype(np.int32), None)
+
+
+def _whole_units(bias: Array, scales: Array) -> Array | None:
+    """A bias in units of the products, where it is whole ones of them, as a dequantized INT32 bias is; else None.
+
+    An ONNX model's INT32 bias is dequantized when it is read: then it is the FP32 product of whole numbers and of the
+    scale that ONNX Runtime's quantizer gives them, the FP32 product of the scales of input and weights. Biases of other
+    origin are not, unless they mean the same. Above 2**24, where FP32 has whole numbers only, all would be.
+    """
+    units = np.rint(bias / scales)
+    is_whole = (units * scales.astype(np.float32).astype(np.float64)).astype(np.float32) == bias
+    return units if (is_whole & (np.abs(units) < _LARGEST_EXACT)).all() else None
 
 
 def accepted_weights(group: LayerGroup) -> IntegerWeights:
@@ -109,12 +137,19 @@ def packed_runs(weights: Array) -> Array:
     return filled
 
 
-def pack_integer_panels(runs: Array, bias: Array, multipliers: Array, groups: int) -> dict[str, Array]:
+def pack_integer_panels(weights: IntegerWeights, runs: Array, unit: float, groups: int) -> dict[str, Array]:
     """Weights as panels `[groups, panels, units, 32, 4]`, and what else a channel has as `[groups, panels * 32]`.
 
-    That is the bias and the sum of the weights (INT32), and the multiplier (FP32). All is filled up with zeros.
+    That is the bias and the sum of the weights (INT32), the multiplier, and what is added to scaled sums, if there is
+    such (FP32). All is filled up with zeros.
+
+    Args:
+        weights: whose kernel the runs are.
+        runs: what `packed_runs` gave.
+        unit: what sums are scaled to.
+        groups: of the convolution.
     """
-    K = runs.shape[0]
+    K, bias = runs.shape[0], weights.bias_in(unit)
     per_group = K // groups
     panels = -(-per_group // PANEL_CHANNELS)
     padded = np.zeros((groups, panels * PANEL_CHANNELS, runs[0].size), np.int8)
@@ -128,7 +163,8 @@ def pack_integer_panels(runs: Array, bias: Array, multipliers: Array, groups: in
 
     return {
         "panels": np.ascontiguousarray(packed),
-        "bias": channels(bias),
+        "bias": channels(weights.bias),
         "weight_sums": channels(runs.reshape(K, -1).sum(axis=1, dtype=np.int32)),
-        "multipliers": channels(multipliers),
+        "multipliers": channels(weights.multipliers(unit)),
+        **({REAL_BIAS: channels(bias)} if bias is not None else {}),
     }

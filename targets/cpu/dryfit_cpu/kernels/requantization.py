@@ -252,9 +252,9 @@ def bound_requantization(binding: Binding) -> Requantization:
     return required_requantization(binding.group, binding.rounding)
 
 
-def multipliers(scales: Array, unit: float) -> Array:
-    """FP32 multipliers of sums whose scales are FP64, rounded once."""
-    return (scales / np.float64(unit)).astype(np.float32)
+def in_units(values: Array, unit: float) -> Array:
+    """FP64 scales of sums as FP32 multipliers, or biases as FP32 addends: divided in FP64, rounded once."""
+    return (values / np.float64(unit)).astype(np.float32)
 
 
 def _ratio(scale: float | None, unit: float) -> float:

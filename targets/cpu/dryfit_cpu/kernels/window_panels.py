@@ -72,16 +72,19 @@ class Limits:
     ratio: float
     last: tuple[float, float]
 
-    def header(self) -> Array:
+    def header(self, *, has_bias: bool) -> Array:
         """The first 64 bytes of a panel."""
         words = np.zeros(STARTS // 4, np.int32)
         rounded = np.clip(np.rint(np.array(self.last)), -128, 127).astype(np.int8)
         words[:2] = np.repeat(rounded[:, None], 4, axis=1).view(np.int32)[:, 0]
         words[2:7] = np.array([*self.first, self.ratio, *self.last], np.float32).view(np.int32)
+        words[7] = has_bias
         return words.view(np.uint8)
 
 
-def packed_panel(kernel: Array, bias: Array, multipliers: Array, limits: Limits) -> Array:
+def packed_panel(
+    kernel: Array, bias: Array, multipliers: Array, limits: Limits, real_bias: Array | None = None
+) -> Array:
     """The panel of a block.
 
     Args:
@@ -89,6 +92,7 @@ def packed_panel(kernel: Array, bias: Array, multipliers: Array, limits: Limits)
         bias: INT32 `[width]`, in units of the products.
         multipliers: FP32 `[width]`.
         limits: of what follows.
+        real_bias: FP32 `[width]`, added to scaled sums.
 
     Returns:
         Bytes, aligned to 64.
@@ -104,8 +108,9 @@ def packed_panel(kernel: Array, bias: Array, multipliers: Array, limits: Limits)
         starts = bias - 128 * kernel.sum(axis=(0, 1), dtype=np.int32)
     else:
         weights, starts = kernel.swapaxes(0, 1).astype(np.float32), bias.astype(np.float32)
-    parts = [limits.header(), *(np.ascontiguousarray(part) for part in (starts, multipliers[order], weights))]
-    data = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
+    added = np.zeros(width, np.float32) if real_bias is None else real_bias[order]
+    parts = [limits.header(has_bias=real_bias is not None), starts, multipliers[order], added, weights]
+    data = np.concatenate([np.ascontiguousarray(part).reshape(-1).view(np.uint8) for part in parts])
     panel = aligned_empty(data.shape, np.uint8)
     panel[:] = data
     return panel

@@ -34,6 +34,7 @@ def convolve(
     weights: int,
     starts: int,
     multipliers: int,
+    real_bias: int,
     output: int,
     residual: int,
     input_stride: int,
@@ -66,8 +67,9 @@ def convolve(
 ) -> None:
     """Exact sums over k of input and weights, requantized, for tiles x panels.
 
-    Tile and panel tables are those of `native/convolution.py`; starts and multipliers have a word a channel, as the
-    bias has there. What happens to a sum stands in `kernels/integer_definition.py`, step by step, under the same names.
+    Tile and panel tables are those of `native/convolution.py`; starts, multipliers and the real bias, whose address is
+    0 where there is none, have a word a channel, as the bias has there. What happens to a sum stands in
+    `kernels/integer_definition.py`, step by step, under the same names.
     """
     scratch = stack_memory()
     # A block that its channels do not fill reads and writes pieces of stack, which have room for all of them.
@@ -77,7 +79,9 @@ def convolve(
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
     )  # fmt: skip
-    read = input, weights, starts, multipliers, input_stride, segments, segment_count, segment_length, flip
+    read = (
+        input, weights, starts, multipliers, real_bias, input_stride, segments, segment_count, segment_length, flip,
+    )  # fmt: skip
     for_blocks = held_arguments(*read, ending, scratch, output_stride, residual_stride, *steps)
     for_pieces = held_arguments(*read, ending, scratch, _CHANNELS, _CHANNELS, *steps)
     outer, inner, tile_step, panel_step = panel_count, tile_count, _TILE_BYTES, 0
@@ -111,11 +115,14 @@ def convolve(
                 copy_rows(output0, output_stride, output_piece, _CHANNELS, min(pixels, _HALF), channels)
                 copy_rows(output1, output_stride, out1, _CHANNELS, pixels - _HALF, channels)
             if ending == LEAVES_SUMS:
+                at_channel, panel_bias = load_int(panel + 8), real_bias
+                if real_bias != 0:
+                    panel_bias += at_channel
                 for run in range(2):
                     places = min(_HALF, pixels - run * _HALF)
                     sums = scratch + run * _HALF * BLOCK_ROW_BYTES
                     to, at = (output1, residual1) if run else (output0, residual0)
-                    rows = (sums, to, output_stride, at, residual_stride, places, multipliers + load_int(panel + 8))
+                    rows = (sums, to, output_stride, at, residual_stride, places, multipliers + at_channel, panel_bias)
                     _finish_rows(rows, channels, output_kind, residual_kind, modes, steps)
             tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + words * 32
 
@@ -123,7 +130,7 @@ def convolve(
 @inlined
 def _finish_rows(rows: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any) -> None:
     """The results of so many pixels from their sums, in any form."""
-    sums, output, output_stride, residual, residual_stride, places, multipliers = rows
+    sums, output, output_stride, residual, residual_stride, places, multipliers, real_bias = rows
     output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
     for channel in range(0, channels, LANES):
         count = channels - channel
@@ -131,6 +138,8 @@ def _finish_rows(rows: Any, channels: int, output_kind: int, residual_kind: int,
         to, at = output + channel * output_size, residual + channel * residual_size
         for place in range(places):
             x = load_integers(sums + place * BLOCK_ROW_BYTES + 4 * channel) * multiplier
+            if real_bias != 0:
+                x = x + load(real_bias + 4 * channel)
             x = requantized(x, at, residual_size, residual_kind, count, modes, steps)
             write_limited(to, output_size, output_kind, x, count, modes, steps)
             to, at = to + output_stride, at + residual_stride

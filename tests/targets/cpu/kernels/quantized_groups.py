@@ -20,7 +20,10 @@ from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_weights import integer_weights
-from dryfit_cpu.kernels.requantization import multipliers, requantization_of
+from dryfit_cpu.kernels.requantization import in_units, requantization_of
+
+X_SCALE = float(np.float32(0.05))
+"""Of a chain's input, as FP32 has it."""
 
 
 def random_bytes(shape, seed=7):
@@ -34,7 +37,7 @@ class QuantizedChain:
     def __init__(self, shape, scale=0.05):
         self.network = Network()
         self.layers = []
-        self.fill = None
+        self.fill = self.whole_bias = self.real_bias = None
         self._quantized = self.network.add_input("x", DataType.INT8, shape)
         self.scale = scale
         self.value = None
@@ -67,7 +70,14 @@ class QuantizedChain:
         self._quantized = self.value
 
     def convolve(self, weights, scales, bias, **parameters):
-        """A convolution with quantized weights."""
+        """A convolution with quantized weights.
+
+        A bias of INT32 is in units of the products, and dequantized to FP32 as an ONNX model's is when it is read.
+        """
+        if bias is not None and bias.dtype == np.int32:
+            self.whole_bias, bias = bias, bias.astype(np.float32) * (scales * np.float32(self.scale))
+        else:
+            self.real_bias = bias
         real = self.network.add_layer(Dequantize(axis=0), [self.constant(weights), self.constant(scales)])
         self.layers.append(real)
         layer = Convolution(num_output_maps=weights.shape[0], kernel_size_nd=weights.shape[2:], bias=bias, **parameters)
@@ -111,15 +121,33 @@ class QuantizedChain:
         return values[self.value.name]
 
 
+def biased_to_ties(shape, weights, **parameters):
+    """A chain whose convolution has one sum a channel, which in units of 0.25 its real bias brings to a tie."""
+    chain = QuantizedChain(shape)
+    chain.fill, K = 1, len(weights)
+    generator = np.random.default_rng(3)
+    scales = generator.uniform(0.5, 1.5, K).astype(np.float32)
+    scaled = weights.sum(axis=(1, 2, 3)).astype(np.float32) * in_units(scales.astype(np.float64) * X_SCALE, 0.25)
+    ties = generator.integers(-60, 60, K).astype(np.float32) + np.float32(0.5)
+    chain.convolve(weights, scales, (ties - scaled) * np.float32(0.25), **parameters)
+    return chain
+
+
+def in_one_step(chain):
+    """What a chain's scaled sums are not, in units of 0.25: the bias added with no rounding before, or in the sums."""
+    sums, scales, bias = exact_convolution(chain)
+    yield (sums * in_units(scales, 0.25).astype(np.float64) + in_units(bias, 0.25)).astype(np.float32)
+    yield (sums + np.rint(bias / scales)).astype(np.float32) * in_units(scales, 0.25)
+
+
 def exact_convolution(chain):
-    """The INT32 sums of a chain's convolution with its bias, by the convolution's reference in FP64."""
-    group = chain.group
-    weights, layer = integer_weights(group), group.main
+    """The INT32 sums of a chain's convolution by its reference in FP64, the scales of sums, and a real bias."""
+    weights, layer = integer_weights(chain.group), chain.group.main
     bare = Convolution(
         num_output_maps=layer.num_output_maps,
         kernel_size_nd=layer.kernel_size_nd,
         kernel=weights.kernel.astype(np.float64),
-        bias=weights.bias.astype(np.float64),
+        bias=None if chain.whole_bias is None else chain.whole_bias.astype(np.float64),
         num_groups=layer.num_groups,
         stride_nd=layer.stride_nd,
         dilation_nd=layer.dilation_nd,
@@ -130,19 +158,29 @@ def exact_convolution(chain):
     network.add_layer(bare, [network.add_input("x", DataType.DOUBLE, chain.network.inputs[0].shape)])
     sums = evaluate(bare, [chain.feeds()["x"].astype(np.float64)])[0]
     assert (sums == np.rint(sums)).all()
-    return sums.astype(np.int32), multipliers(weights.scales, 1.0)[:, None, None], weights.scales[:, None, None]
+    bias = None if chain.real_bias is None else chain.real_bias.astype(np.float64)[:, None, None]
+    return sums.astype(np.int32), weights.scales[:, None, None], bias
 
 
 def assert_like_definition(chain, kernel, exact, layouts=None, rounding=RoundingMode.HALF_TO_EVEN):
-    """The kernel gives the definition's bits, with one thread and with three; returns the result."""
+    """The kernel gives the definition's bits, with one thread and with three; returns the result.
+
+    Args:
+        chain: a quantized chain.
+        kernel: what runs it.
+        exact: INT32 sums, their FP64 scales, and a real bias in FP64 or None; all broadcast to the sums.
+        layouts: of inputs by name, and of the output "y".
+        rounding: the device's.
+    """
     if isinstance(layouts, RoundingMode):
         layouts, rounding = None, layouts
     group = chain.group
     assert kernel.accepts(group, chain.specs)
-    sums, _, scales = exact
+    sums, scales, bias = exact
     steps = requantization_of(group, rounding)
     feeds = chain.feeds(layouts)
-    expected = requantized(sums, multipliers(scales, steps.unit), steps, feeds.get(steps.residual))
+    bias = None if bias is None else in_units(bias, steps.unit)
+    expected = requantized(sums, in_units(scales, steps.unit), steps, feeds.get(steps.residual), bias)
     layout = (layouts or {}).get("y", "channels_last")
     actual = run_group(chain.network, chain.layers, feeds, kernel=kernel, layout=layout, rounding=rounding)
     np.testing.assert_array_equal(actual, expected)

@@ -10,7 +10,9 @@ from tests.targets.cpu.group_runner import LAYOUTS
 from tests.targets.cpu.kernels.quantized_groups import (
     QuantizedChain,
     assert_like_definition,
+    biased_to_ties,
     exact_convolution,
+    in_one_step,
     random_bytes,
 )
 
@@ -20,17 +22,24 @@ from dryfit.reference.inference import infer_specs
 from dryfit.target.kernels import Binding
 from dryfit_cpu import codes
 from dryfit_cpu.kernels.integer_convolution import convolve_integers
+from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
+from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of
 
 
-def convolution(shape, K, kernel, *, seed=0, groups=1, bias=True, **parameters):
-    """A chain that begins with a convolution whose sums are spread over the range of its scales."""
+def convolution(shape, K, kernel, *, seed=0, groups=1, bias="real", **parameters):
+    """A chain that begins with a convolution whose sums are spread over the range of its scales.
+
+    Its bias is "real", "whole" units of the products, or None.
+    """
     generator = np.random.default_rng(seed)
     chain = QuantizedChain(shape)
     weights = generator.integers(-127, 128, (K, shape[1] // groups, *kernel)).astype(np.int8)
     scales = generator.uniform(0.5, 1.5, K).astype(np.float32) / np.float32(30 * np.sqrt(weights[0].size))
     offsets = generator.standard_normal(K).astype(np.float32) if bias else None
+    if bias == "whole":
+        offsets = np.rint(offsets / scales / np.float32(0.05)).astype(np.int32)
     chain.convolve(weights, scales, offsets, num_groups=groups, **parameters)
     return chain
 
@@ -52,7 +61,7 @@ def chains(draw):
         K,
         kernel,
         groups=groups,
-        bias=draw(st.booleans()),
+        bias=draw(st.sampled_from([None, "real", "whole"])),
         stride_nd=stride,
         dilation_nd=dilation,
         pre_padding=pre,
@@ -148,11 +157,57 @@ def test_numbers_beyond_32_bits_are_saturated(sign, scale):
     chain.fill = 127
     chain.quantize(scale)
     steps = requantization_of(chain.group, RoundingMode.HALF_TO_EVEN)
-    sizes = np.full(32, 0.05 / scale, np.float32)
-    ending = ending_of(steps, codes.INT8, codes.INT8, sizes, 64 * 2.0**14)
+    ending = ending_of(steps, codes.INT8, codes.INT8, 64 * 2.0**14 * 0.05 / scale)
     assert ending == (codes.SCALES if scale == 1.0 else codes.LEAVES_SUMS)
     result = assert_like_definition(chain, convolve_integers, exact_convolution(chain))
     assert (result == (127 if sign > 0 else -128)).all()
+
+
+@pytest.mark.parametrize("ending", ["once", "with a residual", "with a residual, twice", "twice", "real"])
+def test_a_real_bias_is_added_after_the_scale_in_a_step_of_its_own(ending):
+    chain = biased_to_ties((1, 32, 2, 15), random_bytes((128, 32, 1, 1)))
+    if "residual" in ending:
+        chain.residual(0.25, rounds_first="twice" in ending)
+    if ending != "real":
+        chain.quantize(0.25)
+    if ending == "twice":
+        chain.dequantize()
+        chain.quantize(0.5)
+    found = assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+    if ending == "once":
+        for scaled in in_one_step(chain):
+            assert (requantized(scaled, np.float32(1), requantization_of(chain.group)) != found).mean() > 0.1
+
+
+def test_a_bias_of_whole_units_is_part_of_the_sums():
+    chain = convolution((1, 8, 5, 9), 40, (1, 1), bias="whole")
+    found = integer_weights(chain.group)
+    assert found.real_bias is None
+    np.testing.assert_array_equal(found.bias, chain.whole_bias)
+
+
+def test_a_bias_of_other_units_than_the_products_is_real():
+    chain = convolution((1, 8, 5, 9), 40, (1, 1), bias="whole")
+    chain.group.main.bias = chain.group.main.bias * np.float32(1.01)
+    found = integer_weights(chain.group)
+    assert not found.bias.any()
+    np.testing.assert_array_equal(found.real_bias, chain.group.main.bias)
+
+
+@pytest.mark.parametrize("bias", [3e38, -3e38])
+def test_a_bias_beyond_32_bits_is_saturated(bias):
+    chain = QuantizedChain((1, 8, 3, 14))
+    chain.convolve(np.ones((32, 8, 1, 1), np.int8), np.full(32, 0.01, np.float32), np.full(32, bias, np.float32))
+    chain.quantize(2.0)
+    result = assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+    assert (result == (127 if bias > 0 else -128)).all()
+
+
+@pytest.mark.parametrize("bias", [np.nan, np.inf])
+def test_a_bias_that_is_no_number_is_not_taken(bias):
+    chain = convolution((1, 8, 5, 9), 40, (1, 1))
+    chain.group.main.bias[3] = bias
+    assert not convolve_integers.accepts(chain.group, chain.specs)
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,30 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.targets.cpu.group_runner import LAYOUTS
-from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_like_definition, exact_convolution
+from tests.targets.cpu.kernels.quantized_groups import (
+    QuantizedChain,
+    assert_like_definition,
+    biased_to_ties,
+    exact_convolution,
+    in_one_step,
+    random_bytes,
+)
 
 from dryfit.quantization.rounding import RoundingMode
 from dryfit_cpu.compiler.window_variants import SUMS
+from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
+from dryfit_cpu.kernels.requantization import requantization_of
 
 
-def depthwise(shape, kernel, *, bias=True, **parameters):
-    """A chain that begins with a depthwise convolution."""
+def depthwise(shape, kernel, *, bias="real", **parameters):
+    """A chain that begins with a depthwise convolution, whose bias is "real", "whole" or None."""
     generator, chain, C = np.random.default_rng(0), QuantizedChain(shape), shape[1]
     weights = generator.integers(-128, 128, (C, 1, *kernel)).astype(np.int8)
     scales = generator.uniform(0.5, 1.5, C).astype(np.float32) / np.float32(30 * np.sqrt(np.prod(kernel)))
     offsets = generator.standard_normal(C).astype(np.float32) if bias else None
+    if bias == "whole":
+        offsets = np.rint(offsets / scales / np.float32(0.05)).astype(np.int32)
     chain.convolve(weights, scales, offsets, num_groups=C, **parameters)
     return chain
 
@@ -38,7 +49,7 @@ def chains(draw):
     chain = depthwise(
         shape,
         kernel,
-        bias=draw(st.booleans()),
+        bias=draw(st.sampled_from([None, "real", "whole"])),
         stride_nd=stride,
         dilation_nd=dilation,
         pre_padding=pre,
@@ -89,14 +100,26 @@ def quantized(chain):
     return chain
 
 
+@pytest.mark.parametrize("bias", ["real", "whole"])
 @pytest.mark.parametrize("ending", [quantized, quantized_twice, limited_again])
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5)])
 @pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1), (1, 3)])
-def test_the_windows_of_known_networks_are_summed_exactly_at_every_border(kernel, stride, ending):
+def test_the_windows_of_known_networks_are_summed_exactly_at_every_border(kernel, stride, ending, bias):
     for H, W, before, after in [(17, 27, 1, 1), (7, 7, 2, 2), (8, 5, 0, 1), (3, 4, 3, 4), (5, 5, 0, 0)]:
         padding = {"pre_padding": (before, before), "post_padding": (after, after)}
-        chain = ending(depthwise((2, 80, H, W), kernel, stride_nd=stride, **padding))
+        chain = ending(depthwise((2, 80, H, W), kernel, bias=bias, stride_nd=stride, **padding))
         assert_like_definition(chain, convolve_integer_channels, exact_convolution(chain))
+
+
+@pytest.mark.parametrize("ends_quantized", [True, False])
+def test_a_real_bias_is_added_after_the_scale_in_a_step_of_its_own(ends_quantized):
+    chain = biased_to_ties((1, 192, 4, 9), random_bytes((192, 1, 3, 3)), num_groups=192)
+    if ends_quantized:
+        chain.quantize(0.25)
+    found = assert_like_definition(chain, convolve_integer_channels, exact_convolution(chain))
+    if ends_quantized:
+        for scaled in in_one_step(chain):
+            assert (requantized(scaled, np.float32(1), requantization_of(chain.group)) != found).mean() > 0.1
 
 
 @pytest.mark.parametrize("C", [1, 15, 16, 17, 24, 31, 33, 48, 63, 65, 96, 130, 144])
@@ -135,7 +158,7 @@ def test_the_same_kernel_rounds_as_each_device_does(rounding):
 
 
 def test_a_window_whose_sums_fp32_cannot_hold_is_not_taken():
-    chain = depthwise((1, 2, 31, 31), (31, 31))
+    chain = depthwise((1, 2, 31, 31), (31, 31), bias="whole")
     assert convolve_integer_channels.accepts(chain.group, chain.specs)
-    chain = depthwise((1, 2, 32, 32), (32, 32))
+    chain = depthwise((1, 2, 32, 32), (32, 32), bias="whole")
     assert not convolve_integer_channels.accepts(chain.group, chain.specs)

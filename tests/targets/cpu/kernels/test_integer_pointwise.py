@@ -22,14 +22,14 @@ from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_functions import look_up
 from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, map_integers
 from dryfit_cpu.kernels.integer_weights import integer_weights
-from dryfit_cpu.kernels.requantization import multipliers, requantization_of
+from dryfit_cpu.kernels.requantization import in_units, requantization_of
 
 SHAPE = (2, 20, 5, 9)
 
 
 def source(chain):
     """The first input as sums, and its scale."""
-    return chain.feeds()["x"].astype(np.int32), None, np.array(float(np.float32(0.05)))
+    return chain.feeds()["x"].astype(np.int32), np.array(float(np.float32(0.05))), None
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -69,7 +69,7 @@ def test_each_part_of_a_concatenation_has_its_own_scale():
     chain.quantize(0.07)
     steps, feeds = requantization_of(chain.group, RoundingMode.HALF_TO_EVEN), chain.feeds()
     parts = [
-        requantized(feeds[name].astype(np.int32), multipliers(np.array(scale), steps.unit), steps)
+        requantized(feeds[name].astype(np.int32), in_units(np.array(scale), steps.unit), steps)
         for name, scale in (("x", float(np.float32(0.05))), ("residual", float(np.float32(0.11))))
     ]
     assert concatenate_integers.accepts(chain.group, chain.specs)
@@ -120,7 +120,7 @@ def test_an_average_of_bytes_counts_what_it_is_told_to(C, window, step, side, ex
         for one in (x, inside)
     )
     values = sums.astype(np.float32) / counts.astype(np.float32)
-    expected = requantized(values, multipliers(np.array(float(np.float32(0.05))), steps.unit), steps)
+    expected = requantized(values, in_units(np.array(float(np.float32(0.05))), steps.unit), steps)
     for threads in (1, 3):
         feeds = chain.feeds({"x": "channels_last"})
         actual = run_group(chain.network, chain.layers, feeds, kernel=kernel, layout=layout, threads=threads)
@@ -143,7 +143,7 @@ def test_a_pooling_is_exact_before_it_is_rounded(kind, scale, C):
     else:
         values = np.nansum(windows, axis=(4, 5)).astype(np.float32)
         values = values / np.isfinite(windows).sum(axis=(4, 5)).astype(np.float32)
-    expected = requantized(values, multipliers(np.array(float(np.float32(0.05))), steps.unit), steps)
+    expected = requantized(values, in_units(np.array(float(np.float32(0.05))), steps.unit), steps)
     np.testing.assert_array_equal(run_group(chain.network, chain.layers, chain.feeds(), kernel=kernel), expected)
 
 
@@ -153,22 +153,25 @@ def test_an_average_over_the_image_is_a_pooling():
     chain.quantize(0.01)
     kernel, steps = integer_pooling.pool_integer_images, requantization_of(chain.group, RoundingMode.HALF_TO_EVEN)
     sums = chain.feeds()["x"].astype(np.float32).sum(axis=(2, 3), keepdims=True)
-    expected = requantized(sums / np.float32(49), multipliers(np.array(float(np.float32(0.05))), steps.unit), steps)
+    expected = requantized(sums / np.float32(49), in_units(np.array(float(np.float32(0.05))), steps.unit), steps)
     np.testing.assert_array_equal(run_group(chain.network, chain.layers, chain.feeds(), kernel=kernel), expected)
 
 
+@pytest.mark.parametrize("is_real", [True, False])
 @pytest.mark.parametrize("outputs", [1, 10, 70])
-def test_a_fully_connected_layer_sums_over_the_image(outputs):
+def test_a_fully_connected_layer_sums_over_the_image(outputs, is_real):
     chain = QuantizedChain((3, 12, 2, 3))
     weights, scales = random_bytes((outputs, 72)), np.linspace(0.001, 0.002, outputs).astype(np.float32)
     real = chain.network.add_layer(Dequantize(axis=0), [chain.constant(weights), chain.constant(scales)])
     chain.layers.append(real)
-    bias = np.linspace(-1, 1, outputs).astype(np.float32)
+    whole = np.arange(outputs).astype(np.int32) * 97 - 3000
+    bias = np.linspace(-1, 1, outputs).astype(np.float32) if is_real else whole * (scales * np.float32(0.05))
     chain.add(FullyConnected(num_output_channels=outputs, bias=bias), [chain.value, real.get_output(0)])
     chain.quantize(0.06)
     sums = chain.feeds()["x"].reshape(3, -1).astype(np.int64) @ weights.T.astype(np.int64)
-    found = integer_weights(chain.group)
-    exact = (sums + found.bias).astype(np.int32)[..., None, None], None, found.scales[:, None, None]
+    total = (sums if is_real else sums + whole).astype(np.int32)[..., None, None]
+    scales = integer_weights(chain.group).scales[:, None, None]
+    exact = total, scales, bias.astype(np.float64)[:, None, None] if is_real else None
     assert_like_definition(chain, integer_fully_connected.connect_integers, exact)
 
 
@@ -190,7 +193,7 @@ def test_a_matrix_product_with_constant_weights_sums_over_rows(shape, op, layout
     chain.residual(0.03, rounds_first=True)
     chain.quantize(0.06)
     sums = chain.feeds()["x"].astype(np.int64) @ weights.astype(np.int64)
-    exact = sums.astype(np.int32), None, integer_weights(chain.group).scales
+    exact = sums.astype(np.int32), integer_weights(chain.group).scales, None
     layouts = dict.fromkeys(("x", "residual", "y"), layout)
     assert_like_definition(chain, integer_matrix_multiply.multiply_integers, exact, layouts)
 
