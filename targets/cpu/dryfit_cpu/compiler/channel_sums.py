@@ -39,6 +39,7 @@ from dryfit_cpu.compiler.window_variants import (
     RATIO,
     STARTS,
     SUMS,
+    TO_BIASED_BYTES,
     TO_BYTES,
     TO_BYTES_AGAIN,
 )
@@ -73,10 +74,26 @@ class _Sums:
 
     def finish(self, builder: Builder, line: Line, sums: Values, output: Value) -> None:
         """Scale, and round and limit, or leave them scaled."""
-        scaled = self._scaled(builder, line.panel, sums)
+        scaled = [
+            builder.fmul(self.real(builder, x), m) for x, m in zip(sums, self._reals(builder, line, 4), strict=True)
+        ]
+        with builder.if_else(builder.icmp_signed("==", line.form, word(TO_BYTES))) as (is_common, is_other):
+            with is_common:
+                self.write_bytes(builder, line.panel, scaled, output)
+            with is_other:
+                self._finish_other(builder, line, scaled, output)
+
+    def _finish_other(self, builder: Builder, line: Line, scaled: Values, output: Value) -> None:
+        """All forms but the first."""
+        has_bias = builder.icmp_signed("!=", load(builder, INT, offset(builder, line.panel, HAS_BIAS), 4), INT(0))
+
+        def biased() -> Values:
+            return [builder.fadd(x, b) for x, b in zip(scaled, self._reals(builder, line, 8), strict=True)]
+
+        scaled = emit.changed_if(builder, has_bias, scaled, biased)
         choice = builder.switch(line.form, builder.append_basic_block("scaled"))
         after = builder.append_basic_block("finished")
-        for form, write in ((TO_BYTES, self.write_bytes), (TO_BYTES_AGAIN, self._round_twice)):
+        for form, write in ((TO_BIASED_BYTES, self.write_bytes), (TO_BYTES_AGAIN, self._round_twice)):
             block = builder.append_basic_block("rounded")
             choice.add_case(word(form), block)
             builder.position_at_end(block)
@@ -87,17 +104,9 @@ class _Sums:
         builder.branch(after)
         builder.position_at_end(after)
 
-    def _scaled(self, builder: Builder, panel: Value, sums: Values) -> Values:
-        """FP32, with the bias where there is a real one."""
-
-        def of_channels(place: int) -> Values:
-            return self._vectors(builder, self.floats, offset(builder, panel, STARTS + place * self.width))
-
-        scaled = [builder.fmul(self.real(builder, x), m) for x, m in zip(sums, of_channels(4), strict=True)]
-        has_bias = builder.icmp_signed("!=", load(builder, INT, offset(builder, panel, HAS_BIAS), 4), INT(0))
-        return emit.changed_if(
-            builder, has_bias, scaled, lambda: [builder.fadd(x, b) for x, b in zip(scaled, of_channels(8), strict=True)]
-        )
+    def _reals(self, builder: Builder, line: Line, place: int) -> Values:
+        """FP32 numbers of the channels that stand so many bytes a channel behind the starts."""
+        return self._vectors(builder, self.floats, offset(builder, line.panel, STARTS + place * self.width))
 
     def _round_twice(self, builder: Builder, panel: Value, values: Values, output: Value) -> None:
         low, high, ratio = (self.splat(builder, panel, place) for place in (LOW, HIGH, RATIO))

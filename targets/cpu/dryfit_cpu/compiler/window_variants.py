@@ -24,8 +24,9 @@ LOW_BYTES, HIGH_BYTES, LOW, HIGH, RATIO, LAST_LOW, LAST_HIGH, HAS_BIAS = range(0
 STARTS = 64
 """Where the starts begin. Multipliers, real bias and weights follow."""
 
-TO_BYTES, TO_BYTES_AGAIN, TO_SCALED_SUMS = range(3)
-"""What becomes of sums: INT8 rounded once, INT8 rounded twice, or FP32, scaled and not rounded."""
+TO_BYTES, TO_BIASED_BYTES, TO_BYTES_AGAIN, TO_SCALED_SUMS = range(4)
+"""What becomes of sums: INT8 rounded once, without or with a real bias; INT8 rounded twice; or FP32, scaled and not
+rounded. Only the first is not asked whether there is a real bias."""
 WAITING_OUTPUTS = 8
 """Neighbouring outputs whose scaled sums, of up to 64 channels, wait on the stack."""
 

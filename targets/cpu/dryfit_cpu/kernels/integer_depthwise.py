@@ -14,7 +14,14 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.codes import INT8, ROUNDS_LAST, SCALES
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.compiler.window_variants import LEAST_CHANNELS, SUMS, TO_BYTES, TO_BYTES_AGAIN, TO_SCALED_SUMS
+from dryfit_cpu.compiler.window_variants import (
+    LEAST_CHANNELS,
+    SUMS,
+    TO_BIASED_BYTES,
+    TO_BYTES,
+    TO_BYTES_AGAIN,
+    TO_SCALED_SUMS,
+)
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
 from dryfit_cpu.kernels.integer_convolution import window_of
@@ -213,6 +220,8 @@ def _form(steps: Requantization, output: Operand, weights: _Weights) -> int:
     if not output.has_dense_channels or output.shape[1] < LEAST_CHANNELS:
         return TO_SCALED_SUMS
     ending = ending_of(steps, output.kind, INT8, weights.largest_scaled)
+    if ending == SCALES and weights.real_bias is not None:
+        return TO_BIASED_BYTES
     return _FORMS.get(ending, TO_SCALED_SUMS)
 
 
