@@ -182,7 +182,7 @@ def test_the_question_is_asked_in_the_layers_own_precision_first():
     for tensor in (relu.get_input(0), relu.get_output(0)):
         tensor.set_dynamic_range(-1, 1)
     assert config.question(relu, target("DLA")).precision is DataType.INT8
-    assert config.question(relu, target("CPU")).precision is DataType.HALF
+    assert config.question(relu, target("CPU")).precision is DataType.INT8
     assert BuilderConfig().question(relu, target("GPU")).precision is DataType.FLOAT
 
 
