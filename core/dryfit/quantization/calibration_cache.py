@@ -6,7 +6,6 @@ zeros. Source: the published caches of TensorRT 4 to 10.
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 from collections.abc import Mapping
@@ -14,19 +13,14 @@ from collections.abc import Mapping
 import attrs
 
 from dryfit.errors import CalibrationError
+from dryfit.quantization.cache_header import CacheHeader
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.stored_ranges import Damage, StoredRange, StoredRanges
 
-NEWEST_VERSION = 100300
-"""TensorRT 10.3 as caches write it: 10000 * major + 100 * minor + patch. Before 10.0 it is 1000 * major."""
+FORM = "tensorrt"
+"""The name of this form of file."""
 
-_HEADER_NAMES = {
-    "EntropyCalibration": CalibrationAlgoType.ENTROPY_CALIBRATION,
-    "EntropyCalibration2": CalibrationAlgoType.ENTROPY_CALIBRATION_2,
-    "MinMaxCalibration": CalibrationAlgoType.MINMAX_CALIBRATION,
-}
-_HEADER = re.compile(r"TRT-\d+-(\w+)")
-_LEGACY_HEADER = re.compile(r"0 [0-9a-f]{1,16} [0-9a-f]{1,16}")
 _ENTRY = re.compile(r"(.*): ([0-9a-fA-F]{1,8})")
 
 
@@ -45,33 +39,32 @@ class CalibrationCache:
     @property
     def algorithm(self) -> CalibrationAlgoType | None:
         """The algorithm that found the scales; None where the first line does not say in a way that is known."""
-        if _LEGACY_HEADER.fullmatch(self.header):
-            return CalibrationAlgoType.LEGACY_CALIBRATION
-        if self.header in ("1", "2", "3"):
-            return CalibrationAlgoType(int(self.header))
-        found = _HEADER.fullmatch(self.header)
-        return _HEADER_NAMES.get(found[1]) if found else None
+        found = CacheHeader.parse(self.header)
+        return found.algorithm if found else None
 
     @classmethod
     def of_solutions(
-        cls, solutions: Mapping[str, Solution], algorithm: CalibrationAlgoType, version: int = NEWEST_VERSION
+        cls, solutions: Mapping[str, Solution], header: CacheHeader | CalibrationAlgoType
     ) -> CalibrationCache:
         """The cache for what a calibrator found; tensors without a range get the scale 0.
 
+        Args:
+            solutions: by tensor.
+            header: what the first line is to say; an algorithm alone means TensorRT 10.3.
+
         Raises:
-            CalibrationError: the algorithm is the legacy one, whose first line needs its quantile and cutoff.
+            CalibrationError: the algorithm is the legacy one, and its quantile or cutoff is missing.
         """
-        names = {one: name for name, one in _HEADER_NAMES.items()}
-        if algorithm not in names:
-            raise CalibrationError(
-                "A cache's first line cannot be written for this algorithm",
-                found=algorithm.name,
-                allowed=", ".join(one.name for one in names),
-            )
+        said = header if isinstance(header, CacheHeader) else CacheHeader(header)
         scales = {
             name: one.dynamic_range.scale if one.dynamic_range is not None else 0.0 for name, one in solutions.items()
         }
-        return cls(f"TRT-{version}-{names[algorithm]}", scales)
+        return cls(said.text, scales)
+
+    @classmethod
+    def of_stored(cls, stored: StoredRanges) -> CalibrationCache:
+        """The scales of a file of any form, which has been found sound."""
+        return cls(stored.header, {entry.name: entry.scale for entry in stored.entries})
 
     def solution(self, tensor: str) -> Solution:
         """The range of a tensor.
@@ -83,13 +76,20 @@ class CalibrationCache:
         return found if self.scales[tensor] else attrs.evolve(found, reason="its scale in the cache is zero")
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """The file.
+
+        Raises:
+            CalibrationError: a name, or the first line, has a line end in it.
+        """
+        for text in (self.header, *self.scales):
+            if "\n" in text:
+                raise CalibrationError("A calibration cache has no place for line ends in names", found=f"{text!r}")
         lines = [f"{name}: {struct.unpack('>I', struct.pack('>f', scale))[0]:x}" for name, scale in self.scales.items()]
         return "".join(f"{line}\n" for line in [self.header, *lines]).encode()
 
 
 def parse(data: bytes, name: str = "calibration cache") -> CalibrationCache:
-    r"""The cache in a file; lines may end with CR LF.
+    r"""The cache in a file of TensorRT's form; lines may end with CR LF.
 
     Args:
         data: the file.
@@ -103,28 +103,61 @@ def parse(data: bytes, name: str = "calibration cache") -> CalibrationCache:
         >>> parse(b"TRT-8600-EntropyCalibration2\nimage: 3f800000\n").scales
         {'image': 1.0}
     """
-    try:
-        # Tensors may be called anything: only LF ends a line, not what Unicode has for that.
-        header, *lines = [line.removesuffix("\r") for line in data.decode().removesuffix("\n").split("\n")]
-    except UnicodeDecodeError as error:
-        raise CalibrationError("This is no calibration cache", where=name, found=str(error)) from None
+    return CalibrationCache.of_stored(stored_in_cache(data, name).require_sound(name))
+
+
+def stored_in_cache(data: bytes, name: str = "calibration cache") -> StoredRanges:
+    """Every entry of a file of TensorRT's form, flaws included.
+
+    Raises:
+        CalibrationError: the file is no UTF-8, its first line is empty or an entry, or there is one line of no meaning.
+    """
+    header, *lines = text_lines(data, name)
     if not header.strip():
-        raise CalibrationError("This is no calibration cache", where=name, found="an empty first line")
-    scales: dict[str, float] = {}
+        raise CalibrationError("This is no calibration cache", where=f"{name}, line 1", found="an empty first line")
+    if _ENTRY.fullmatch(header):
+        raise CalibrationError(
+            "The first line of a calibration cache says which algorithm found the scales",
+            where=f"{name}, line 1",
+            found=f"the entry {header[:80]!r}",
+            allowed="such as TRT-8600-EntropyCalibration2",
+        )
+    if not lines and CacheHeader.parse(header) is None:
+        # One line of anything would be a cache without tensors, and a build would take it.
+        raise CalibrationError("This is no calibration cache", where=f"{name}, line 1", found=f"only {header[:80]!r}")
+    entries, damages = [], []
     for number, line in enumerate(lines, 2):
-        where = f"{name}, line {number}"
+        place = f"line {number}"
         entry = _ENTRY.fullmatch(line)
         if entry is None:
-            raise CalibrationError(
-                "This is no entry",
-                where=where,
-                found=f"{line[:80]!r}",
-                allowed="`name: ` and 1 to 8 hexadecimal digits",
+            damages.append(
+                Damage(place, "This is no entry", f"{line[:80]!r}", "`name: ` and 1 to 8 hexadecimal digits")
             )
+            continue
         scale: float = struct.unpack(">f", struct.pack(">I", int(entry[2], 16)))[0]
-        if not math.isfinite(scale) or math.copysign(1.0, scale) < 0:
-            raise CalibrationError("A scale is positive and finite", where=where, found=f"{scale} for {entry[1]!r}")
-        if entry[1] in scales:
-            raise CalibrationError("A tensor occurs twice", where=where, found=f"{entry[1]!r}")
-        scales[entry[1]] = scale
-    return CalibrationCache(header, scales)
+        entries.append(StoredRange.of_scale(entry[1], scale, place=place))
+    return StoredRanges(entries, FORM, header, damages=damages)
+
+
+def cache_bytes(stored: StoredRanges) -> bytes:
+    """The file of TensorRT's form with these scales; without a first line it gets that of entropy2 in TensorRT 10.3.
+
+    Raises:
+        CalibrationError: a name has a line end in it.
+    """
+    cache = CalibrationCache.of_stored(stored)
+    default = CacheHeader(CalibrationAlgoType.ENTROPY_CALIBRATION_2).text
+    return attrs.evolve(cache, header=cache.header or default).to_bytes()
+
+
+def text_lines(data: bytes, name: str) -> list[str]:
+    """The lines of a text file, at least one, without their ends, LF or CR LF.
+
+    Raises:
+        CalibrationError: the file is no UTF-8.
+    """
+    try:
+        # Tensors may be called anything: only LF ends a line, not what Unicode has for that.
+        return [line.removesuffix("\r") for line in data.decode().removesuffix("\n").split("\n")]
+    except UnicodeDecodeError as error:
+        raise CalibrationError("This is no calibration cache", where=name, found=str(error)) from None

@@ -77,7 +77,7 @@ def test_the_legacy_first_line_is_not_invented():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "calib.cache: .*an empty first line"),
+        (b"", "calib.cache, line 1: .*an empty first line"),
         (b"\xff\xfe", "calib.cache: .*utf-8"),
         (b"1\nx 3f800000\n", "calib.cache, line 2: .*'x 3f800000'"),
         (b"1\nx: 3f800000\ny: 3f8000001\n", "calib.cache, line 3: .*1 to 8 hexadecimal digits"),

@@ -1,0 +1,161 @@
+"""dryfit's own file of ranges: JSON that keeps what the other forms have no place for.
+
+It has where each range comes from, both of its ends, what calibration saw of the tensor, and of which model and samples
+the ranges are. The schema is `dryfit.quantization.cache_document_schema`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dryfit.errors import CalibrationError
+from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.collector import Collector
+from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.json_text import JsonObject, is_plain, is_text, json_number, parse_json
+from dryfit.quantization.network_ranges import SHARED_WITH
+from dryfit.quantization.scale_table import RangeOrigin
+from dryfit.quantization.stored_ranges import Damage, StoredRange, StoredRanges
+
+FORM = "json"
+
+MARK = "dryfit calibration cache"
+"""The value of the first key, `format`."""
+
+VERSION = 1
+
+MODEL = "model"
+"""The fact that names the model's file: `sha256:` and the digest."""
+
+
+def stored_solutions(
+    solutions: Mapping[str, Solution],
+    collectors: Mapping[str, Collector],
+    facts: Mapping[str, Any],
+    header: str = "",
+) -> StoredRanges:
+    """What a calibration found, with what it saw, ready to be written in any form.
+
+    Args:
+        solutions: by tensor.
+        collectors: what was gathered, by tensor; those of other tensors do not count.
+        facts: texts and numbers about the calibration, such as `model`, `calibrator` and `samples`.
+        header: TensorRT's first line for it.
+    """
+    entries = []
+    for name, one in solutions.items():
+        collector, found = collectors.get(name), one.dynamic_range
+        entries.append(
+            StoredRange(
+                name,
+                0.0 if found is None else found.scale,
+                found,
+                RangeOrigin.SHARED if SHARED_WITH in one.details else RangeOrigin.CALIBRATED,
+                details={**one.details, **({"reason": one.reason} if one.reason else {})},
+                statistics={} if collector is None else statistics(collector),
+            )
+        )
+    return StoredRanges(entries, FORM, header, facts)
+
+
+def statistics(collector: Collector) -> dict[str, float | int]:
+    """What a collector tells of the values that it has seen: how many were skipped, and of a histogram more."""
+    found: dict[str, float | int] = {"skipped": collector.skipped}
+    if isinstance(collector, Histogram):
+        found |= {"count": collector.count, "zeros": collector.zeros}
+        if collector.count:
+            found |= {"minimum": collector.minimum, "maximum": collector.maximum}
+    return found
+
+
+def document_bytes(stored: StoredRanges) -> bytes:
+    """The file; the same bytes for the same ranges. Facts, details and statistics that are not finite are null."""
+    document = {
+        "format": MARK,
+        "version": VERSION,
+        "header": stored.header,
+        "facts": _plain(stored.facts),
+        "tensors": [_tensor(entry) for entry in stored.entries],
+    }
+    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _tensor(entry: StoredRange) -> dict[str, Any]:
+    found = entry.dynamic_range
+    return {
+        "name": entry.name,
+        "scale": None if found is None else found.scale,
+        "range": None if found is None else [found.minimum, found.maximum],
+        "origin": entry.origin.value,
+        "details": _plain(entry.details),
+        "statistics": _plain(entry.statistics),
+    }
+
+
+def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
+    """What JSON has of texts and numbers, numpy's included; anything else in words."""
+    found: dict[str, Any] = {}
+    for name, value in members.items():
+        plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, float) and not math.isfinite(plain):
+            plain = None
+        found[name] = plain if plain is None or isinstance(plain, (str, bool, int, float)) else str(plain)
+    return found
+
+
+def stored_in_document(data: bytes, name: str) -> StoredRanges:
+    """Every entry of a file, flaws included.
+
+    Raises:
+        CalibrationError: the text is no JSON, or JSON of something else.
+    """
+    read = parse_json(data, name)
+    if not isinstance(read, JsonObject) or read.get("format") != MARK or not isinstance(read.get("tensors"), list):
+        raise CalibrationError("This JSON is no calibration cache of dryfit", where=name, allowed=f'"format": "{MARK}"')
+    if read.get("version") != VERSION:
+        raise CalibrationError(
+            "The file is of another version", where=name, found=str(read.get("version"))[:80], allowed=VERSION
+        )
+    header, facts = read.get("header", ""), read.get("facts", JsonObject([]))
+    if not is_text(header) or not is_plain(facts):
+        raise CalibrationError("The header is a text, and the facts are an object of texts and numbers", where=name)
+    entries: list[StoredRange] = []
+    damages: list[Damage] = []
+    for number, tensor in enumerate(read["tensors"], 1):
+        found = _stored(tensor, f"entry {number}")
+        if isinstance(found, Damage):
+            damages.append(found)
+        else:
+            entries.append(found)
+    return StoredRanges(entries, FORM, header, dict(facts), damages)
+
+
+def _stored(tensor: Any, place: str) -> StoredRange | Damage:
+    """The entry of one tensor."""
+    origins = {origin.value: origin for origin in RangeOrigin}
+    if not isinstance(tensor, JsonObject) or not is_text(tensor.get("name")):
+        return Damage(place, "This is no tensor", str(tensor)[:80], "an object with a name")
+    name, ends, scale = tensor["name"], tensor.get("range"), tensor.get("scale")
+    origin = tensor.get("origin", RangeOrigin.CALIBRATED.value)
+    others = {key: tensor.get(key, JsonObject([])) for key in ("details", "statistics")}
+    if not isinstance(origin, str) or origin not in origins:
+        return Damage(place, "This is no origin", f"{origin!r}", ", ".join(origins))
+    if not all(map(is_plain, others.values())):
+        return Damage(place, "Details and statistics are objects of texts and numbers", f"{name!r}")
+    others |= {"origin": origins[origin], "place": place}
+    if ends is None and scale is None:
+        return StoredRange(name, 0.0, None, **others)
+    numbers = [json_number(one) for one in ends] if isinstance(ends, list) else []
+    match numbers:
+        case [float(minimum), float(maximum)] if not minimum > maximum:
+            found = StoredRange.of_ends(name, minimum, maximum, **others)
+        case _:
+            return Damage(place, "This is no range", f"{name!r}: {str(ends)[:80]}", "the least and the largest value")
+    if found.flaw is None and json_number(scale) != found.scale:
+        return Damage(place, "Scale and range contradict each other", f"{name!r}: {scale}", f"{found.scale}")
+    return found

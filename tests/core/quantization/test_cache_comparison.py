@@ -1,0 +1,59 @@
+"""Files of ranges beside each other."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dryfit.errors import CalibrationError
+from dryfit.quantization.cache_comparison import ConflictRule, compare, merge
+from dryfit.quantization.stored_ranges import StoredRange, StoredRanges
+
+
+def stored(header="1", facts=None, **scales):
+    entries = [StoredRange.of_scale(name, scale) for name, scale in scales.items()]
+    return StoredRanges(entries, "tensorrt", header, facts or {})
+
+
+def test_differences_come_by_their_ratio_whichever_scale_is_larger():
+    found = compare(stored(a=1.0, b=1.0, c=4.0, d=0.0, e=2.0), stored(b=1.5, a=1.0, c=1.0, d=1.0, f=1.0))
+    assert [(one.tensor, one.ratio) for one in found.changed] == [("d", math.inf), ("c", 4.0), ("b", 1.5)]
+    assert (found.equal, found.removed, found.added) == (1, ["e"], ["f"])
+    assert found.largest_ratio == math.inf
+
+
+def test_a_file_does_not_differ_from_itself():
+    found = compare(stored(a=1.0, b=0.0), stored(a=1.0, b=0.0))
+    assert (found.changed, found.removed, found.added, found.equal, found.largest_ratio) == ([], [], [], 2, 1.0)
+
+
+@pytest.mark.parametrize(("rule", "scale"), [("first", 2.0), ("last", 1.0), ("widest", 3.0)])
+def test_the_rule_says_which_scale_counts(rule, scale):
+    files = [("x", stored(a=2.0)), ("y", stored(a=3.0, b=1.0)), ("z", stored(a=1.0))]
+    found = merge(files, ConflictRule(rule))
+    assert {one.name: one.scale for one in found.stored.entries} == {"a": scale, "b": 1.0}
+    assert [(index, one.scale) for index, one in found.conflicts["a"]] == [(0, 2.0), (1, 3.0), (2, 1.0)]
+
+
+@pytest.mark.parametrize("rule", ConflictRule)
+def test_a_scale_and_none_and_equal_scales_are_no_conflict(rule):
+    found = merge([("x", stored(a=0.0, b=1.0)), ("y", stored(a=2.0, b=1.0)), ("z", stored(a=0.0))], rule)
+    assert {one.name: one.scale for one in found.stored.entries} == {"a": 2.0, "b": 1.0}
+    assert not found.conflicts
+
+
+def test_all_conflicts_are_told_with_their_files():
+    with pytest.raises(CalibrationError, match=r"2 tensors: .*'a': 1 in x, 2 in y; 'b': 3 in x, 4 in y.*first, last"):
+        merge([("x", stored(a=1.0, b=3.0)), ("y", stored(a=2.0, b=4.0))])
+
+
+def test_the_first_files_line_counts_and_facts_that_all_tell():
+    first = stored("TRT-8600-EntropyCalibration2", {"model": "m", "samples": 3}, a=1.0)
+    found = merge([("x", first), ("y", stored("1", {"model": "m", "samples": 4}, b=1.0))]).stored
+    assert (found.header, found.form, found.facts) == (first.header, "tensorrt", {"model": "m"})
+
+
+def test_no_file_cannot_be_merged():
+    with pytest.raises(CalibrationError, match="no file to merge"):
+        merge([])
