@@ -8,8 +8,10 @@ see `dryfit.target.verdict`.
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class DryfitError(Exception):
@@ -39,6 +41,10 @@ class DryfitError(Exception):
         self.source = source
         self.remedy = remedy
         super().__init__(self._text())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without this a subclass with arguments of its own could not come back from another process.
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
     def _text(self) -> str:
         facts = [

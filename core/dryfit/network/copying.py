@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dryfit.network.layer import Layer, LayerT
@@ -9,8 +10,12 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
 
-def copy_network(network: Network) -> Network:
+def copy_network(network: Network, visit: Callable[[Tensor], object] | None = None) -> Network:
     """A network with the same layers, tensors, names and notes. Weights are shared, not copied.
+
+    Args:
+        network: is not changed.
+        visit: is called with each tensor of the copy as soon as its producer is there: it may add layers behind it.
 
     Raises:
         NetworkError: shapes of the network cannot be inferred.
@@ -22,6 +27,8 @@ def copy_network(network: Network) -> Network:
     for tensor in network.inputs:
         tensors[tensor.name] = copy.add_input(tensor.name, tensor.dtype, tensor.shape)
         copy_tensor_notes(tensor, tensors[tensor.name])
+        if visit is not None:
+            visit(tensors[tensor.name])
     for layer in network.layers:
         inputs = [None if tensor is None else tensors[tensor.name] for tensor in layer.inputs]
         new = copy.add_layer(copy_layer(layer), inputs, [output.spec for output in layer.outputs])
@@ -29,6 +36,8 @@ def copy_network(network: Network) -> Network:
             copy.rename_tensor(output, old_output.name)
             copy_tensor_notes(old_output, output)
             tensors[old_output.name] = output
+            if visit is not None:
+                visit(output)
     for tensor in network.outputs:
         copy.mark_output(tensors[tensor.name])
     return copy

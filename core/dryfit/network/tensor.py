@@ -20,6 +20,10 @@ Shape = tuple[int, ...]
 """Extents of the axes; -1 where a dimension is dynamic."""
 
 
+_LARGEST_INT8 = 127
+"""The magnitude that the end of a dynamic range becomes in INT8."""
+
+
 class TensorLocation(enum.Enum):
     """Where a network tensor lives: TensorRT's `TensorLocation`."""
 
@@ -69,7 +73,6 @@ class Tensor:
         producer: the layer whose output it is; None for a network input.
         output_index: which output of the producer.
         consumers: (layer, input index) pairs, kept by `Layer.set_input` only.
-        dynamic_range: (minimum, maximum) that the user stated for INT8, or None.
         allowed_formats: names of the tensor formats the user allows at the network's border; None for all.
         location: DEVICE, or HOST for shape tensors.
         dimension_names: axis to symbolic name, for dynamic dimensions.
@@ -80,11 +83,11 @@ class Tensor:
     producer: Layer | None = attrs.field(default=None, repr=False)
     output_index: int = 0
     consumers: list[tuple[Layer, int]] = attrs.field(factory=list, repr=False)
-    dynamic_range: tuple[float, float] | None = None
     allowed_formats: frozenset[str] | None = None
     location: TensorLocation = TensorLocation.DEVICE
     dimension_names: dict[int, str] = attrs.field(factory=dict)
     _spec: TensorSpec | None = None
+    _dynamic_range: tuple[float, float] | None = None
 
     @property
     def spec(self) -> TensorSpec:
@@ -136,23 +139,46 @@ class Tensor:
         """Whether it carries data rather than dimensions."""
         return not self.is_shape_tensor
 
-    def set_dynamic_range(self, minimum: float, maximum: float) -> None:
-        """State the range of values for INT8; the scale is max(|minimum|, |maximum|) / 127.
+    @property
+    def dynamic_range(self) -> tuple[float, float] | None:
+        """(minimum, maximum) of the values, stated for INT8; None where nothing was. Setting None forgets it.
+
+        The scale is max(|minimum|, |maximum|) / 127.
 
         Raises:
-            NetworkError: the range is empty, not finite, or holds only zero.
+            NetworkError: when set: it is no pair of two finite numbers, minimum first, or the scale is no binary32
+                number, as for a range that holds only zero.
         """
-        if not (np.isfinite(minimum) and np.isfinite(maximum) and minimum <= maximum and max(-minimum, maximum) > 0):
-            raise NetworkError(
-                "A dynamic range is two finite numbers, minimum first, that are not both zero",
-                where=f"tensor {self.name!r}",
-                found=(minimum, maximum),
-            )
-        self.dynamic_range = (float(minimum), float(maximum))
+        return self._dynamic_range
+
+    @dynamic_range.setter
+    def dynamic_range(self, bounds: tuple[float, float] | None) -> None:
+        self._dynamic_range = None if bounds is None else self._checked_range(bounds)
+
+    def set_dynamic_range(self, minimum: float, maximum: float) -> None:
+        """Set `dynamic_range`; TensorRT's `setDynamicRange`. Raises what that raises."""
+        self.dynamic_range = (minimum, maximum)
 
     def reset_dynamic_range(self) -> None:
         """Forget the stated range."""
         self.dynamic_range = None
+
+    def _checked_range(self, bounds: tuple[float, float]) -> tuple[float, float]:
+        try:
+            minimum, maximum = (float(bound) for bound in bounds)
+            is_range = np.isfinite(minimum) and np.isfinite(maximum) and minimum <= maximum
+            with np.errstate(over="ignore"):
+                scale = np.float32(max(-minimum, maximum) / _LARGEST_INT8)
+        except (TypeError, ValueError):
+            is_range, scale = False, np.float32(0)
+        if not (is_range and 0 < scale < np.inf):
+            raise NetworkError(
+                "A dynamic range is two finite numbers, minimum first, that are not both zero",
+                where=f"tensor {self.name!r}",
+                found=bounds,
+                allowed="(minimum, maximum) whose larger magnitude divided by 127 is a binary32 number, or None",
+            )
+        return minimum, maximum
 
     def set_dimension_name(self, index: int, name: str) -> None:
         """Name a dynamic dimension; equal names mean equal extents, and a run that gives others is refused."""

@@ -1,16 +1,30 @@
-"""Ranges of a network's tensors from samples: the references run it, collectors watch, a solver answers."""
+"""Ranges of a network's tensors from samples: an executor runs it, collectors watch, a solver answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from dryfit.errors import CalibrationError, ExecutionError, NetworkError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.quantization import calibration_cache
-from dryfit.quantization.calibration_stream import CalibrationStream, stream_algorithm, stream_samples
+from dryfit.quantization import cache_forms, calibration_cache
+from dryfit.quantization.cache_header import CacheHeader
+from dryfit.quantization.calibration_stream import (
+    CalibrationAlgoType,
+    stream_algorithm,
+    stream_options,
+    stream_samples,
+)
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.collector import Array, Collector, require_mergeable
+from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.implied_states import fill_implied, implied_states
+from dryfit.quantization.network_ranges import solve_network
+from dryfit.quantization.observed_tensors import (
+    floating_point_network,
+    integer_inputs,
+    observed_tensors,
+)
 from dryfit.reference.executor import needed_layers, run_reference
 
 Feeds = Mapping[str, Array]
@@ -19,9 +33,35 @@ Feeds = Mapping[str, Array]
 Samples = Iterable[Feeds | tuple[str, Feeds]]
 """Feeds, or their name and feeds. Without a name a sample is called by its number, from 0."""
 
+Show = Callable[[Feeds, str], None]
+"""Runs the network on feeds, which are called by a name, and shows collectors its tensors."""
+
+Executor = Callable[[Network, Mapping[str, Collector]], Show]
+"""Makes ready to run a network, so that the collectors of some of its tensors, by name, see their values."""
+
+
+def reference_executor(network: Network, collectors: Mapping[str, Collector]) -> Show:
+    """An executor that asks the references: slow, and what every other one is held to."""
+
+    def show(feeds: Feeds, sample: str) -> None:
+        def observe(tensor: Tensor, array: Array) -> None:
+            if tensor.name in collectors:
+                collectors[tensor.name].update(array, sample)
+
+        run_reference(network, feeds, observe)
+
+    return show
+
 
 def calibrate_ranges(
-    network: Network, calibrator: Calibrator, samples: Samples | None = None, *, skips_nonfinite: bool = False
+    network: Network,
+    calibrator: Calibrator,
+    samples: Samples | None = None,
+    *,
+    skips_nonfinite: bool = False,
+    executor: Executor = reference_executor,
+    tensors: Collection[str] | None = None,
+    full_range: bool = True,
 ) -> dict[str, Solution]:
     """The range of every floating-point tensor of a network, by name, in the order of execution.
 
@@ -33,46 +73,87 @@ def calibrate_ranges(
         calibrator: finds the ranges.
         samples: what the network is shown; None where the calibrator brings samples.
         skips_nonfinite: count NaN and infinity and leave them out, where they are errors otherwise.
+        executor: what runs the network.
+        tensors: names of those that are wanted, such as those that are left after fusion; all for None.
+        full_range: as in `solve_network`.
 
     Raises:
         CalibrationError: there is no sample, or samples from two sides, or values are not finite.
         PluginError: the calibrator fails.
         ExecutionError, NetworkError: a sample does not fit the network.
     """
+
+    def ranges_of(shown: Samples, chosen: Calibrator) -> dict[str, Solution]:
+        seen = collect(network, chosen, shown, skips_nonfinite=skips_nonfinite, executor=executor, tensors=tensors)
+        return solve_network(network, seen, chosen, full_range=full_range)
+
     if calibrator.stream is None:
-        return solve(collect(network, calibrator, samples or (), skips_nonfinite=skips_nonfinite), calibrator)
+        return ranges_of(samples or (), calibrator)
     if samples is not None:
         raise CalibrationError("The calibrator brings its own samples", where=f"calibrator {calibrator.name!r}")
     stream = calibrator.stream()
-    return _cached(network, stream) or _from_stream(network, calibrator, stream, skips_nonfinite)
+    chosen = calibrator.with_options(**stream_options(stream))
+    header = cache_header(chosen, stream_algorithm(stream))
+    data = stream.read_calibration_cache()
+    found = None if data is None else cached_ranges(network, bytes(data), header, tensors=tensors)
+    if found is None:
+        found = ranges_of(stream_samples(stream, network), chosen)
+        cache = calibration_cache.CalibrationCache.of_solutions(found, header)
+        stream.write_calibration_cache(cache.to_bytes())
+    return found
+
+
+def cache_header(calibrator: Calibrator, algorithm: CalibrationAlgoType) -> CacheHeader:
+    """The first line of the cache for what a calibrator finds; the legacy one's tells its quantile and cutoff."""
+    if algorithm is not CalibrationAlgoType.LEGACY_CALIBRATION:
+        return CacheHeader(algorithm)
+    options = {**calibrator.option_defaults, **calibrator.options}
+    return CacheHeader(algorithm, None, options.get("regression_cutoff"), options.get("quantile"))
 
 
 def collect(
-    network: Network, calibrator: Calibrator, samples: Samples, *, skips_nonfinite: bool = False
+    network: Network,
+    calibrator: Calibrator,
+    samples: Samples,
+    *,
+    skips_nonfinite: bool = False,
+    executor: Executor = reference_executor,
+    tensors: Collection[str] | None = None,
+    collectors: dict[str, Collector] | None = None,
 ) -> dict[str, Collector]:
     """What the calibrator's collectors have seen of each floating-point tensor, by name, in the order of execution.
 
+    Tensors whose state follows exactly from those of others, such as a ReLU's output from its input, are not looked at.
+
     Args:
-        network: the network.
+        network: the network. What its layers and inputs have of INT8 without scales is computed in FP32.
         calibrator: says which collector.
         samples: what the network is shown.
         skips_nonfinite: count NaN and infinity and leave them out, where they are errors otherwise.
+        executor: what runs the network.
+        tensors: names of those to look at; all that outputs need for None.
+        collectors: what has been collected before, of the same network; it is gone on with, and returned.
 
     Raises:
         CalibrationError: there is no sample, or values are not finite.
         ExecutionError, NetworkError: a sample does not fit the network; the error says which.
     """
-    collectors: dict[str, Collector] = {}
-    for name, feeds in _named(samples):
-
-        def observe(tensor: Tensor, array: Array, sample: str = name) -> None:
-            if tensor.dtype.is_floating_point:
-                if tensor.name not in collectors:
-                    collectors[tensor.name] = calibrator.collector(tensor.name, skips_nonfinite=skips_nonfinite)
-                collectors[tensor.name].update(array, sample)
-
+    work = floating_point_network(network)
+    names = [one.name for one in observed_tensors(work) if tensors is None or one.name in tensors]
+    found = {} if collectors is None else collectors
+    is_fresh = not found
+    for name in names:
+        if name not in found:
+            found[name] = calibrator.collector(name, skips_nonfinite=skips_nonfinite)
+    # Of minus infinity, which is skipped, a ReLU makes a zero, which is not.
+    implies = calibrator.collector is Histogram and not skips_nonfinite
+    implied = implied_states(work, names) if implies else {}
+    show = executor(work, {name: found[name] for name in names if name not in implied})
+    count = 0
+    for count, (name, feeds) in enumerate(_named(samples), 1):  # noqa: B007  counted
+        require_int8(network, feeds, name)
         try:
-            run_reference(network, feeds, observe)
+            show(feeds, name)
         except (ExecutionError, NetworkError) as error:
             raise type(error)(
                 error.message,
@@ -82,9 +163,10 @@ def collect(
                 source=error.source,
                 remedy=error.remedy,
             ) from error
-    if not collectors:
+    if is_fresh and not count:
         raise CalibrationError("There is no sample to calibrate with", where=f"network {network.name!r}")
-    return collectors
+    fill_implied(implied, {name: one for name, one in found.items() if isinstance(one, Histogram)})
+    return found
 
 
 def merge_collectors(shards: Sequence[Mapping[str, Collector]], calibrator: Calibrator) -> dict[str, Collector]:
@@ -127,25 +209,59 @@ def _named(samples: Samples) -> Iterator[tuple[str, Feeds]]:
         yield sample if isinstance(sample, tuple) else (str(index), sample)
 
 
-def _cached(network: Network, stream: CalibrationStream) -> dict[str, Solution] | None:
-    """The ranges of a stream's cache; None where it has none, or not for every tensor."""
-    data = stream.read_calibration_cache()
-    if data is None or not len(data):
-        return None
-    cache = calibration_cache.parse(bytes(data))
-    if cache.algorithm is not stream_algorithm(stream):
-        return None
-    network.refresh_shapes()
-    computed = [tensor for layer in needed_layers(network) for tensor in layer.outputs]
-    names = [one.name for one in [*network.inputs, *computed] if one.dtype.is_floating_point]
-    return {name: cache.solution(name) for name in names} if set(names) <= set(cache.scales) else None
+def require_int8(network: Network, feeds: Feeds, sample: str) -> None:
+    """Refuse values that an INT8 input cannot hold; calibration takes them as FP32.
+
+    Raises:
+        CalibrationError: a value lies outside -128 to 127.
+    """
+    for name in integer_inputs(network):
+        array = feeds.get(name)
+        if array is not None and array.size and not (array.min() >= -128 and array.max() <= 127):
+            raise CalibrationError(
+                "The input is INT8, and its FP32 calibration data lie outside INT8",
+                where=f"input {name!r}, sample {sample!r}",
+                found=f"values from {array.min()} to {array.max()}",
+                allowed="-128 to 127",
+            )
 
 
-def _from_stream(
-    network: Network, calibrator: Calibrator, stream: CalibrationStream, skips_nonfinite: bool
-) -> dict[str, Solution]:
-    samples = stream_samples(stream, network)
-    solutions = solve(collect(network, calibrator, samples, skips_nonfinite=skips_nonfinite), calibrator)
-    cache = calibration_cache.CalibrationCache.of_solutions(solutions, stream_algorithm(stream))
-    stream.write_calibration_cache(cache.to_bytes())
-    return solutions
+def cached_ranges(
+    network: Network,
+    data: bytes,
+    header: CacheHeader,
+    *,
+    tensors: Collection[str] | None = None,
+    name: str = "calibration cache",
+) -> dict[str, Solution] | None:
+    """The ranges that a cache has for a network, where it saves the run.
+
+    Args:
+        network: the network.
+        data: the cache's file.
+        header: what the first line of a cache would say now.
+        tensors: names of those that are wanted; all for None.
+        name: what errors call the cache.
+
+    Returns:
+        Tensor to range; None where the cache is empty, not of every tensor, or from another algorithm.
+
+    Raises:
+        CalibrationError: the cache is damaged.
+    """
+    if not data:
+        return None
+    cache = cache_forms.parse_calibration_cache(data, name)
+    if cache.algorithm is not header.algorithm:
+        return None
+    if header.algorithm is CalibrationAlgoType.LEGACY_CALIBRATION and cache.header != header.text:
+        # Of another quantile or cutoff: TensorRT does not use it either.
+        return None
+    work = floating_point_network(network)
+    computed = [tensor for layer in needed_layers(work) for tensor in layer.outputs]
+    wanted = [
+        one.name
+        for one in [*work.inputs, *computed]
+        if one.dtype.is_floating_point and (tensors is None or one.name in tensors)
+    ]
+    return {one: cache.solution(one) for one in wanted} if set(wanted) <= set(cache.scales) else None

@@ -94,6 +94,29 @@ def stream_algorithm(stream: CalibrationStream) -> CalibrationAlgoType:
         ) from None
 
 
+def stream_options(stream: CalibrationStream) -> dict[str, float]:
+    """Options of the calibrator that a stream states: the legacy one's `get_quantile` and `get_regression_cutoff`.
+
+    Raises:
+        CalibrationError: an answer is no number.
+    """
+    if stream_algorithm(stream) is not CalibrationAlgoType.LEGACY_CALIBRATION:
+        return {}
+    options: dict[str, float] = {}
+    for name in ("quantile", "regression_cutoff"):
+        method = getattr(stream, f"get_{name}", None)
+        if method is None:
+            continue
+        answer = method()
+        try:
+            options[name] = float(answer)
+        except (TypeError, ValueError):
+            raise CalibrationError(
+                "This is no share", where=f"{type(stream).__name__}.get_{name}", found=repr(answer), allowed="0 to 1"
+            ) from None
+    return options
+
+
 def stream_samples(stream: CalibrationStream, network: Network) -> Iterator[tuple[str, dict[str, Array]]]:
     """The batches of a stream as samples: `batch 0` and its arrays by input name, and so on.
 

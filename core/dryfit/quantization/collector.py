@@ -92,13 +92,33 @@ class Collector(abc.ABC):
         """
         values = _widened(np.asarray(array), self.tensor, sample)
         if values.size and not np.isfinite([values.min(), values.max()]).all():
-            finite = np.isfinite(values)
-            if not self.skips_nonfinite:
-                raise _nonfinite(values, self.tensor, sample)
-            self.skipped += int(values.size - np.count_nonzero(finite))
-            values = values[finite]
+            nan, infinite = int(np.count_nonzero(np.isnan(values))), int(np.count_nonzero(np.isinf(values)))
+            self.skip_nonfinite(nan, infinite, values.size, sample)
+            values = values[np.isfinite(values)]
         if values.size:
             self.add(values, sample)
+
+    def skip_nonfinite(self, nan: int, infinite: int, values: int, sample: str) -> None:
+        """Count what is left out of a sample.
+
+        Args:
+            nan: how many of its values are NaN.
+            infinite: how many are infinite.
+            values: how many it has.
+            sample: what errors call the sample.
+
+        Raises:
+            CalibrationError: such values are not to be skipped.
+        """
+        if not self.skips_nonfinite:
+            raise CalibrationError(
+                "Values are not finite",
+                where=f"tensor {self.tensor!r}, sample {sample!r}",
+                found=f"{nan} NaN and {infinite} infinite of {values} values",
+                allowed="finite numbers",
+                remedy="Leave this sample out, or let such values be counted and skipped (skips_nonfinite=True)",
+            )
+        self.skipped += nan + infinite
 
     def merge(self, other: Self) -> None:
         """Take in what another collector has seen, as if this one had.
@@ -174,17 +194,6 @@ def _widened(array: Array, tensor: str, sample: str) -> Array:
         where=f"tensor {tensor!r}, sample {sample!r}",
         found=array.dtype,
         allowed="floating point or integers",
-    )
-
-
-def _nonfinite(values: Array, tensor: str, sample: str) -> CalibrationError:
-    nan, infinite = np.count_nonzero(np.isnan(values)), np.count_nonzero(np.isinf(values))
-    return CalibrationError(
-        "Values are not finite",
-        where=f"tensor {tensor!r}, sample {sample!r}",
-        found=f"{nan} NaN and {infinite} infinite of {values.size} values",
-        allowed="finite numbers",
-        remedy="Leave this sample out, or let such values be counted and skipped (skips_nonfinite=True)",
     )
 
 

@@ -3,69 +3,93 @@
 The width of a bin is always a power of two, set by the largest magnitude seen so far. When that grows, whole groups of
 neighbouring bins become one. Division by a power of two is exact, and so is halving a bin number, so the state depends
 on the values alone: it is what one histogram of all values at once would be.
+
+Positive and negative values have bins of their own. So what a ReLU gives follows exactly from what it takes, and so
+does what a concatenation joins: such tensors need not be looked at.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 
 from dryfit.errors import CalibrationError
+from dryfit.network.layers.histogram import (
+    BIN_BITS,
+    BINS,
+    HEAD_WORDS,
+    INFINITE,
+    LEAST_EXPONENT,
+    MAXIMUM,
+    MINIMUM,
+    NAN,
+    NEGATIVE_EXPONENT,
+    NO_EXPONENT,
+    POSITIVE_EXPONENT,
+    VALUES,
+    ZEROS,
+)
 from dryfit.quantization.collector import Array, Collector
+from dryfit.quantization.histogram_side import Counts, HistogramSide
+from dryfit.reference.histogram import exponent_of, histogram_record
 
-BIN_BITS = 11
-BINS = 1 << BIN_BITS
+__all__ = ["BINS", "LEAST_EXPONENT", "Counts", "Histogram"]
 
-LEAST_EXPONENT = -115
-"""Bins are at least 2^-126 wide, so that the inverse of the width is a binary32 number and denormals lie in bin 0."""
-
-_CHUNK = 1 << 15
-"""Values that are binned at once: their temporaries fit into a core's own cache."""
-
-_HEAD = struct.Struct("<hqdd")
-_NO_EXPONENT = -(1 << 15)
-
-Counts = np.ndarray[Any, np.dtype[np.int64]]
+_HEAD = struct.Struct("<hhqdd")
+_SIDE_BYTES = 8 * BINS
 
 
 class Histogram(Collector):
     """Counts of magnitudes in 2048 equal bins, with the exact least and largest value.
 
     A value x lies in bin `floor(|x| / bin_width)`, where `bin_width = 2^(exponent - 11)` and `2^exponent` is the least
-    power of two above the largest magnitude. Of the 2048 bins 1025 to 2048 are in use. 16 KiB, whatever is counted.
+    power of two above the largest magnitude. Of the 2048 bins 1025 to 2048 are in use. 16 KiB for values of one sign,
+    32 KiB for those of both, whatever is counted.
 
     Attributes:
-        counts: int64[2048].
-        exponent: None as long as nothing but zeros was seen.
+        positive, negative: the values above and below zero, each in bins of their own width.
         minimum, maximum: of all values, with their signs; infinity and minus infinity as long as there is none.
-        zeros: how many values are zero; they are counted in bin 0 as well.
-
-    Source: our choice, because doubling from the first batch's maximum, TensorRT's way, makes scales depend on the
-        order of the samples by up to 50 %.
+        zeros: how many values are zero.
 
     Example:
-        >>> histogram = Histogram("conv1")
-        >>> histogram.update([0.0, -3.0, 1.5], "first")
-        >>> histogram.exponent, histogram.count, histogram.zeros, histogram.counts.nonzero()[0].tolist()
-        (2, 3, 1, [0, 768, 1536])
+        >>> seen = Histogram("relu1")
+        >>> seen.update(np.float32([0.0, 0.5, 1.5]), "first image")
+        >>> seen.bin_width, seen.counts.nonzero()[0].tolist()
+        (0.0009765625, [0, 512, 1536])
     """
 
-    state_name = "histogram 2^11"
+    state_name = "histogram 2^11 of each sign"
 
     def __init__(self, tensor: str = "", *, skips_nonfinite: bool = False) -> None:
         super().__init__(tensor, skips_nonfinite=skips_nonfinite)
-        self.counts: Counts = np.zeros(BINS, np.int64)
-        self.exponent: int | None = None
+        self.positive, self.negative = HistogramSide(), HistogramSide()
         self.minimum, self.maximum = math.inf, -math.inf
         self.zeros = 0
+
+    # What solvers read --------------------------------------------------------------------------------------------
+
+    @property
+    def exponent(self) -> int | None:
+        """The larger exponent of the two signs; None as long as nothing but zeros was seen."""
+        exponent = max(self.positive.exponent, self.negative.exponent)
+        return None if exponent == NO_EXPONENT else exponent
+
+    @property
+    def counts(self) -> Counts:
+        """How many magnitudes lie in each bin, whatever their sign: int64[2048], a new array; zeros are in bin 0."""
+        exponent = max(self.positive.exponent, self.negative.exponent)
+        counts = self.positive.counts_at(exponent) + self.negative.counts_at(exponent)
+        counts[0] += self.zeros
+        return counts
 
     @property
     def count(self) -> int:
         """How many values were seen."""
-        return int(self.counts.sum())
+        return self.zeros + int(self.positive.counts.sum()) + int(self.negative.counts.sum())
 
     @property
     def magnitude(self) -> float:
@@ -77,35 +101,68 @@ class Histogram(Collector):
         """The width of a bin, a power of two; 0.0 as long as nothing but zeros was seen."""
         return 0.0 if self.exponent is None else math.ldexp(1.0, self.exponent - BIN_BITS)
 
+    # Gathering ----------------------------------------------------------------------------------------------------
+
     def add(self, values: Array, sample: str) -> None:  # noqa: ARG002  which sample it was does not matter
         """Count the values."""
-        # A sum with zero turns -0.0 into 0.0: equal values have to give equal bytes.
-        self.minimum = min(self.minimum, float(values.min()) + 0.0)
-        self.maximum = max(self.maximum, float(values.max()) + 0.0)
-        self.zeros += int(values.size - np.count_nonzero(values))
-        self._widen_to(_exponent_of(self.magnitude))
-        if self.exponent is None:
-            self.counts[0] += values.size
-        else:
-            self.counts += _bin_counts(values, self.exponent)
+        self._add_finite(histogram_record(values))
 
-    def absorb(self, other: Self) -> None:
+    def update_record(self, record: Counts, sample: str) -> None:
+        """Take in a sample of which a histogram layer has made a record; equals `update` with the sample's values.
+
+        Args:
+            record: int64[4104], as `HistogramLayer` describes it.
+            sample: what errors call the sample.
+
+        Raises:
+            CalibrationError: values are not finite, and are not to be skipped.
+        """
+        nan, infinite = int(record[NAN]), int(record[INFINITE])
+        if nan + infinite:
+            self.skip_nonfinite(nan, infinite, int(record[VALUES]), sample)
+        self._add_finite(record)
+
+    def _add_finite(self, record: Counts) -> None:
+        minimum, maximum = record[[MINIMUM, MAXIMUM]].view(np.float64)
+        self.minimum, self.maximum = min(self.minimum, float(minimum)), max(self.maximum, float(maximum))
+        self.zeros += int(record[ZEROS])
+        positive, negative = record[HEAD_WORDS:].reshape(2, BINS)
+        self.positive = self.positive.joined(_side(record[POSITIVE_EXPONENT], positive))
+        self.negative = self.negative.joined(_side(record[NEGATIVE_EXPONENT], negative))
+
+    def absorb(self, other: Histogram) -> None:
         """Add the counts of another histogram, whose bins may be of another width."""
         self.minimum, self.maximum = min(self.minimum, other.minimum), max(self.maximum, other.maximum)
         self.zeros += other.zeros
-        self._widen_to(other.exponent)
-        self.counts += _folded(other.counts, other.exponent, self.exponent)
+        self.positive = self.positive.joined(other.positive)
+        self.negative = self.negative.joined(other.negative)
 
-    def _widen_to(self, exponent: int | None) -> None:
-        """Make the bins at least as wide as those of an exponent."""
-        if exponent is not None and (self.exponent is None or exponent > self.exponent):
-            self.counts = _folded(self.counts, self.exponent, exponent)
-            self.exponent = exponent
+    def rectified(self) -> Self:
+        """The histogram of `max(x, 0)` of the values, without having seen them."""
+        found = type(self)(self.tensor, skips_nonfinite=self.skips_nonfinite)
+        found.positive = self.positive
+        found.zeros = self.zeros + int(self.negative.counts.sum())
+        if self.count:
+            found.minimum, found.maximum = max(self.minimum, 0.0), max(self.maximum, 0.0)
+        return found
+
+    def become_union(self, others: Iterable[Histogram]) -> None:
+        """Take the state of a histogram of all values of these, whatever was seen before."""
+        self.positive, self.negative = HistogramSide(), HistogramSide()
+        self.minimum, self.maximum, self.zeros = math.inf, -math.inf, 0
+        for other in others:
+            self.absorb(other)
+
+    # Bytes --------------------------------------------------------------------------------------------------------
 
     def payload(self) -> bytes:
-        """Exponent, zeros, least and largest value, counts: little-endian, 16410 bytes."""
-        exponent = _NO_EXPONENT if self.exponent is None else self.exponent
-        return _HEAD.pack(exponent, self.zeros, self.minimum, self.maximum) + self.counts.astype("<i8").tobytes()
+        """Both exponents, zeros, least and largest value; then the counts of each sign that values have. Little-endian.
+
+        28 bytes, and 16 KiB for each sign.
+        """
+        sides = (self.positive, self.negative)
+        head = _HEAD.pack(*(side.exponent for side in sides), self.zeros, self.minimum, self.maximum)
+        return head + b"".join(side.counts.astype("<i8").tobytes() for side in sides if not side.is_empty)
 
     def restore(self, payload: bytes) -> None:
         """Take over a state that `payload` gave.
@@ -113,67 +170,63 @@ class Histogram(Collector):
         Raises:
             CalibrationError: these values cannot have been counted together.
         """
-        if len(payload) != _HEAD.size + 8 * BINS:
-            raise CalibrationError(
-                "The histogram has the wrong size",
-                where=f"state of tensor {self.tensor!r}",
-                found=f"{len(payload)} bytes",
-                allowed=f"{_HEAD.size + 8 * BINS}",
-            )
-        exponent, self.zeros, self.minimum, self.maximum = _HEAD.unpack_from(payload)
-        self.exponent = None if exponent == _NO_EXPONENT else exponent
-        self.counts = np.frombuffer(payload, "<i8", offset=_HEAD.size).astype(np.int64)
+        where = f"state of tensor {self.tensor!r}"
+        if len(payload) < _HEAD.size:
+            raise _wrong_size(where, payload, _HEAD.size)
+        *exponents, self.zeros, self.minimum, self.maximum = _HEAD.unpack_from(payload)
+        size = _HEAD.size + _SIDE_BYTES * sum(exponent != NO_EXPONENT for exponent in exponents)
+        if len(payload) != size:
+            raise _wrong_size(where, payload, size)
+        sides, offset = [], _HEAD.size
+        for exponent in exponents:
+            if exponent == NO_EXPONENT:
+                sides.append(HistogramSide())
+                continue
+            sides.append(HistogramSide(exponent, np.frombuffer(payload, "<i8", BINS, offset).astype(np.int64)))
+            offset += _SIDE_BYTES
+        self.positive, self.negative = sides
         problem = self._contradiction()
         if problem:
-            raise CalibrationError(
-                "The histogram contradicts itself", where=f"state of tensor {self.tensor!r}", found=problem
-            )
+            raise CalibrationError("The histogram contradicts itself", where=where, found=problem)
 
     def _contradiction(self) -> str:
         """Why no values can have led to this state; "" where some can."""
-        if self.counts.min() < 0:
-            return f"a count of {self.counts.min()}"
-        if self.counts.sum(dtype=np.float64) >= 2.0**63:
+        least = min(self.zeros, self.positive.counts.min(), self.negative.counts.min())
+        if least < 0:
+            return f"a count of {least}"
+        sides = (self.positive, self.negative)
+        if float(self.zeros) + sum(side.counts.sum(dtype=np.float64) for side in sides) >= 2.0**63:
             return "more values than can be counted"
         if not self.count:
-            fresh = (self.zeros, self.exponent, self.minimum, self.maximum) == (0, None, math.inf, -math.inf)
+            fresh = (self.exponent, self.minimum, self.maximum) == (None, math.inf, -math.inf)
             return "" if fresh else "facts about values, and no value"
         if not (math.isfinite(self.minimum) and math.isfinite(self.maximum) and self.minimum <= self.maximum):
             return f"values from {self.minimum} to {self.maximum}"
-        if self.exponent != _exponent_of(self.magnitude):
-            return f"the exponent {self.exponent} for values up to {self.magnitude}"
-        if not 0 <= self.zeros <= self.counts[0]:
-            return f"{self.zeros} zeros among {self.counts[0]} values in bin 0"
-        last = 0 if self.exponent is None else int(self.magnitude / self.bin_width)
-        if int(self.counts.nonzero()[0][-1]) != last:
-            return f"the largest magnitude {self.magnitude} elsewhere than in the last bin that has values"
+        if self.zeros and not self.minimum <= 0.0 <= self.maximum:
+            return f"{self.zeros} zeros among values from {self.minimum} to {self.maximum}"
+        positive = _problem_of("positive", self.positive, max(self.maximum, 0.0))
+        return positive or _problem_of("negative", self.negative, max(-self.minimum, 0.0))
+
+
+def _side(exponent: int, counts: Counts) -> HistogramSide:
+    return HistogramSide() if exponent == NO_EXPONENT else HistogramSide(int(exponent), counts.copy())
+
+
+def _problem_of(sign: str, side: HistogramSide, magnitude: float) -> str:
+    """Why the values of a sign cannot have this largest magnitude; "" where they can."""
+    if side.exponent != exponent_of(magnitude):
+        found = "none" if side.is_empty else side.exponent
+        return f"the exponent {found} for {sign} values up to {magnitude}"
+    if side.is_empty:
         return ""
+    last = int(math.ldexp(magnitude, BIN_BITS - side.exponent))
+    used = side.counts.nonzero()[0]
+    if not used.size or used[-1] != last:
+        return f"the largest {sign} magnitude {magnitude} elsewhere than in the last bin that has values"
+    return ""
 
 
-def _exponent_of(magnitude: float) -> int | None:
-    """The exponent for a largest magnitude; None for zero."""
-    return max(math.frexp(magnitude)[1], LEAST_EXPONENT) if magnitude else None
-
-
-def _bin_counts(values: Array, exponent: int) -> Counts:
-    """How many values lie in each bin; all magnitudes are below 2^exponent."""
-    if exponent > 128:  # an earlier sample was float64 and larger than a float32 can be
-        values = values.astype(np.float64)
-    per_width = values.dtype.type(math.ldexp(1.0, BIN_BITS - exponent))
-    flat = values.reshape(-1)
-    counts = np.zeros(BINS, np.int64)
-    for start in range(0, flat.size, _CHUNK):
-        scaled = np.abs(flat[start : start + _CHUNK])
-        scaled *= per_width
-        counts += np.bincount(scaled.astype(np.intp), minlength=BINS)
-    return counts
-
-
-def _folded(counts: Counts, exponent: int | None, wider: int | None) -> Counts:
-    """The counts for the bins of a larger exponent: groups of 2^(wider - exponent) neighbours become one."""
-    if exponent is None or wider is None or wider == exponent:
-        return counts  # without an exponent there are only zeros, which stay in bin 0
-    group = 1 << min(wider - exponent, BIN_BITS)
-    folded = np.zeros(BINS, np.int64)
-    folded[: BINS // group] = counts.reshape(-1, group).sum(axis=1)
-    return folded
+def _wrong_size(where: str, payload: bytes, allowed: int) -> CalibrationError:
+    return CalibrationError(
+        "The histogram has the wrong size", where=where, found=f"{len(payload)} bytes", allowed=f"{allowed}"
+    )

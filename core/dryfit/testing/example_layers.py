@@ -225,6 +225,7 @@ EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
     "fully_connected": Examples.fully_connected,
     "gather": lambda e: e.network.add_gather(e.x, e.constant([0], np.int64), e.rank - 1),
     "grid_sample": Examples.grid_sample,
+    "histogram": lambda e: e.network.add_histogram(e.x),
     "identity": lambda e: e.network.add_identity(e.x),
     "lrn": lambda e: e.network.add_lrn(e.x, e.one_of(3, 5), 1e-4, 0.75, 1.0),
     "matrix_multiply": Examples.matrix_multiply,

@@ -50,7 +50,7 @@ def solve(histogram: Histogram) -> Solution:
     )
 
 
-def relative_entropies(counts: Counts) -> tuple[Counts, Floats]:
+def relative_entropies(counts: Counts, levels: int = LEVELS) -> tuple[Counts, Floats]:
     """The numbers of bins that may be kept, and the relative entropy in nats for each.
 
     Inside a level Q is constant, so that with sums over all bins before each one a candidate costs as many steps as
@@ -58,24 +58,25 @@ def relative_entropies(counts: Counts) -> tuple[Counts, Floats]:
 
     Args:
         counts: int64[bins], of which bin 0 is to be left out already.
+        levels: how many magnitudes share the kept bins.
 
     Returns:
-        int64[candidates], from 128 to the last bin that is not empty and it included, and float64[candidates].
+        int64[candidates], from `levels` to the last bin that is not empty and it included, and float64[candidates].
     """
     used = counts.nonzero()[0]
     last = int(used[-1]) + 1 if used.size else 0
-    candidates = np.arange(LEVELS, last + 1)
+    candidates = np.arange(levels, last + 1)
     if not candidates.size:
         return candidates, np.empty(0)
     parts = np.split(candidates, range(_CANDIDATES_AT_ONCE, candidates.size, _CANDIDATES_AT_ONCE))
     sums = _running_sum(counts), _running_sum(counts > 0), _running_sum(_times_own_logarithm(counts))
-    return candidates, np.concatenate([_divergences(part, counts, *sums) for part in parts])
+    return candidates, np.concatenate([_divergences(part, counts, levels, *sums) for part in parts])
 
 
-def _divergences(candidates: Counts, counts: Counts, sums: Counts, used: Counts, own: Floats) -> Floats:
+def _divergences(candidates: Counts, counts: Counts, levels: int, sums: Counts, used: Counts, own: Floats) -> Floats:
     """The relative entropy of some candidates; `sums`, `used` and `own` are running sums, one longer than `counts`."""
-    # Level g has the bins from ceil(g * kept / 128) to the one before the next level's first.
-    edges = -(np.arange(LEVELS + 1)[:, None] * -candidates // LEVELS)
+    # Level g has the bins from ceil(g * kept / levels) to the one before the next level's first.
+    edges = -(np.arange(levels + 1)[:, None] * -candidates // levels)
     inside = np.diff(sums[edges], axis=0)
     reference = inside.copy()
     beyond = sums[-1] - sums[candidates]

@@ -164,3 +164,50 @@ def test_an_algorithm_may_be_a_number_or_a_member():
 def test_samples_from_two_sides_are_refused(fresh):
     with pytest.raises(CalibrationError, match=r"calibrator 'acme'.*brings its own samples"):
         calibrate_ranges(doubling_network(), calibrator_of(fresh()), SAMPLES)
+
+
+class Legacy(Stream):
+    """A calibrator that states the legacy algorithm's two parameters."""
+
+    quantile = 0.75
+
+    def get_quantile(self):
+        return self.quantile
+
+    def get_regression_cutoff(self):
+        return 1.0
+
+
+def share(histogram, *, quantile=1.0, regression_cutoff=0.5):
+    return Solution.of_threshold(histogram.magnitude * quantile, cutoff=regression_cutoff)
+
+
+def test_a_legacy_stream_states_its_options_and_they_stand_in_its_cache():
+    class Own(Legacy):
+        pass
+
+    def ranges():
+        stream = Own(algorithm=0)
+        return calibrate_ranges(
+            doubling_network(),
+            Calibrator(name="legacy", title="", solve=share, stream=lambda: stream),
+            full_range=False,
+        )
+
+    found = ranges()
+    assert (found["y"].dynamic_range.threshold, found["y"].details["cutoff"]) == (3.0, 1.0)
+    assert Own.cache.startswith(b"0 3ff0000000000000 3fe8000000000000\n")
+    asked = Own.asked
+    assert ranges()["y"].details == {"origin": "cache"}
+    assert Own.asked == asked
+    Own.quantile = 0.5  # a cache of another quantile is not used
+    assert ranges()["y"].dynamic_range.threshold == 2.0
+
+
+def test_a_share_that_is_no_number_is_refused():
+    class Own(Legacy):
+        quantile = None
+
+    stream = Own(algorithm=0)
+    with pytest.raises(CalibrationError, match=r"Own.get_quantile: This is no share \(found None; allowed: 0 to 1"):
+        calibrate_ranges(doubling_network(), Calibrator(name="legacy", title="", solve=share, stream=lambda: stream))

@@ -18,6 +18,7 @@ from dryfit.network.layers.fill import AddFill
 from dryfit.network.layers.fully_connected import AddFullyConnected
 from dryfit.network.layers.gather import AddGather
 from dryfit.network.layers.grid_sample import AddGridSample
+from dryfit.network.layers.histogram import AddHistogram
 from dryfit.network.layers.identity import AddIdentity
 from dryfit.network.layers.lrn import AddLrn
 from dryfit.network.layers.matrix_multiply import AddMatrixMultiply
@@ -62,6 +63,7 @@ class LayerMethods(
     AddFullyConnected,
     AddGather,
     AddGridSample,
+    AddHistogram,
     AddIdentity,
     AddLrn,
     AddMatrixMultiply,

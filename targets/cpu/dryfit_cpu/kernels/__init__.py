@@ -9,6 +9,7 @@ from dryfit_cpu.kernels import (
     depthwise,
     depthwise_deconvolution,
     fully_connected,
+    histogram,
     integer_convolution,
     integer_depthwise,
     integer_fully_connected,
@@ -60,6 +61,7 @@ KERNELS: tuple[Kernel, ...] = (
     pointwise.map_elements,
     pointwise.concatenate,
     movement.move_values,
+    histogram.count_magnitudes,
     plugin.run_plugin,
     reference.evaluate_layers,
 )

@@ -1,0 +1,276 @@
+"""Samples for calibration: a folder of pictures, files of arrays, or a function of the user's.
+
+Each source tells the names of its samples before it reads any, so that work can be divided, shown, and gone on with.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+import numpy as np
+
+from dryfit.errors import CalibrationError
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.collector import Array
+from dryfit.quantization.picture_preparation import PicturePreparation
+from dryfit.quantization.user_function import call_user_function
+
+Feeds = Mapping[str, Array]
+NamedFeeds = tuple[str, Feeds]
+
+PICTURES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"})
+ARRAYS = frozenset({".npy", ".npz"})
+_NUMBERED = re.compile(r"(.*\.np[yz])\[(\d+)\]", re.IGNORECASE)
+
+
+class SampleSource(Protocol):
+    """Where samples come from. A source can be pickled, and gives the same samples in every process."""
+
+    @property
+    def text(self) -> str:
+        """How samples are made, in words: sources with other texts give other values."""
+        ...
+
+    def names(self, network: Network) -> Sequence[str]:
+        """Names of all samples, in order."""
+        ...
+
+    def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:
+        """These samples, in this order, each read when it is asked for: its name, and an array for each input."""
+        ...
+
+
+def image_count(feeds: Feeds) -> int:
+    """How many images a sample has, by the first axis of the first input."""
+    array = next(iter(feeds.values()))
+    return int(array.shape[0]) if array.ndim else 1
+
+
+def source_of(place: str, preparation: PicturePreparation | None = None) -> SampleSource:
+    """The source that a user means: a folder, a file of arrays, `module:function` or `file.py:function`.
+
+    Raises:
+        CalibrationError: there is no such place, or it has no samples.
+    """
+    path = Path(place)
+    if path.is_dir():
+        kinds = {one.suffix.lower() for one in path.rglob("*") if one.is_file()}
+        if kinds & PICTURES and kinds & ARRAYS:
+            raise CalibrationError(
+                "A folder has either pictures or arrays",
+                where=place,
+                found=", ".join(sorted(kinds & (PICTURES | ARRAYS))),
+            )
+        if kinds & PICTURES:
+            return PictureFolder(path, preparation or PicturePreparation())
+        if kinds & ARRAYS:
+            return ArrayFiles(path)
+    elif path.suffix.lower() in ARRAYS and path.is_file():
+        return ArrayFiles(path)
+    elif ":" in place and not path.exists():
+        return FunctionSamples(place)
+    raise CalibrationError(
+        "There are no samples there",
+        where=place,
+        allowed=f"a folder with pictures ({', '.join(sorted(PICTURES))}) or arrays ({', '.join(sorted(ARRAYS))}), "
+        "a file of arrays, module:function, or file.py:function",
+    )
+
+
+@attrs.frozen
+class PictureFolder:
+    """The pictures in a folder and in those inside it, in the order of their names.
+
+    Where the input's batch is fixed and larger than 1, as many pictures make a sample, called by the first.
+
+    Attributes:
+        folder: the folder.
+        preparation: how a picture becomes the network's input.
+    """
+
+    folder: Path
+    preparation: PicturePreparation
+
+    @property
+    def text(self) -> str:
+        """The preparation; not where the folder is."""
+        return f"pictures: {self.preparation.text}"
+
+    def names(self, network: Network) -> Sequence[str]:
+        """Names of the first picture of each sample, as paths inside the folder.
+
+        Raises:
+            CalibrationError: the number of pictures is no multiple of the batch.
+        """
+        pictures, batch = self._pictures(), _batch(_only_input(network, str(self.folder)))
+        if len(pictures) % batch:
+            raise CalibrationError(
+                "The pictures do not fill the last batch",
+                where=str(self.folder),
+                found=f"{len(pictures)} pictures",
+                allowed=f"a multiple of the network's batch, {batch}",
+                remedy="Add or remove pictures, or export the model with batch 1 or a dynamic batch",
+            )
+        return pictures[::batch]
+
+    def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:
+        """`float32[N, C, H, W]` or `float32[N, H, W, C]`."""
+        tensor = _only_input(network, str(self.folder))
+        batch, pictures = _batch(tensor), self._pictures()
+        places = {name: place for place, name in enumerate(pictures)}
+        for name in names:
+            paths = [self.folder / one for one in pictures[places[name] : places[name] + batch]]
+            yield name, {tensor.name: np.stack([self.preparation.array(path, tensor) for path in paths])}
+
+    def _pictures(self) -> list[str]:
+        found = [one for one in self.folder.rglob("*") if one.suffix.lower() in PICTURES and one.is_file()]
+        return sorted(one.relative_to(self.folder).as_posix() for one in found)
+
+
+@attrs.frozen
+class ArrayFiles:
+    """Arrays in `.npy` files, for networks of one input, or `.npz` files, which name the inputs.
+
+    An array has the input's rank, or one axis less: then it is a sample without its batch. An array of several batches
+    is cut along the first axis: a fixed batch is one sample, of a dynamic one each row is.
+
+    Attributes:
+        path: a file, or a folder with files.
+    """
+
+    path: Path
+
+    @property
+    def text(self) -> str:
+        """Arrays are taken as they are."""
+        return "arrays"
+
+    def names(self, network: Network) -> Sequence[str]:
+        """`file`, or `file[0]` and so on where a file has several samples."""
+        found: list[str] = []
+        for name in self._files():
+            count = len(self._pieces(name, network))
+            found += [name] if count == 1 else [f"{name}[{index}]" for index in range(count)]
+        return found
+
+    def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:
+        """Views of the arrays by input name."""
+        opened, pieces = "", list[Feeds]()
+        for name in names:
+            numbered = _NUMBERED.fullmatch(name)
+            file, index = (numbered[1], int(numbered[2])) if numbered else (name, 0)
+            if file != opened:
+                opened, pieces = file, self._pieces(file, network)
+            yield name, pieces[index]
+
+    def _files(self) -> list[str]:
+        if self.path.is_file():
+            return [self.path.name]
+        found = [one for one in self.path.rglob("*") if one.suffix.lower() in ARRAYS and one.is_file()]
+        return sorted(one.relative_to(self.path).as_posix() for one in found)
+
+    def _pieces(self, name: str, network: Network) -> list[Feeds]:
+        """The samples of a file. They are views: of an .npy file only what is looked at is read."""
+        path = self.path if self.path.is_file() else self.path / name
+        arrays = _read(path, network)
+        cut = {key: _cut(arrays[key], network.tensor(key), f"{path}, input {key!r}") for key in arrays}
+        counts = {len(pieces) for pieces in cut.values()}
+        if len(counts) != 1:
+            raise CalibrationError(
+                "The arrays of a file have different numbers of samples",
+                where=str(path),
+                found=", ".join(f"{key!r}: {len(pieces)}" for key, pieces in cut.items()),
+            )
+        return [dict(zip(cut, pieces, strict=True)) for pieces in zip(*cut.values(), strict=True)]
+
+
+@attrs.frozen
+class FunctionSamples:
+    """What a function without arguments gives: a sequence or an iterable of samples, each a dict of arrays.
+
+    Attributes:
+        place: `module:function` or `file.py:function`.
+    """
+
+    place: str
+
+    @property
+    def text(self) -> str:
+        """The function's place; what it does is the user's to know."""
+        return f"function {self.place}"
+
+    def names(self, network: Network) -> Sequence[str]:  # noqa: ARG002  as `SampleSource` has it
+        """`0`, `1` and so on. An iterable that does not tell its length is run through."""
+        samples = call_user_function(self.place)
+        return [str(index) for index in range(len(samples) if hasattr(samples, "__len__") else sum(1 for _ in samples))]
+
+    def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:  # noqa: ARG002  the same
+        """What the function gives, in its own order; an iterable is run through to the last of these."""
+        samples = call_user_function(self.place)
+        if hasattr(samples, "__getitem__"):
+            yield from ((name, samples[int(name)]) for name in names)
+            return
+        wanted = {int(name) for name in names}
+        shown = itertools.islice(samples, max(wanted, default=-1) + 1)
+        yield from ((str(index), one) for index, one in enumerate(shown) if index in wanted)
+
+
+def _only_input(network: Network, where: str) -> Tensor:
+    if len(network.inputs) != 1:
+        raise CalibrationError(
+            "The network has several inputs, and the samples do not say which they are for",
+            where=where,
+            found=", ".join(repr(tensor.name) for tensor in network.inputs),
+            allowed="a network with one input",
+            remedy="Give .npz files, which name the inputs, or a function of yours",
+        )
+    return network.inputs[0]
+
+
+def _batch(tensor: Tensor) -> int:
+    return max(1, tensor.shape[0]) if tensor.shape else 1
+
+
+def _read(path: Path, network: Network) -> dict[str, Array]:
+    """The arrays of a file by input name; never runs code that is in the file."""
+    try:
+        if path.suffix.lower() == ".npy":
+            name = _only_input(network, str(path)).name
+            return {name: np.load(path, mmap_mode="r", allow_pickle=False)}
+        with np.load(path, allow_pickle=False) as loaded:
+            arrays = dict(loaded)
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise CalibrationError("The arrays cannot be read", where=str(path), found=error) from error
+    wanted = {tensor.name for tensor in network.inputs}
+    if set(arrays) != wanted:
+        raise CalibrationError(
+            "The file has other arrays than the network has inputs",
+            where=str(path),
+            found=", ".join(sorted(map(repr, arrays))),
+            allowed=", ".join(sorted(map(repr, wanted))),
+        )
+    return arrays
+
+
+def _cut(array: Array, tensor: Tensor, where: str) -> Sequence[Array]:
+    """The samples in an array, as views."""
+    shape, whole = tensor.shape, array
+    if array.ndim == len(shape) - 1:
+        whole = array[None]
+    batch = _batch(tensor)
+    fits = whole.ndim == len(shape) and all(w in (-1, h) for w, h in zip(shape[1:], whole.shape[1:], strict=True))
+    if not fits or (whole.ndim and (whole.shape[0] % batch or not math.prod(whole.shape))):
+        raise CalibrationError(
+            "The array does not fit the input",
+            where=where,
+            found=array.shape,
+            allowed=f"{shape}, or a multiple of it along the first axis",
+        )
+    return [whole[start : start + batch] for start in range(0, whole.shape[0], batch)] if whole.ndim else [whole]

@@ -1,0 +1,134 @@
+"""What calibration has gathered so far, as one file: to go on from, to merge, and to solve again and again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dryfit.errors import CalibrationError
+from dryfit.quantization.collector import Collector, require_mergeable
+
+_MAGIC = b"dryfit calibration state 1 "
+
+
+@attrs.frozen(eq=False)
+class CalibrationState:
+    """The collectors of a network's tensors, with what they have seen.
+
+    Attributes:
+        fingerprint: what the values depend on, in words: the model, how samples are made. States are merged and gone on
+            with only where all of it is equal.
+        samples: names of the samples that were seen; each counts once.
+        collectors: tensor to collector, in the order of execution; all of one class.
+
+    Example:
+        >>> state = CalibrationState({"model": "sha256:..."}, ["cat.png"], collectors)
+        >>> CalibrationState.from_bytes(state.to_bytes(), Histogram).samples
+        ('cat.png',)
+    """
+
+    fingerprint: Mapping[str, str]
+    samples: Sequence[str]
+    collectors: Mapping[str, Collector]
+
+    def to_bytes(self) -> bytes:
+        """The state with a digest; equal states give equal bytes, in whatever order the samples came."""
+        parts = [collector.to_bytes() for collector in self.collectors.values()]
+        head = {
+            "fingerprint": dict(self.fingerprint),
+            "samples": sorted(self.samples),
+            "tensors": [[name, len(part)] for name, part in zip(self.collectors, parts, strict=True)],
+        }
+        body = json.dumps(head, sort_keys=True).encode() + b"\n" + b"".join(parts)
+        return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        collector: type[Collector],
+        name: str = "calibration state",
+        *,
+        skips_nonfinite: bool = False,
+    ) -> CalibrationState:
+        """The state that `to_bytes` gave.
+
+        Args:
+            data: the bytes.
+            collector: the class that its collectors are of.
+            name: what errors call it, such as the name of its file.
+            skips_nonfinite: whether the collectors go on so.
+
+        Raises:
+            CalibrationError: the bytes are damaged, or are the state of another kind of collector.
+        """
+        line, _, body = data.partition(b"\n")
+        head, parts = _head(body) if line == _MAGIC + hashlib.sha256(body).hexdigest().encode() else (None, b"")
+        if head is None:
+            what = "damaged" if data.startswith(_MAGIC) else "no state of a calibration"
+            raise CalibrationError(f"The file is {what}", where=name, found=f"{data[:40]!r}", remedy="Collect it anew")
+        collectors: dict[str, Collector] = {}
+        offset = 0
+        for tensor, size in head["tensors"]:
+            part = parts[offset : offset + size]
+            collectors[tensor] = collector.from_bytes(part, tensor, skips_nonfinite=skips_nonfinite)
+            offset += size
+        return cls(head["fingerprint"], tuple(head["samples"]), collectors)
+
+    def require_fingerprint(self, fingerprint: Mapping[str, str], name: str = "calibration state") -> None:
+        """Refuse to go on with a state of something else.
+
+        Raises:
+            CalibrationError: the fingerprint is another; the error says what differs.
+        """
+        keys = sorted({*fingerprint, *self.fingerprint})
+        differs = [key for key in keys if fingerprint.get(key) != self.fingerprint.get(key)]
+        if differs:
+            raise CalibrationError(
+                "The state is that of another calibration",
+                where=name,
+                found="; ".join(f"{key}: {self.fingerprint.get(key)}" for key in differs),
+                allowed="; ".join(f"{key}: {fingerprint.get(key)}" for key in differs),
+                remedy="Name another state file, or calibrate as it was done there",
+            )
+
+
+def merge_states(states: Sequence[CalibrationState]) -> CalibrationState:
+    """What one process would have gathered from the samples of all states, which stay as they are.
+
+    Raises:
+        CalibrationError: there is none; they are of different models, preparations or tensors; a sample is in two; or
+            the collectors cannot be merged.
+    """
+    if not states:
+        raise CalibrationError("There is no state to merge")
+    first, seen = states[0], set[str]()
+    merged: dict[str, Collector] = {}
+    for index, state in enumerate(states):
+        where = f"state {index}"
+        state.require_fingerprint(first.fingerprint, where)
+        twice = sorted(seen & set(state.samples))
+        strange = sorted(set(first.collectors) ^ set(state.collectors))
+        if twice or strange:
+            raise CalibrationError(
+                "A sample is in two states" if twice else "The states are of different tensors",
+                where=where,
+                found=", ".join(map(repr, (twice or strange)[:10])),
+            )
+        seen.update(state.samples)
+        for name, collector in state.collectors.items():
+            if name not in merged:
+                require_mergeable(type(collector), where=where)
+                merged[name] = type(collector)(name, skips_nonfinite=collector.skips_nonfinite)
+            merged[name].merge(collector)
+    return CalibrationState(first.fingerprint, sorted(seen), {name: merged[name] for name in first.collectors})
+
+
+def _head(body: bytes) -> tuple[dict[str, Any] | None, bytes]:
+    line, _, parts = body.partition(b"\n")
+    head: dict[str, Any] = json.loads(line)
+    return head, parts

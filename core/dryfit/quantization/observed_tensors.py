@@ -1,0 +1,78 @@
+"""Which tensors of a network calibration looks at, and which are the same whatever it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dryfit.network.copying import copy_network
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.fill import Fill, FillOperation
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.collector import Array
+from dryfit.reference.executor import needed_layers
+from dryfit.reference.registry import evaluate
+
+
+def floating_point_network(network: Network) -> Network:
+    """A copy in which nothing is in INT8 that has no scale of its own: what calibration runs.
+
+    Types that were asked for are forgotten, and an INT8 input is FLOAT, unless layers dequantize it.
+    """
+    copy = copy_network(network)
+    for layer in copy.layers:
+        layer.precision = None
+        layer.output_types.clear()
+    for name in integer_inputs(network):
+        copy.tensor(name).dtype = DataType.FLOAT
+    copy.refresh_shapes()
+    return copy
+
+
+def integer_inputs(network: Network) -> list[str]:
+    """Names of the INT8 inputs whose range calibration is to find: those that no layer dequantizes."""
+    return [
+        tensor.name
+        for tensor in network.inputs
+        if tensor.dtype is DataType.INT8 and not any(layer.kind == "dequantize" for layer, _ in tensor.consumers)
+    ]
+
+
+def observed_tensors(network: Network) -> list[Tensor]:
+    """The floating-point tensors that outputs need and that depend on what is fed, in the order of execution."""
+    fed = _fed(network)
+    computed = [tensor for layer in needed_layers(network) if layer.name in fed for tensor in layer.outputs]
+    return [tensor for tensor in (*network.inputs, *computed) if tensor.dtype.is_floating_point]
+
+
+def constant_tensors(network: Network) -> Iterator[tuple[str, Array]]:
+    """Name and value of the floating-point tensors that outputs need and that nothing fed can change.
+
+    They are no samples: their ranges follow from the network alone, however many samples there are.
+    """
+    fed = _fed(network)
+    values: dict[str, Array] = {}
+    for layer in needed_layers(network):
+        if layer.name in fed:
+            continue
+        inputs = [None if tensor is None else values[tensor.name] for tensor in layer.inputs]
+        for tensor, value in zip(layer.outputs, evaluate(layer, inputs), strict=True):
+            values[tensor.name] = value
+            if tensor.dtype.is_floating_point:
+                yield tensor.name, value
+
+
+def _fed(network: Network) -> set[str]:
+    """Names of the layers whose results depend on the network's inputs, or on chance."""
+    fed: set[str] = set()
+    for layer in network.layers:
+        sources = [tensor for tensor in layer.inputs if tensor is not None]
+        is_fed = any(tensor.producer is None or tensor.producer.name in fed for tensor in sources)
+        if is_fed or _is_random(layer):
+            fed.add(layer.name)
+    return fed
+
+
+def _is_random(layer: Layer) -> bool:
+    return layer.kind == "plugin" or (isinstance(layer, Fill) and layer.operation is not FillOperation.LINSPACE)

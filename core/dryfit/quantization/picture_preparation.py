@@ -1,0 +1,162 @@
+"""How a picture becomes a network's input: size, channels, mean and scale, all stated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from dryfit.errors import CalibrationError
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.collector import Array
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+CHANNEL_ORDERS = {"RGB": 3, "BGR": 3, "GRAY": 1}
+"""Name to number of channels."""
+
+RESIZE_RULES = ("stretch", "crop", "pad")
+
+
+def _numbers(values: Sequence[float] | float) -> tuple[float, ...]:
+    return tuple(map(float, values)) if isinstance(values, (tuple, list)) else (float(values),)  # type: ignore[arg-type]
+
+
+@attrs.frozen
+class PicturePreparation:
+    """From a picture's file to a network's input: `(pixel - mean) * scale`, for pixels of 0 to 255.
+
+    Attributes:
+        mean: one number, or one for each channel, in the order of the channels.
+        scale: the same.
+        channels: `RGB`, `BGR` or `GRAY`; "" for RGB or, where the input has one channel, GRAY.
+        resize: `stretch` to the input's size; `crop`, which keeps the proportions and cuts off what is too long on both
+            sides; or `pad`, which keeps everything and fills up to the right and below.
+        short_side: with `crop`, the length of the picture's shorter side before it is cut, in pixels; 0 for the
+            smallest that covers the input.
+        fill: with `pad`, the pixel that is filled in.
+
+    Resizing is Pillow's bilinear filter, which averages where a picture gets smaller.
+
+    Raises:
+        CalibrationError: a name is unknown.
+
+    Example:
+        >>> PicturePreparation(mean=(123.675, 116.28, 103.53), scale=(0.0171, 0.0175, 0.0174), resize="crop").channels
+        ''
+    """
+
+    mean: tuple[float, ...] = attrs.field(default=(0.0,), converter=_numbers)
+    scale: tuple[float, ...] = attrs.field(default=(1.0,), converter=_numbers)
+    channels: str = ""
+    resize: str = "stretch"
+    short_side: int = 0
+    fill: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        for what, value, allowed in (
+            ("channels", self.channels, ("", *CHANNEL_ORDERS)),
+            ("resize", self.resize, RESIZE_RULES),
+        ):
+            if value not in allowed:
+                raise CalibrationError(
+                    f"There is no such way of preparing pictures: {what}",
+                    found=repr(value),
+                    allowed=", ".join(one for one in allowed if one),
+                )
+
+    @property
+    def text(self) -> str:
+        """Everything that the values depend on, in one line."""
+        return ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in attrs.fields(type(self)))
+
+    def array(self, path: Path, tensor: Tensor) -> Array:
+        """The picture as float32 of the input's shape, without the batch.
+
+        Raises:
+            CalibrationError: the file is no picture, or the input is none of pictures.
+        """
+        channel_axis, height, width = picture_axes(tensor)
+        count = tensor.shape[channel_axis]
+        order = self.channels or ("GRAY" if count == 1 else "RGB")
+        stated = {"channels": CHANNEL_ORDERS[order], "mean": len(self.mean), "scale": len(self.scale)}
+        for what, numbers in stated.items():
+            if numbers != count and (what == "channels" or numbers != 1):
+                raise CalibrationError(
+                    "Pictures are prepared for another number of channels",
+                    where=f"input {tensor.name!r}",
+                    found=f"{what} for {numbers}",
+                    allowed=f"{count}",
+                )
+        picture = self._resized(_opened(path, "L" if order == "GRAY" else "RGB"), height, width)
+        pixels = np.asarray(picture, np.float32).reshape(height, width, count)
+        if order == "BGR":
+            pixels = pixels[:, :, ::-1]
+        values = (pixels - np.array(self.mean, np.float32)) * np.array(self.scale, np.float32)
+        return np.ascontiguousarray(values.transpose(2, 0, 1) if channel_axis == 1 else values)
+
+    def _resized(self, picture: Image, height: int, width: int) -> Image:
+        if self.resize == "stretch":
+            return _scaled(picture, width, height)
+        ratios = (width / picture.width, height / picture.height)
+        if self.resize == "pad":
+            return self._padded(picture, min(ratios), height, width)
+        ratio = max(*ratios, self.short_side / min(picture.size))
+        scaled = _scaled(picture, *(max(1, round(side * ratio)) for side in picture.size))
+        left, top = (scaled.width - width) // 2, (scaled.height - height) // 2
+        return scaled.crop((left, top, left + width, top + height))
+
+    def _padded(self, picture: Image, ratio: float, height: int, width: int) -> Image:
+        from PIL import Image
+
+        sides = (min(width, max(1, round(picture.width * ratio))), min(height, max(1, round(picture.height * ratio))))
+        whole = Image.new(picture.mode, (width, height), (self.fill,) * len(picture.getbands()))
+        whole.paste(_scaled(picture, *sides), (0, 0))
+        return whole
+
+
+def picture_axes(tensor: Tensor) -> tuple[int, int, int]:
+    """The axis of the channels, and height and width in pixels, of an input for pictures.
+
+    Raises:
+        CalibrationError: it is none: `[N, C, H, W]` or `[N, H, W, C]`, with 1 or 3 channels and a fixed size.
+    """
+    shape = tensor.shape
+    if len(shape) == 4:
+        for axis, height, width in ((1, shape[2], shape[3]), (3, shape[1], shape[2])):
+            if shape[axis] in CHANNEL_ORDERS.values() and height > 0 and width > 0:
+                return axis, height, width
+    raise CalibrationError(
+        "The input does not take pictures",
+        where=f"input {tensor.name!r}",
+        found=shape,
+        allowed="[N, C, H, W] or [N, H, W, C] with 1 or 3 channels and a fixed height and width",
+        remedy="Fix the shape (on the command line: --shape), or give arrays: .npy, .npz, or a function of yours",
+    )
+
+
+def _scaled(picture: Image, width: int, height: int) -> Image:
+    from PIL import Image
+
+    return picture if picture.size == (width, height) else picture.resize((width, height), Image.Resampling.BILINEAR)
+
+
+def _opened(path: Path, mode: str) -> Image:
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise CalibrationError(
+            "Pictures are read by Pillow, which is not installed",
+            where=str(path),
+            remedy="pip install 'dryfit[images]'",
+        ) from error
+    try:
+        with Image.open(path) as picture:
+            converted: Any = picture.convert(mode)
+            return converted  # type: ignore[no-any-return]
+    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+        raise CalibrationError("The file is no picture that can be read", where=str(path), found=error) from error

@@ -1,0 +1,160 @@
+"""Groups of tensors that share one dynamic range, because layers between them only move, join or pick values.
+
+A concatenation in INT8 copies bytes where all its inputs and its output have one scale, and a pooling compares them;
+the DLA demands it. The range of a group is that of one of its tensors, its representative: the one whose values cover
+those of the others. For a concatenation that is the output, whose histogram is exactly the union of its inputs'. The
+largest of ranges that were found one by one would be wider than what was asked for.
+
+Source: TensorRT's published caches: concatenations and maxima have the scale of the output, averages that of the input
+(`res5c_relu` and the average pooling after it in the caches of ResNet-50). NVIDIA's MLPerf inference 0.5 calibration
+note: operations that do not change the range hand the output's on to their inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from dryfit.network.layer import Layer
+from dryfit.network.layers.pooling import Pooling, PoolingType
+from dryfit.network.layers.resize import InterpolationMode, Resize
+from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import Slice
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+
+SAME_KINDS = frozenset({"identity", "shuffle", "squeeze", "unsqueeze"})
+"""Kinds that give the values of their first input, in another order or shape."""
+
+
+@attrs.frozen
+class SharingGroup:
+    """Tensors that share a range.
+
+    Attributes:
+        tensors: names, in the order of the network; at least two.
+        representative: the one whose range is that of all.
+        rule: the kinds of layers that join them, in words.
+    """
+
+    tensors: Sequence[str]
+    representative: str
+    rule: str
+
+
+@attrs.frozen
+class Covering:
+    """What one layer says of the values of its tensors.
+
+    Attributes:
+        covered: names of tensors whose values are among those of `covering`.
+        covering: name of the tensor.
+        is_exact: whether `covering` has no other values, so that its range follows from those of all `covered`.
+        rule: the kind of layer, in words.
+    """
+
+    covered: Sequence[str]
+    covering: str
+    is_exact: bool
+    rule: str
+
+
+def coverings(network: Network) -> Iterator[Covering]:
+    """What the layers of a network say of the values of tensors, in the order of the network."""
+    for layer in network.layers:
+        found = _covering(layer)
+        if found is not None:
+            yield found
+
+
+def sharing_groups(network: Network) -> list[SharingGroup]:
+    """The groups, in the order of the network; no tensor is in two."""
+    found = list(coverings(network))
+    order = {tensor.name: index for index, tensor in enumerate(network.tensors)}
+    members = _joined(found)
+    groups = []
+    for names in members:
+        inside = [one for one in found if one.covering in names]
+        rules = list(dict.fromkeys(one.rule for one in inside))
+        tensors = sorted(names, key=order.__getitem__)
+        groups.append(SharingGroup(tensors, _representative(tensors, inside), ", ".join(rules)))
+    return sorted(groups, key=lambda group: order[group.tensors[0]])
+
+
+def _covering(layer: Layer) -> Covering | None:
+    source = layer.inputs[0] if layer.inputs else None
+    if source is None or not layer.outputs or not _is_data(layer.outputs[0]) or not _is_data(source):
+        return None
+    x, y = source.name, layer.outputs[0].name
+    if layer.kind in SAME_KINDS:
+        return Covering([x], y, True, "movement")
+    if layer.kind == "concatenation":
+        inputs = [tensor for tensor in layer.inputs if tensor is not None]
+        # A constant has values of its own, and no scale.
+        names = [tensor.name for tensor in inputs if _is_data(tensor)]
+        return Covering(names, y, len(names) == len(inputs), "concatenation")
+    if isinstance(layer, Pooling):
+        if layer.pooling_type is PoolingType.MAX:
+            return Covering([x], y, True, "maximum pooling")
+        return Covering([y], x, False, "average pooling")
+    return Covering([y], x, False, layer.kind) if _picks(layer) else None
+
+
+def _picks(layer: Layer) -> bool:
+    """Whether a layer gives values of its first input, some perhaps several times, and no others but zeros."""
+    if isinstance(layer, Slice):
+        return (
+            layer.mode is not SampleMode.FILL or len(layer.inputs) <= _FILL_VALUE or layer.inputs[_FILL_VALUE] is None
+        )
+    if isinstance(layer, Resize):
+        return layer.resize_mode is InterpolationMode.NEAREST
+    return layer.kind in ("gather", "padding")
+
+
+_FILL_VALUE = 4
+"""The input of a slice that says what stands outside."""
+
+
+def _is_data(tensor: Tensor) -> bool:
+    """Whether a tensor has values that a scale could serve."""
+    is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
+    return tensor.dtype.is_floating_point and not is_constant
+
+
+def _joined(found: Sequence[Covering]) -> list[set[str]]:
+    """Names of tensors in sets that coverings connect."""
+    home: dict[str, set[str]] = {}
+    for one in found:
+        names = {one.covering, *one.covered}
+        sets = {id(home[name]): home[name] for name in names if name in home}
+        # The smaller sets move into the largest, so that each tensor moves few times.
+        largest = max(sets.values(), key=len, default=set[str]())
+        for other in sets.values():
+            if other is not largest:
+                largest |= other
+                home.update(dict.fromkeys(other, largest))
+        largest |= names
+        home.update(dict.fromkeys(names, largest))
+    return [one for one in {id(members): members for members in home.values()}.values() if len(one) > 1]
+
+
+def _representative(tensors: Sequence[str], found: Sequence[Covering]) -> str:
+    """Of the tensors that no other covers, the one that covers the most; of several the last."""
+    covered_by: Mapping[str, list[str]] = {name: [] for name in tensors}
+    for one in found:
+        covered_by[one.covering].extend(one.covered)
+    covered = {name for one in found for name in one.covered}
+    free = [name for name in tensors if name not in covered]
+    return max(free, key=lambda name: (len(_reached(name, covered_by)), tensors.index(name)))
+
+
+def _reached(start: str, covered_by: Mapping[str, Sequence[str]]) -> set[str]:
+    """The tensors whose values are among those of a tensor, itself included."""
+    reached, waiting = {start}, [start]
+    while waiting:
+        for name in covered_by[waiting.pop()]:
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    return reached

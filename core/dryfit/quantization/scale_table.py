@@ -1,0 +1,210 @@
+"""The INT8 scales of a network's tensors: one table, in which each says where it comes from.
+
+A scale is set by hand, found by calibration, shared with a tensor whose range must be the same, or follows from the
+ranges of others; or it is missing, and then the table says which layers wait for it. None is made up.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.range_sharing import SharingGroup, coverings, sharing_groups
+
+
+class RangeOrigin(enum.Enum):
+    """Where a range comes from; the values are those of the JSON of `dryfit explain --quantization`."""
+
+    BY_HAND = "by hand"
+    """The user set it."""
+    CALIBRATED = "calibrated"
+    """A calibrator found it, now or when it wrote a cache."""
+    SHARED = "shared"
+    """It was found for another tensor of the same group, and takes the place of the tensor's own."""
+    PROPAGATED = "propagated"
+    """It follows from other tensors; the tensor has none of its own."""
+    MISSING = "missing"
+    """There is none."""
+
+
+@attrs.frozen
+class ScaleEntry:
+    """One tensor of the table.
+
+    Attributes:
+        tensor: its name.
+        dynamic_range: the range; None where it is missing.
+        origin: where it comes from.
+        sources: names of the tensors that it is taken from, for shared and propagated ones.
+        rule: the kinds of layers by which it follows, for these.
+        reason: why there is none.
+        needed_by: names of the layers that read or write the tensor.
+    """
+
+    tensor: str
+    dynamic_range: DynamicRange | None
+    origin: RangeOrigin
+    sources: Sequence[str] = ()
+    rule: str = ""
+    reason: str = ""
+    needed_by: Sequence[str] = ()
+
+    @property
+    def words(self) -> str:
+        """The origin with what there is to tell of it."""
+        if self.origin in (RangeOrigin.SHARED, RangeOrigin.PROPAGATED):
+            relation = "with" if self.origin is RangeOrigin.SHARED else "from"
+            return f"{self.origin.value} {relation} {', '.join(map(repr, self.sources))} by {self.rule}"
+        return f"{self.origin.value}: {self.reason}" if self.reason else self.origin.value
+
+
+@attrs.frozen
+class RangeConflict:
+    """Two ranges that were stated for tensors which should have one.
+
+    Attributes:
+        tensor: name of the tensor whose range was set by hand, and stays.
+        scale: its scale.
+        other: name of the tensor that decides for the group.
+        other_scale: that one's scale.
+        rule: what joins them.
+    """
+
+    tensor: str
+    scale: float
+    other: str
+    other_scale: float
+    rule: str
+
+    def __str__(self) -> str:
+        return (
+            f"tensor {self.tensor!r} has the scale {self.scale:.7g} by hand, and {self.other!r}, which shares its "
+            f"range by {self.rule}, {self.other_scale:.7g}"
+        )
+
+
+@attrs.frozen
+class ScaleTable:
+    """The table.
+
+    Attributes:
+        entries: tensor name to entry, in the order of the network, for every floating-point tensor that is no constant.
+        conflicts: ranges that contradict each other.
+        unknown: names of ranges that no tensor of the network has.
+    """
+
+    entries: Mapping[str, ScaleEntry]
+    conflicts: Sequence[RangeConflict] = ()
+    unknown: Sequence[str] = ()
+
+    @property
+    def missing(self) -> list[ScaleEntry]:
+        """The tensors without a scale."""
+        return [entry for entry in self.entries.values() if entry.origin is RangeOrigin.MISSING]
+
+    def apply_to(self, network: Network) -> None:
+        """Give the tensors of a network, which may be a copy with fewer of them, their ranges."""
+        for name, entry in self.entries.items():
+            tensor = network.find_tensor(name)
+            if tensor is not None and entry.dynamic_range is not None:
+                tensor.dynamic_range = (entry.dynamic_range.minimum, entry.dynamic_range.maximum)
+
+
+def scale_table(
+    network: Network, solutions: Mapping[str, Solution] | None = None, *, shares_ranges: bool = True
+) -> ScaleTable:
+    """The scales of a network from the ranges that its tensors have, and from what a calibrator found.
+
+    A range that was set by hand wins. Where ranges are shared, a calibrated tensor takes the range of its group's
+    representative. A tensor without a range gets one that follows exactly from others; a network output never does, so
+    that what its author left in real numbers stays there.
+
+    Args:
+        network: with the ranges that were set by hand.
+        solutions: what calibration found, by tensor.
+        shares_ranges: whether groups share one range; otherwise only what is missing is taken from others.
+    """
+    found = solutions or {}
+    tensors = {tensor.name: tensor for tensor in _quantizable(network)}
+    filler = _Filler(tensors, found)
+    filler.propagate(network)
+    for group in sharing_groups(network):
+        filler.share(group, replaces_own=shares_ranges)
+    entries = {name: filler.entry(tensor) for name, tensor in tensors.items()}
+    return ScaleTable(entries, filler.conflicts, [name for name in found if network.find_tensor(name) is None])
+
+
+def _quantizable(network: Network) -> Iterator[Tensor]:
+    """The floating-point tensors that are no constants, in the order of the network."""
+    for tensor in network.tensors:
+        is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
+        if tensor.dtype.is_quantized or (tensor.dtype.is_floating_point and not is_constant):
+            yield tensor
+
+
+class _Filler:
+    """Finds the entries of one network."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], solutions: Mapping[str, Solution]) -> None:
+        self._tensors = tensors
+        self._solutions = solutions
+        self.conflicts: list[RangeConflict] = []
+        self._entries: dict[str, ScaleEntry] = {}
+        for name, tensor in tensors.items():
+            solution = solutions.get(name)
+            if tensor.dynamic_range is not None:
+                self._entries[name] = ScaleEntry(name, DynamicRange(*tensor.dynamic_range), RangeOrigin.BY_HAND)
+            elif solution is not None and solution.dynamic_range is not None:
+                self._entries[name] = ScaleEntry(name, solution.dynamic_range, RangeOrigin.CALIBRATED)
+
+    def propagate(self, network: Network) -> None:
+        """Fill in what follows exactly from ranges that are known, in the order of the network."""
+        for one in coverings(network):
+            known = [self._entries[name] for name in one.covered if name in self._entries]
+            is_open = one.covering not in self._entries and self._may_follow(one.covering)
+            if one.is_exact and is_open and known and len(known) == len(one.covered):
+                ranges = [entry.dynamic_range for entry in known if entry.dynamic_range is not None]
+                union = DynamicRange(min(each.minimum for each in ranges), max(each.maximum for each in ranges))
+                self._take(one.covering, union, RangeOrigin.PROPAGATED, one.covered, one.rule)
+
+    def share(self, group: SharingGroup, *, replaces_own: bool) -> None:
+        """Hand the range of a group's representative on to the others."""
+        decisive = self._entries.get(group.representative)
+        if decisive is None or decisive.dynamic_range is None:
+            return
+        for name in group.tensors:
+            own = self._entries.get(name)
+            if name == group.representative or (own is None and not self._may_follow(name)):
+                continue
+            if own is None or own.dynamic_range is None:
+                self._take(name, decisive.dynamic_range, RangeOrigin.PROPAGATED, [group.representative], group.rule)
+            elif own.dynamic_range.scale != decisive.dynamic_range.scale:
+                if own.origin is RangeOrigin.BY_HAND:
+                    scales = own.dynamic_range.scale, decisive.dynamic_range.scale
+                    self.conflicts.append(RangeConflict(name, scales[0], group.representative, scales[1], group.rule))
+                elif replaces_own:
+                    self._take(name, decisive.dynamic_range, RangeOrigin.SHARED, [group.representative], group.rule)
+
+    def entry(self, tensor: Tensor) -> ScaleEntry:
+        """The entry of a tensor, with the layers that wait for it."""
+        around = [*([tensor.producer] if tensor.producer is not None else []), *(one for one, _ in tensor.consumers)]
+        names = list(dict.fromkeys(layer.name for layer in around))
+        solution = self._solutions.get(tensor.name)
+        reason = solution.reason if solution is not None else ""
+        missing = ScaleEntry(tensor.name, None, RangeOrigin.MISSING, reason=reason or "no range was stated or found")
+        return attrs.evolve(self._entries.get(tensor.name, missing), needed_by=names)
+
+    def _may_follow(self, name: str) -> bool:
+        """Whether a tensor may get a range that nobody stated for it."""
+        return name in self._tensors and not self._tensors[name].is_network_output
+
+    def _take(
+        self, name: str, dynamic_range: DynamicRange, origin: RangeOrigin, sources: Sequence[str], rule: str
+    ) -> None:
+        self._entries[name] = ScaleEntry(name, dynamic_range, origin, sources, rule)

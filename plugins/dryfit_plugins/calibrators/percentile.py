@@ -1,0 +1,54 @@
+"""The calibrator that saturates a stated share of the values: the range reaches to a percentile of the magnitudes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dryfit.errors import CalibrationError
+from dryfit.quantization.calibrator import Calibrator, Solution
+from dryfit.quantization.histogram import Histogram
+
+
+def solve(histogram: Histogram, *, percentile: float = 99.99) -> Solution:
+    """The range below which this percentage of the magnitudes lies.
+
+    Args:
+        histogram: of the tensor.
+        percentile: from 0, not included, to 100, which is the largest magnitude.
+
+    Raises:
+        CalibrationError: there is no such percentile.
+    """
+    if not 0.0 < percentile <= 100.0:
+        raise CalibrationError(
+            "This is no percentile",
+            where=f"tensor {histogram.tensor!r}",
+            found=percentile,
+            allowed="above 0, at most 100",
+        )
+    threshold = quantile(histogram, percentile / 100.0)
+    return Solution.of_threshold(threshold, percentile=percentile)
+
+
+def quantile(histogram: Histogram, share: float) -> float:
+    """The upper end of the bin in which the share of all magnitudes is reached; the largest magnitude at most.
+
+    Zeros count as magnitudes. The first bin with a value other than zero is kept in any case.
+    """
+    counts = histogram.counts
+    below = np.cumsum(counts)
+    # A percentage is no binary fraction: its last bit must not decide about a bin.
+    kept = int(np.searchsorted(below, round(share * float(below[-1]), 6))) + 1
+    counts[0] -= histogram.zeros
+    used = counts.nonzero()[0]
+    if not used.size:
+        return 0.0
+    return min(max(kept, int(used[0]) + 1) * histogram.bin_width, histogram.magnitude)
+
+
+CALIBRATOR = Calibrator(
+    name="percentile",
+    title="a percentile of the magnitudes",
+    solve=solve,
+    source="pytorch-quantization's percentile calibration; 99.99 is its default",
+)

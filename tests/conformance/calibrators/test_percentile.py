@@ -1,0 +1,8 @@
+"""The calibrator passes the kit that every calibrator is held to."""
+
+from dryfit.testing.calibrator_conformance import CalibratorConformance
+from dryfit_plugins.calibrators.percentile import CALIBRATOR
+
+
+class TestPercentile(CalibratorConformance):
+    calibrator = CALIBRATOR
