@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         EngineCapability,
         MemoryPoolType,
         ProfilingVerbosity,
+        QuantizationFlag,
     )
     from dryfit.builder.optimization_profile import OptimizationProfile
     from dryfit.builder.placement_rules import PlacementRules
@@ -133,6 +134,7 @@ __all__ = [
     "Profiler",
     "ProfilingVerbosity",
     "ProgressMonitor",
+    "QuantizationFlag",
     "ReduceOperation",
     "ResizeCoordinateTransformation",
     "ResizeRoundMode",
@@ -172,6 +174,7 @@ _NAMES_BY_MODULE = {
         "EngineCapability",
         "MemoryPoolType",
         "ProfilingVerbosity",
+        "QuantizationFlag",
     ),
     "dryfit.builder.optimization_profile": ("OptimizationProfile",),
     "dryfit.builder.placement_rules": ("PlacementRules",),

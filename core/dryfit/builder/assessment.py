@@ -12,12 +12,14 @@ import attrs
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.observation import build_observer
+from dryfit.builder.precision_reason import PrecisionReason
 from dryfit.builder.segment_cost import segment_estimate
 from dryfit.builder.segment_pools import PoolNeeds
 from dryfit.builder.stages import Stages
 from dryfit.engine.plan import LayerPlacement, Reformat, Segment
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.scale_table import ScaleTable
 from dryfit.target.verdict import Verdict
 
 
@@ -36,6 +38,8 @@ class Assessment:
         refusals: what can run nowhere and copies that may not be made, in words; empty when everything has a place.
         platforms: device to platform, for the devices in use.
         software: device to software version.
+        scales: the INT8 scales of the network's tensors.
+        reasons: layer name to why it is computed in the type that it is computed in.
     """
 
     network: str
@@ -47,6 +51,8 @@ class Assessment:
     refusals: Sequence[str]
     platforms: Mapping[str, str]
     software: Mapping[str, str]
+    scales: ScaleTable
+    reasons: Mapping[str, PrecisionReason]
 
     @property
     def can_be_built(self) -> bool:
@@ -86,6 +92,8 @@ def assess(network: Network, config: BuilderConfig) -> Assessment:
         refusals=[*design.refusals, *design.formats.problems],
         platforms={device: variant.platform.name for device, variant in variants.items()},
         software={device: variant.software_text for device, variant in variants.items()},
+        scales=design.scales,
+        reasons=design.precisions.reasons,
     )
 
 

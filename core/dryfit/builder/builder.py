@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from dryfit.builder import design, linking
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag, DeviceType
 from dryfit.builder.canonicalise import require_profile
-from dryfit.builder.layer_precisions import WEAK_TYPES
 from dryfit.builder.observation import build_observer
 from dryfit.builder.optimization_profile import OptimizationProfile
 from dryfit.builder.placement import placement_error
+from dryfit.builder.precision import missing_scales
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, DryfitError
@@ -75,6 +75,7 @@ class Builder:
         Raises:
             NetworkError: the network is wrong; all problems are listed.
             ConfigError: config and network do not fit together, such as a dynamic input without a profile.
+            CalibrationError: the config's calibrator or its samples fail.
             PlacementError: parts of the network can run nowhere; all of them are listed.
             BuildError: something was asked for that cannot be built, a pass fails, or the progress monitor cancelled.
         """
@@ -179,15 +180,28 @@ def _require_buildable(decisions: design.Design, config: BuilderConfig) -> None:
             found="; ".join(decisions.precisions.problems),
             remedy=f"Change them, or set {BuilderFlag.PREFER_PRECISION_CONSTRAINTS.name} instead",
         )
-    strange = [
-        f"{name!r} in {decisions.precisions.layers[name].name}"
-        for name in decisions.precisions.layers
-        if name in decisions.precisions.converted and decisions.precisions.layers[name] not in WEAK_TYPES
-    ]
-    if strange:
+    _require_scales(decisions)
+
+
+def _require_scales(decisions: design.Design) -> None:
+    """Refuse to store tensors in INT8 whose scales were assumed.
+
+    Raises:
+        BuildError: names the tensors.
+    """
+    precisions = decisions.precisions
+    stored = (
+        tensor.name
+        for layer in decisions.network.layers
+        if layer.name in precisions.layers and precisions.is_int8(layer)
+        for tensor in missing_scales(layer)
+        if tensor.name not in precisions.real_tensors
+    )
+    lacking = list(dict.fromkeys(stored))
+    if lacking:
         raise BuildError(
-            "Layers would be computed in a type for which engines cannot be built from dynamic ranges yet",
-            found=", ".join(strange),
-            allowed=", ".join(sorted(dtype.name for dtype in WEAK_TYPES)),
-            remedy="Clear the flag INT8, or the layers' precision; assess() tells the placement as it would be",
+            "Layers would be computed in INT8 whose tensors have no scale: scales were assumed",
+            found=", ".join(map(repr, lacking)),
+            allowed="a dynamic range for each of them",
+            remedy="Calibrate, or set dynamic ranges; clear assume_scales. assess() tells the placement as it would be",
         )

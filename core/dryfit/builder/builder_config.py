@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dryfit.builder.config_calibration import ConfigCalibration
 from dryfit.builder.config_enumerations import (
     BuilderFlag,
     DeviceType,
@@ -39,7 +40,7 @@ layer_plugins.connect()
 __all__ = ["BuilderConfig", "BuilderFlag", "DeviceType", "EngineCapability", "MemoryPoolType", "ProfilingVerbosity"]
 
 
-class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels):
+class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels, ConfigCalibration):
     """How a network is built; TensorRT's `IBuilderConfig`, open to any device.
 
     A device is a name, in any case: of a target that comes with dryfit (`DeviceType.DLA`), or of any installed one
@@ -65,6 +66,7 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels):
         ConfigFlags.__init__(self)
         ConfigPlatforms.__init__(self)
         ConfigKernels.__init__(self)
+        ConfigCalibration.__init__(self)
         self._profiling_verbosity = ProfilingVerbosity.LAYER_NAMES_ONLY
         self.progress_monitor: Any = None
         self._assume_scales = False
@@ -134,7 +136,8 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels):
     def can_run_on(self, layer: Layer, device: str) -> Verdict:
         """Whether a layer, as it and this config stand now, can run on a device, and every rule that it fails.
 
-        It is asked for the layer's own precision; else INT8 where the flag is on and its tensors have scales; else
+        It is asked for the layer's own precision; else INT8 where the flag is on and its tensors have scales, or are to
+        get them from a calibrator; else
         FP16 or BF16 where the flag is on; else the device's default. Dynamic dimensions count as fixed where a profile
         has minimum = optimum = maximum for them.
 
@@ -144,39 +147,49 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels):
         """
         network = require_network(layer)
         target = registry.target(device)
-        return target.verdict(self.question(layer, target, self._fixed_specs(network)))
+        assumes = self.assume_scales or self.has_calibrator
+        return target.verdict(self.question(layer, target, self._fixed_specs(network), assume_scales=assumes))
 
     def can_run_on_DLA(self, layer: Layer) -> bool:
         """Whether a layer can run on the DLA; `can_run_on(layer, "DLA")` says why not."""
         return self.can_run_on(layer, DeviceType.DLA).supported
 
-    def question(self, layer: Layer, target: Target, specs: Mapping[str, TensorSpec] | None = None) -> Question:
+    def question(
+        self,
+        layer: Layer,
+        target: Target,
+        specs: Mapping[str, TensorSpec] | None = None,
+        *,
+        assume_scales: bool | None = None,
+    ) -> Question:
         """What the limit table of a target is asked about a layer.
 
         Args:
             layer: a layer, which may belong to a copy of the network that the config was made for.
             target: the device.
             specs: the tensors' specs where they are not those that the network states.
+            assume_scales: whether every tensor counts as if it had a scale; None: as the config says.
         """
+        assumes = self.assume_scales if assume_scales is None else assume_scales
         platform = self.platform(target.device)
         return Question(
             layer=layer,
-            precision=computation_type(layer, target, self._flags, assume_scales=self.assume_scales),
+            precision=computation_type(layer, target, self._flags, assume_scales=assumes),
             device=target.device,
             platform=platform.name,
             family=platform.family,
             software=self.software(target.device),
             explicit_device=self._device_types.get(layer) == target.device,
-            options=self._options(),
+            options=self._options(assumes),
             cores=platform.cores,
             specs=specs,
         )
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, assume_scales: bool) -> dict[str, Any]:
         return {
             "flags": frozenset(flag.name for flag in self._flags),
             "engine_capability": self._capability.name,
-            "assume_scales": self.assume_scales,
+            "assume_scales": assume_scales,
         }
 
     def _fixed_specs(self, network: Network) -> Mapping[str, TensorSpec] | None:
@@ -307,6 +320,7 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels):
         devices = [one for one in map(registry.target, sorted(named)) if not one.segment_rules.is_host]
         return {
             "flags": [flag.name for flag in sorted(self._flags)],
+            "quantization_flags": [flag.name for flag in sorted(self._quantization_flags)],
             "default_device_type": self._default_device,
             "fallback_device": self.fallback_device,
             "device_types": {} if network is None else self.explicit_device_types(network),
@@ -329,7 +343,6 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels):
 
 _OLDER_SETTINGS = {
     "max_workspace_size": "Call set_memory_pool_limit(MemoryPoolType.WORKSPACE, size)",
-    "int8_calibrator": "Set the dynamic range of each tensor, or take a model that is quantized already",
 }
 """Settings of TensorRT 8 and older to what stands in their place."""
 

@@ -105,6 +105,12 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
 """What each flag does here. A build warns of a flag that is on and not in this table: it changes nothing."""
 
 
+class QuantizationFlag(enum.IntEnum):
+    """Switches of implicit quantization; TensorRT 10's `QuantizationFlag`."""
+
+    CALIBRATE_BEFORE_FUSION = 0
+
+
 class EngineCapability(enum.IntEnum):
     """What kind of engine is built; TensorRT's `EngineCapability`."""
 

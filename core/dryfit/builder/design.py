@@ -13,10 +13,12 @@ from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes
 from dryfit.builder.format_sides import caller_device
 from dryfit.builder.formats import Formats, choose_formats
-from dryfit.builder.layer_precisions import Precisions, choose_precisions
+from dryfit.builder.layer_precisions import choose_precisions
 from dryfit.builder.layer_roles import LayerRole
 from dryfit.builder.partition import Partition, partition_network
 from dryfit.builder.placement import NOWHERE, Assignment, ask, assign_devices
+from dryfit.builder.precisions import Precisions
+from dryfit.builder.scales import apply_scales, int8_inputs, network_scales
 from dryfit.builder.segment_pools import PoolNeeds, Specs
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.target_variant import TargetVariant
@@ -30,9 +32,10 @@ from dryfit.passes.canonical import canonical_pipeline
 from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.plugins import registry
 from dryfit.plugins.contributions import BuildObserver
+from dryfit.quantization.scale_table import ScaleTable
 from dryfit.reference.inference import infer_specs
 
-NUM_STAGES = 6
+NUM_STAGES = 7
 
 SHAPE_COMPUTATION = "a shape computation"
 """Cause of a layer that the host computes before the run."""
@@ -54,6 +57,7 @@ class Design:
         refusals: layers and segments that can run nowhere, in words.
         passes: names of the passes that the network went through, in order.
         claims: what became of its quantized groups.
+        scales: the INT8 scales of the user's tensors.
     """
 
     network: Network
@@ -67,6 +71,7 @@ class Design:
     refusals: Sequence[str]
     passes: Sequence[str]
     claims: GroupClaims
+    scales: ScaleTable
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -105,6 +110,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     """Decide.
 
     Raises:
+        CalibrationError: the config's calibrator or its samples fail.
         NetworkError: the network is wrong; all problems are listed.
         ConfigError: config and network, or parts of the config, do not fit together.
         BuildError: a pass fails.
@@ -116,6 +122,9 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     work = stages.run(
         "canonicalise", lambda: canonicalise(network, config, pipeline), lambda copy: [network_text(copy)]
     )
+    scales = stages.run("find scales", lambda: network_scales(network, config), _describe_scales)
+    whole_inputs = int8_inputs(network, scales)
+    apply_scales(scales, work, whole_inputs)
     assignment = stages.run(
         "place", lambda: assign_devices(work, config, own_devices, stages.observer), _describe_assignment
     )
@@ -123,7 +132,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         logger.warning("%s", warning)
     specs = infer_specs(work, optimum_shapes(work, config))
     variants = _variants(config, assignment)
-    precisions = choose_precisions(work, assignment, config)
+    precisions = choose_precisions(work, assignment, config, specs, whole_inputs)
     partition = stages.run(
         "partition",
         lambda: partition_network(
@@ -140,7 +149,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         assignment = _after_moves(work, config, assignment, partition, stages.observer)
     final_precisions = stages.run(
         "choose precisions",
-        lambda: choose_precisions(work, assignment, config),
+        lambda: choose_precisions(work, assignment, config, specs, whole_inputs, partition.segments),
         lambda chosen: [f"{layer}: {dtype.name}" for layer, dtype in chosen.layers.items()],
     )
     is_whole = not assignment.refused and not partition.refused
@@ -169,6 +178,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         refusals=refusals,
         passes=pipeline.names,
         claims=claims,
+        scales=scales,
     )
 
 
@@ -209,6 +219,13 @@ def _after_moves(
         refused=refused,
         warnings=[*assignment.warnings, *warnings],
     )
+
+
+def _describe_scales(scales: ScaleTable) -> Iterable[str]:
+    for entry in scales.entries.values():
+        scale = "no scale" if entry.dynamic_range is None else f"{entry.dynamic_range.scale:.9g}"
+        yield f"{entry.tensor}: {scale}, {entry.words}"
+    yield from map(str, scales.conflicts)
 
 
 def _describe_assignment(assignment: Assignment) -> Iterable[str]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.layer_precisions import Precisions
 from dryfit.builder.partition import Partition
+from dryfit.builder.precisions import Precisions
 from dryfit.builder.segment_pools import Specs, known_shape
 from dryfit.builder.target_variant import TargetVariant
 from dryfit.builder.tensor_forms import TensorForm
@@ -85,7 +85,8 @@ class Sides:
     def giver(self, tensor: Tensor) -> Side:
         """Who gives a tensor: a layer, or for a network input the caller."""
         if tensor.producer is None:
-            return self._caller_side(tensor, tensor.dtype, f"network input {tensor.name!r}")
+            dtype = self._precisions.network_input_type(tensor)
+            return self._caller_side(tensor, dtype, f"network input {tensor.name!r}")
         producer = tensor.producer
         segment = self._partition.segments[producer.name]
         dtype = self._precisions.stored_type(producer, tensor.output_index)

@@ -14,8 +14,8 @@ import attrs
 
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.format_sides import Side, Sides
-from dryfit.builder.layer_precisions import Precisions
 from dryfit.builder.partition import Partition
+from dryfit.builder.precisions import Precisions
 from dryfit.builder.segment_pools import Specs, known_shape
 from dryfit.builder.target_variant import TargetVariant
 from dryfit.builder.tensor_forms import TensorForm, TensorForms, is_same_memory

@@ -23,6 +23,8 @@ def layer_places(design: Design, lowered: LoweredNetwork) -> dict[str, LayerPlac
         if layer.kind == "constant" or role is LayerRole.CONSTANT:
             continue
         dtype = layer.outputs[0].dtype
+        if layer.name in lowered.owners:
+            continue
         if layer.name in lowered.reformats:
             places[layer.name] = LayerPlace(design.caller, -1, dtype)
         elif role is LayerRole.SHAPE:
@@ -33,8 +35,9 @@ def layer_places(design: Design, lowered: LoweredNetwork) -> dict[str, LayerPlac
                 design.partition.segments[layer.name],
                 design.precisions.layers[layer.name],
             )
+    places.update((name, places[owner]) for name, owner in lowered.owners.items())
     for layer in lowered.network.layers:
-        if layer.name in lowered.reformats:
+        if layer.name in lowered.reformats and layer.name not in lowered.owners:
             inner = _only_segment(layer, places) or _compiled_segment(layer, places, lowered)
             if inner is not None:
                 places[layer.name] = attrs.evolve(places[layer.name], device=inner.device, segment=inner.segment)

@@ -8,117 +8,77 @@ those that it names, that suits the flags best.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-
-import attrs
+from typing import cast
 
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.int8_choice import Candidate, first_reason, real_type, refused_candidates
+from dryfit.builder.int8_tensors import with_real_tensors
 from dryfit.builder.placement import NOWHERE, Assignment
-from dryfit.builder.precision import REDUCED_TYPES
+from dryfit.builder.precision import REDUCED_TYPES, has_scale, tensors_without_range
+from dryfit.builder.precision_reason import PrecisionCause, PrecisionReason
+from dryfit.builder.precisions import WEAK_TYPES, Precisions
+from dryfit.builder.real_tensors import is_inside_step
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.format_combinations import EXCHANGED_TYPES, FormatCombination, chosen_combination
+from dryfit.network.format_combinations import FormatCombination, chosen_combination
 from dryfit.network.layer import Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
-
-WEAK_TYPES = frozenset(EXCHANGED_TYPES)
-"""Types that the builder may exchange for one another."""
 
 TYPED_KINDS = frozenset(
     {"cast", "constant", "dequantize", "dynamic_quantize", "fill", "nms", "plugin", "quantize", "shape"}
 )
 """Kinds whose types are part of what they mean, so that they keep them."""
 
-DATA_INPUTS = {"grid_sample": (0,), "resize": (0,)}
-"""Inputs that take the computation type, where not all do: places and scales of a resampling stay as they are."""
 
-WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected"})
-"""Kinds whose constant inputs after the first are weights. They are rounded where they are packed, after what can be
-folded into them; biases stay in the accumulator's type."""
-
-
-@attrs.frozen
-class Precisions:
-    """Computation types.
-
-    Attributes:
-        layers: layer name to the type that it is computed in.
-        converted: names of layers whose floating-point tensors have that type, whatever the network says.
-        output_types: (layer name, output index) to the type that the user asked for.
-        combinations: name of a plugin layer to the types and formats that it gets, where its plugin names some.
-        warnings: wishes that could not be granted.
-        problems: wishes that had to be granted, and could not.
-    """
-
-    layers: Mapping[str, DataType]
-    converted: frozenset[str]
-    output_types: Mapping[tuple[str, int], DataType]
-    warnings: Sequence[str]
-    problems: Sequence[str]
-    combinations: Mapping[str, FormatCombination] = attrs.field(factory=dict)
-
-    def input_type(self, layer: Layer, index: int) -> DataType:
-        """The type in which a layer takes one of its connected inputs."""
-        tensor = layer.inputs[index]
-        if tensor is None:
-            raise ValueError(f"input {index} of layer {layer.name!r} is not connected")
-        if layer.name in self.combinations:
-            return self.combinations[layer.name].input_types[index]
-        is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
-        if index not in DATA_INPUTS.get(layer.kind, (index,)) or (
-            index and is_constant and layer.kind in WEIGHTED_KINDS
-        ):
-            return tensor.dtype
-        return self._computed(layer, tensor.dtype)
-
-    def produced_type(self, layer: Layer, index: int) -> DataType:
-        """The type in which a layer gives one of its outputs."""
-        if layer.name in self.combinations:
-            return self.combinations[layer.name].output_types[index]
-        return self._computed(layer, layer.outputs[index].dtype)
-
-    def stored_type(self, layer: Layer, index: int) -> DataType:
-        """The type in which others find the output: the one the user asked for, or the one produced."""
-        return self.output_types.get((layer.name, index)) or self.produced_type(layer, index)
-
-    def network_output_type(self, tensor: Tensor) -> DataType:
-        """The type of a network output: the one that the user asked of its layer, or else the network's."""
-        producer = tensor.producer
-        return self.output_types.get((producer.name if producer else "", tensor.output_index)) or tensor.dtype
-
-    def _computed(self, layer: Layer, dtype: DataType) -> DataType:
-        if dtype in WEAK_TYPES and layer.name in self.converted:
-            return self.layers[layer.name]
-        return dtype
-
-
-def choose_precisions(network: Network, assignment: Assignment, config: BuilderConfig) -> Precisions:
+def choose_precisions(
+    network: Network,
+    assignment: Assignment,
+    config: BuilderConfig,
+    specs: Mapping[str, TensorSpec],
+    int8_inputs: frozenset[str] = frozenset(),
+    segments: Mapping[str, int] | None = None,
+) -> Precisions:
     """The computation type of every layer that runs on a device.
+
+    Args:
+        network: as it was placed.
+        assignment: devices and verdicts.
+        config: flags.
+        specs: tensor name to spec at the shapes that count.
+        int8_inputs: names of the network inputs that the caller gives in INT8.
+        segments: layer name to segment; None: as if each device had one.
 
     Raises:
         NetworkError: layer plugins do not compute with any types that are permitted; all of them are listed.
     """
     chooser = _Chooser(config)
-    for layer in network.layers:
-        if layer.name in assignment.devices:
-            device = assignment.devices[layer.name]
-            verdict = assignment.verdicts.get(layer.name, {}).get(device)
-            chooser.choose(layer, registry.host() if device == NOWHERE else registry.target(device), verdict)
+    layers = [layer for layer in network.layers if layer.name in assignment.devices]
+    for layer in layers:
+        device = assignment.devices[layer.name]
+        verdict = assignment.verdicts.get(layer.name, {}).get(device)
+        chooser.choose(layer, registry.host() if device == NOWHERE else registry.target(device), verdict)
     if chooser.refusals:
         raise NetworkError("Layer plugins cannot get the types that they need:\n  " + "\n  ".join(chooser.refusals))
-    return Precisions(
+    chooser.choose_int8(layers, specs)
+    chosen = Precisions(
         chooser.layers,
         frozenset(chooser.converted),
         chooser.output_types,
         chooser.warnings,
         chooser.problems,
         chooser.combinations,
+        chooser.reasons,
+        assumes_scales=config.assume_scales,
+        int8_inputs=int8_inputs,
     )
+    return with_real_tensors(chosen, layers, assignment.devices if segments is None else segments, assignment, config)
 
 
 class _Chooser:
@@ -134,6 +94,8 @@ class _Chooser:
         self.problems: list[str] = []
         self.combinations: dict[str, FormatCombination] = {}
         self.refusals: list[str] = []
+        self.reasons: dict[str, PrecisionReason] = {}
+        self._candidates: dict[str, Candidate] = {}
 
     def choose(self, layer: Layer, target: Target, verdict: Verdict | None) -> None:
         tensors = [tensor for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
@@ -143,11 +105,42 @@ class _Chooser:
             self.layers[layer.name] = next((dtype for dtype in types if dtype in WEAK_TYPES), types[0])
         elif own is None or layer.kind in TYPED_KINDS:
             self.layers[layer.name] = tensors[0].dtype if tensors else DataType.FLOAT
+            self.reasons[layer.name] = _NO_ARITHMETIC
         else:
-            self.layers[layer.name] = self._computation_type(layer, target, own, verdict)
+            found = self._computation_type(layer, target, own, verdict)
+            self.layers[layer.name] = found
             self.converted.append(layer.name)
+            if found is DataType.INT8:
+                text = "Scales are assumed" if self._config.assume_scales else "Its tensors have scales"
+                self.reasons[layer.name] = PrecisionReason(PrecisionCause.INT8, text)
+                lacking = [] if self._config.assume_scales else tensors_without_range(layer)
+                inside = [tensor for tensor in lacking if is_inside_step(tensor)]
+                missing = [tensor.name for tensor in lacking if tensor not in inside]
+                wider = real_type(layer, target, self._config)
+                self._candidates[layer.name] = Candidate(layer, target, wider, missing, inside)
+            else:
+                asked = self._config.question(layer, target).precision
+                notes = [] if verdict is None else [str(note) for note in verdict.notes]
+                self.reasons[layer.name] = first_reason(layer, target, self._config, asked, notes)
         for index, wished in sorted(layer.output_types.items()):
             self._choose_output(layer, index, wished, target)
+
+    def choose_int8(self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec]) -> None:
+        """Take back INT8 where the network as a whole speaks against it.
+
+        Args:
+            layers: all that run on devices, in topological order.
+            specs: tensor name to spec.
+        """
+        is_exchanged = functools.partial(has_scale, assumes_scales=self._config.assume_scales)
+        for name, reason in refused_candidates(layers, self._candidates, specs, is_exchanged).items():
+            one = self._candidates[name]
+            self.reasons[name] = reason
+            is_fp32 = reason.cause is PrecisionCause.NOISE_REDUCTION
+            is_default = one.real_type is None or one.real_type is one.target.default_precision
+            self.layers[name] = _own_type(one.layer) if is_fp32 or is_default else cast("DataType", one.real_type)
+            if one.is_constrained:
+                self._cannot(f"layer {name!r} asks for precision INT8, which it cannot have: {reason.text}")
 
     def _has_combination(self, layer: Plugin, target: Target, own: DataType | None, verdict: Verdict | None) -> bool:
         """Choose among the types and formats that a layer's plugin names; False where it names none.
@@ -190,10 +183,26 @@ class _Chooser:
         if not 0 <= index < len(layer.outputs) or layer.outputs[index].dtype not in WEAK_TYPES:
             return
         formats = target.output_formats
-        if wished not in WEAK_TYPES or (formats and wished not in formats):
+        has_type = wished in WEAK_TYPES or (
+            wished is DataType.INT8
+            and DataType.INT8 in target.precisions
+            and has_scale(layer.outputs[index], self._config.assume_scales)
+        )
+        if not has_type or (formats and wished not in formats):
             self._cannot(f"layer {layer.name!r} cannot give output {index} as {wished.name} on {target.device}")
         else:
             self.output_types[layer.name, index] = wished
 
     def _cannot(self, what: str) -> None:
         (self.problems if self._obeys else self.warnings).append(what)
+
+
+_NO_ARITHMETIC = PrecisionReason(
+    PrecisionCause.NO_ARITHMETIC, "It computes nothing on real numbers, or its types are part of what it means"
+)
+
+
+def _own_type(layer: Layer) -> DataType:
+    """The first floating-point type of a layer's tensors."""
+    tensors = [tensor for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
+    return next((tensor.dtype for tensor in tensors if tensor.dtype in WEAK_TYPES), DataType.FLOAT)

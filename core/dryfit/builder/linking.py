@@ -121,7 +121,7 @@ def _pack(
             weights = {PROGRAM: compilation.program(group, fused.place)} if is_compiled else fused.kernel.pack(group)
             operations.append(
                 Operation(
-                    name=fused.group.name,
+                    name=_engine_name(fused, lowered),
                     layers=[layer.name for layer in layers],
                     kernel=fused.kernel.name,
                     device=fused.place.device,
@@ -133,6 +133,13 @@ def _pack(
                 )
             )
     return operations
+
+
+def _engine_name(fused: FusedGroup, lowered: LoweredNetwork) -> str:
+    """The user's layers, joined as TensorRT joins them; what was put between them for INT8 is part of their step."""
+    own = [layer.name for layer in fused.group.layers if layer.name not in lowered.owners]
+    is_step = own and not isinstance(fused.group, SegmentGroup)
+    return " + ".join(own) if is_step else fused.group.name
 
 
 def _drop_packed(groups: Sequence[FusedGroup]) -> None:

@@ -2,23 +2,27 @@
 
 Where a type changes there is a cast, one for each tensor and type, named as TensorRT names its reformats. Constants
 are converted here, once, instead of at run time.
+
+To and from INT8 the change is a quantize or dequantize layer with the tensor's scale, and a layer that is computed in
+INT8 stands between such layers, its weights INT8 constants that are dequantized. So an implicitly quantized network
+becomes the form that explicitly quantized ones have from the beginning, and the same kernels run both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import attrs
-import numpy as np
 
-from dryfit.builder.layer_precisions import Precisions
+from dryfit.builder.engine_tensors import EngineTensors
+from dryfit.builder.int8_lowering import Int8Lowering
 from dryfit.builder.layer_roles import LayerRole
 from dryfit.builder.partition import Partition
-from dryfit.network.copying import copy_layer, copy_tensor_notes
+from dryfit.builder.precisions import Precisions
+from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
@@ -29,7 +33,8 @@ class LoweredNetwork:
 
     Attributes:
         network: layers in execution order.
-        reformats: names of the casts that stand for a reformat.
+        reformats: names of the layers that stand for a change of type.
+        owners: name of each of these that is part of a layer's own step, to the name of that layer.
         origins: tensor name to (name of the tensor in the network that was cut, type), for every tensor that carries
             data.
     """
@@ -37,6 +42,7 @@ class LoweredNetwork:
     network: Network
     reformats: frozenset[str]
     origins: Mapping[str, tuple[str, DataType]]
+    owners: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def lower_network(
@@ -51,7 +57,8 @@ def lower_network(
     for layer in execution_order(network, partition):
         lowering.add(layer)
     lowering.finish()
-    return LoweredNetwork(lowering.lowered, frozenset(lowering.reformats), lowering.origins)
+    tensors = lowering.tensors
+    return LoweredNetwork(tensors.lowered, frozenset(tensors.reformats), tensors.origins, tensors.owners)
 
 
 def execution_order(network: Network, partition: Partition) -> Sequence[Layer]:
@@ -76,31 +83,34 @@ class _Lowering:
     ) -> None:
         self._network = network
         self._roles = roles
-        self._partition = partition
         self._precisions = precisions
         self._outputs = {tensor.name for tensor in network.outputs}
-        self.lowered = Network(network.name)
-        self.lowered.metadata.update(network.metadata)
-        self.reformats: list[str] = []
-        self.origins: dict[str, tuple[str, DataType]] = {}
-        self._versions: dict[str, dict[DataType, Tensor]] = {}
-        self._constants: dict[str, Layer] = {}
+        self.tensors = EngineTensors(Network(network.name))
+        self._int8 = Int8Lowering(self.tensors, partition, precisions)
+        self.tensors.lowered.metadata.update(network.metadata)
         for tensor in network.inputs:
-            new = self.lowered.add_input(tensor.name, tensor.dtype, tensor.shape)
-            self._adopt(tensor, new)
+            dtype = precisions.network_input_type(tensor)
+            self.tensors.adopt(tensor, self.tensors.lowered.add_input(tensor.name, dtype, tensor.shape))
 
     def add(self, layer: Layer) -> None:
         if layer.kind == "constant":
-            # Added when it is first used, in the type in which it is used.
-            self._constants[layer.outputs[0].name] = layer
+            self.tensors.keep_constant(layer)
             return
-        inputs = [
-            None if tensor is None else self._version(tensor, self._input_type(layer, index), layer, index)
-            for index, tensor in enumerate(layer.inputs)
-        ]
-        new = self.lowered.add_layer(copy_layer(layer), inputs)
+        is_work = self._roles[layer.name] is LayerRole.WORK
+        if self._int8.is_folded(layer):
+            # It is part of the layer before it, whose result takes its name.
+            source = self.tensors.versions(cast("Tensor", layer.inputs[0]))[DataType.FLOAT]
+            self._add_output(layer.outputs[0], source, self._precisions.stored_type(layer, 0))
+            return
+        if is_work and self._precisions.is_int8(layer):
+            new = self._int8.add(layer)
+        else:
+            inputs = [
+                None if tensor is None else self.tensors.version(tensor, self._input_type(layer, index), layer, index)
+                for index, tensor in enumerate(layer.inputs)
+            ]
+            new = self.tensors.lowered.add_layer(copy_layer(layer), inputs)
         for index, (old, output) in enumerate(zip(layer.outputs, new.outputs, strict=True)):
-            is_work = self._roles[layer.name] is LayerRole.WORK
             self._add_output(old, output, self._precisions.stored_type(layer, index) if is_work else output.dtype)
 
     def _add_output(self, old: Tensor, output: Tensor, stored: DataType) -> None:
@@ -115,24 +125,16 @@ class _Lowering:
             if tensors[-1].dtype is not dtype:
                 number = output.output_index
                 name = f"Reformatting CopyNode for Output Tensor {number} to {layer_name}"
-                self._rename(tensors[-1], f"Reformatted Output Tensor {number} to {layer_name}")
-                tensors.append(self._cast(tensors[-1], dtype, name))
-        self._rename(tensors[-1], old.name)
+                self.tensors.rename(tensors[-1], f"Reformatted Output Tensor {number} to {layer_name}")
+                tensors.append(self.tensors.converted(old, tensors[-1], dtype, name))
+                if dtype is DataType.INT8 and output.producer is not None:
+                    self.tensors.owners[self.tensors.reformats[-1]] = output.producer.name
+        self.tensors.rename(tensors[-1], old.name)
         for tensor in tensors:
-            self.origins[tensor.name] = (old.name, tensor.dtype)
+            self.tensors.origins[tensor.name] = (old.name, tensor.dtype)
             # A narrower type that the user asked for holds for everyone: who reads the tensor finds it rounded.
             if tensor.dtype in (stored, final):
-                self._adopt(old, tensor)
-
-    def _rename(self, tensor: Tensor, name: str) -> None:
-        if tensor.name != name:
-            self.lowered.rename_tensor(tensor, self._free_name(name))
-
-    def _adopt(self, old: Tensor, new: Tensor) -> None:
-        """Take a tensor as the counterpart of the user's, in the type that it has."""
-        copy_tensor_notes(old, new)
-        self._versions.setdefault(old.name, {})[new.dtype] = new
-        self.origins[new.name] = (old.name, new.dtype)
+                self.tensors.adopt(old, tensor)
 
     def _input_type(self, layer: Layer, index: int) -> DataType:
         tensor = layer.inputs[index]
@@ -140,51 +142,12 @@ class _Lowering:
             return self._precisions.input_type(layer, index)
         return tensor.dtype
 
-    def _version(self, tensor: Tensor, dtype: DataType, layer: Layer, index: int) -> Tensor:
-        """A tensor in the type in which a layer takes it."""
-        if tensor.name in self._constants:
-            return self._constant(tensor, dtype)
-        versions = self._versions[tensor.name]
-        if dtype not in versions:
-            source = next(iter(versions.values()))
-            cast = self._cast(source, dtype, f"Reformatting CopyNode for Input Tensor {index} to {layer.name}")
-            self._rename(cast, f"Reformatted Input Tensor {index} to {layer.name}")
-            versions[dtype] = cast
-            self.origins[cast.name] = (tensor.name, dtype)
-        return versions[dtype]
-
-    def _free_name(self, name: str) -> str:
-        number, candidate = 0, name
-        while self.lowered.find_tensor(candidate) is not None:
-            number += 1
-            candidate = f"{name}_{number}"
-        return candidate
-
-    def _cast(self, source: Tensor, dtype: DataType, name: str) -> Tensor:
-        layer = self.lowered.add_layer(Cast(to_type=dtype, name=name), [source])
-        self.reformats.append(layer.name)
-        return layer.outputs[0]
-
-    def _constant(self, tensor: Tensor, dtype: DataType) -> Tensor:
-        """A constant in a type, rounded to nearest even."""
-        versions = self._versions.setdefault(tensor.name, {})
-        if dtype not in versions:
-            source = self._constants[tensor.name]
-            constant = copy_layer(source)
-            if isinstance(constant, Constant) and dtype is not tensor.dtype:
-                with np.errstate(over="ignore"):
-                    constant.weights = constant.weights.astype(dtype.numpy)
-            if versions or dtype is not tensor.dtype:
-                constant.name = f"{source.name} [{dtype.name}]"
-            new = self.lowered.add_layer(constant, []).outputs[0]
-            self._rename(new, tensor.name if dtype is tensor.dtype else f"{tensor.name} [{dtype.name}]")
-            versions[dtype] = new
-        return versions[dtype]
-
     def finish(self) -> None:
         """Mark the outputs, in the types that the user expects, under the user's names."""
         for tensor in self._network.outputs:
-            if tensor.name in self._constants:
-                self.lowered.mark_output(self._constant(tensor, tensor.dtype))
+            if self.tensors.is_constant(tensor):
+                self.tensors.lowered.mark_output(self.tensors.constant(tensor, tensor.dtype))
             else:
-                self.lowered.mark_output(self._versions[tensor.name][self._precisions.network_output_type(tensor)])
+                self.tensors.lowered.mark_output(
+                    self.tensors.versions(tensor)[self._precisions.network_output_type(tensor)]
+                )

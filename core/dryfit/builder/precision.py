@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.builder.real_tensors import is_inside_step
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.tensor import Tensor
 from dryfit.target.target import Target
 
 REDUCED_TYPES = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.BF16))
@@ -38,9 +40,41 @@ def computation_type(
 
 
 def has_scales(layer: Layer) -> bool:
-    """Whether every floating-point tensor that the layer reads or writes has a dynamic range; constants need none."""
-    tensors = [
-        *(t for t in layer.inputs if t is not None and (t.producer is None or t.producer.kind != "constant")),
-        *layer.outputs,
+    """Whether the layer reads or writes floating-point tensors, and none of them needs a dynamic range and has none."""
+    tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
+    is_arithmetic = any(tensor.dtype.is_floating_point or tensor.dtype is DataType.INT8 for tensor in tensors)
+    return is_arithmetic and not missing_scales(layer)
+
+
+def missing_scales(layer: Layer) -> list[Tensor]:
+    """The floating-point tensors that a layer reads or writes, and that need a dynamic range and have none.
+
+    Constants need none, and what is inside a step of an INT8 device does not either. Integer inputs are no data: they
+    say where and how much.
+    """
+    return [tensor for tensor in tensors_without_range(layer) if not is_inside_step(tensor)]
+
+
+def tensors_without_range(layer: Layer) -> list[Tensor]:
+    """The floating-point tensors that a layer reads or writes, constants left out, that have no dynamic range."""
+    inputs = [tensor for tensor in layer.inputs if tensor is not None and not is_constant(tensor)]
+    return [
+        tensor
+        for tensor in dict.fromkeys((*inputs, *layer.outputs))
+        if tensor.dtype.is_floating_point and tensor.dynamic_range is None
     ]
-    return all(tensor.dynamic_range is not None or tensor.dtype is DataType.INT8 for tensor in tensors)
+
+
+def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
+    """Whether a tensor is data that can be stored in INT8.
+
+    Args:
+        tensor: any tensor.
+        assumes_scales: whether every tensor counts as if it had a scale.
+    """
+    return not is_constant(tensor) and (assumes_scales or tensor.dynamic_range is not None)
+
+
+def is_constant(tensor: Tensor) -> bool:
+    """Whether a tensor is a constant of the network."""
+    return tensor.producer is not None and tensor.producer.kind == "constant"

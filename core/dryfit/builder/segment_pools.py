@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 import numpy as np
 
-from dryfit.builder.layer_precisions import Precisions
+from dryfit.builder.precisions import Precisions
 from dryfit.builder.target_variant import TargetVariant
 from dryfit.engine.memory_planner import plan_memory
 from dryfit.network.data_types import DataType

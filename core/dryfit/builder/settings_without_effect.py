@@ -10,6 +10,7 @@ from dryfit.builder.design import Design
 from dryfit.builder.fused_group import FusedGroup
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.precision import has_scales
+from dryfit.builder.scales import is_explicit
 from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
 from dryfit.reference.inference import infer_specs
@@ -24,13 +25,38 @@ def unused_settings(config: BuilderConfig, design: Design) -> Sequence[str]:
     ]
     if config.get_flag(BuilderFlag.INT8) and not config.assume_scales and not _has_int8(design):
         warnings.append(
-            "The flag INT8 changes nothing, because no layer has a scale for each of its tensors: quantize the "
-            "network, or set dynamic ranges"
+            "The flag INT8 changes nothing, because no layer has a scale for each of its tensors: calibrate, set "
+            "dynamic ranges, or quantize the network"
         )
+    warnings += _unused_scales(config, design)
     is_safe = config.engine_capability is EngineCapability.SAFETY
     # The rules of the DLA ask for the capability; no other device has any that do.
     if is_safe and not any(DeviceType.DLA in verdicts for verdicts in design.assignment.verdicts.values()):
         warnings.append("The engine capability SAFETY changes nothing in this version where no layer is for the DLA")
+    return warnings
+
+
+def _unused_scales(config: BuilderConfig, design: Design) -> Sequence[str]:
+    """What was given to find scales by and is not looked at, and scales that could not be taken as they are."""
+    warnings = []
+    given = [
+        name
+        for name, is_given in (
+            ("calibrator", config.has_calibrator),
+            ("calibration cache", config.calibration_cache is not None),
+        )
+        if is_given
+    ]
+    for name in given:
+        if not config.get_flag(BuilderFlag.INT8):
+            warnings.append(f"The {name} changes nothing without the flag INT8")
+        elif is_explicit(design.network):
+            warnings.append(f"The {name} changes nothing, because the network has quantize and dequantize layers")
+    warnings += [f"Two ranges contradict each other: {conflict}" for conflict in design.scales.conflicts]
+    if design.scales.unknown:
+        names = design.scales.unknown
+        others = f" and {len(names) - 1} others" if len(names) > 1 else ""
+        warnings.append(f"There are scales of tensors that the network does not have: {names[0]!r}{others}")
     return warnings
 
 

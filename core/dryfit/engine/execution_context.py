@@ -57,7 +57,7 @@ class ExecutionContext:
     """
 
     def __init__(self, engine: Engine, num_threads: int | None = None) -> None:
-        threads = _available_threads() if num_threads is None else num_threads
+        threads = available_threads() if num_threads is None else num_threads
         if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
             raise ExecutionError("An engine runs with at least one thread", where="num_threads", found=num_threads)
         self.engine = engine
@@ -326,6 +326,6 @@ def _deliver(found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[s
     return outputs
 
 
-def _available_threads() -> int:
+def available_threads() -> int:
     """How many CPUs this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

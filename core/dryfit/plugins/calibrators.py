@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.metadata import EntryPoint
 
+    from dryfit.quantization.calibration_stream import CalibrationStream
     from dryfit.quantization.calibrator import Calibrator
 
 
@@ -58,6 +59,21 @@ def calibrators(*, plugins: registry.PluginRegistry | None = None) -> dict[str, 
         if loaded is not None:
             found[entry.name] = loaded
     return found
+
+
+def of_stream(stream: CalibrationStream) -> Calibrator:
+    """The calibrator that an object with TensorRT's interface asks for, with that object's samples.
+
+    Raises:
+        CalibrationError: it asks for none that there is.
+        UnknownNameError, PluginError: the one that it asks for is not installed, switched off or broken.
+    """
+    import attrs
+
+    from dryfit.quantization.calibration_stream import CALIBRATOR_NAMES, stream_algorithm
+
+    solver = calibrator(CALIBRATOR_NAMES[stream_algorithm(stream)])
+    return attrs.evolve(solver, stream=lambda: stream)
 
 
 def _prepare(entry: EntryPoint, plugins: registry.PluginRegistry) -> Callable[[Any], Calibrator]:

@@ -23,6 +23,8 @@ class Arithmetic:
         source: document and section, or "our choice, because ...".
         rounding_since: software version to the rounding mode from that version on, where it changed; the earliest entry
             holds before itself too.
+        weight_rounding: how weights that the builder quantizes are rounded; None: as `rounding` has it.
+        weight_rounding_since: the same by software version, as `rounding_since`.
     """
 
     precision: DataType
@@ -32,13 +34,35 @@ class Arithmetic:
     fidelity: str
     source: str
     rounding_since: Mapping[tuple[int, ...], RoundingMode] = attrs.field(factory=dict)
+    weight_rounding: RoundingMode | None = None
+    weight_rounding_since: Mapping[tuple[int, ...], RoundingMode] = attrs.field(factory=dict)
 
     def rounding_for(self, software: tuple[int, ...]) -> RoundingMode:
         """The rounding mode of a software version; `rounding` for the empty version."""
-        if not self.rounding_since or not software:
-            return self.rounding
-        ordered = sorted(self.rounding_since.items())
-        return ([mode for since, mode in ordered if software >= since] or [ordered[0][1]])[-1]
+        return _mode_for(software, self.rounding_since, self.rounding)
+
+    def weight_rounding_for(self, software: tuple[int, ...]) -> RoundingMode:
+        """The rounding mode of weights that are quantized when an engine is built."""
+        newest = self.weight_rounding or self.rounding_for(software)
+        return _mode_for(software, self.weight_rounding_since, newest)
+
+
+def _mode_for(
+    software: tuple[int, ...], since: Mapping[tuple[int, ...], RoundingMode], newest: RoundingMode
+) -> RoundingMode:
+    """The mode that holds for a version; the newest for the empty version, the earliest before all."""
+    if not since or not software:
+        return newest
+    ordered = sorted(since.items())
+    return ([mode for version, mode in ordered if software >= version] or [ordered[0][1]])[-1]
+
+
+def weight_rounding(
+    arithmetic: Mapping[DataType, Arithmetic], precision: DataType, software: tuple[int, ...]
+) -> RoundingMode:
+    """How a device rounds the weights of a computation type; half to even where it declares nothing of the type."""
+    found = arithmetic.get(precision)
+    return RoundingMode.HALF_TO_EVEN if found is None else found.weight_rounding_for(software)
 
 
 def integer_rounding(arithmetic: Mapping[DataType, Arithmetic], software: tuple[int, ...]) -> RoundingMode:

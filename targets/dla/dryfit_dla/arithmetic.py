@@ -28,8 +28,11 @@ ARITHMETIC = {
         fidelity="documented",
         source=(
             "TensorRT 10 developer guide, Quantized Types Rounding Modes: DLA (ties to even); "
-            "TensorRT 8 developer guide, INT8 Rounding Modes: DLA (ties away from zero)"
+            "TensorRT 8 developer guide, INT8 Rounding Modes: DLA (ties away from zero). Weights: the guides of 8 and "
+            "10.0 have ties away from zero, the later one that has FP4, of 10.8, ties to even"
         ),
         rounding_since={(8,): RoundingMode.HALF_AWAY_FROM_ZERO, (10,): RoundingMode.HALF_TO_EVEN},
+        weight_rounding=RoundingMode.HALF_TO_EVEN,
+        weight_rounding_since={(8,): RoundingMode.HALF_AWAY_FROM_ZERO, (10, 8): RoundingMode.HALF_TO_EVEN},
     ),
 }

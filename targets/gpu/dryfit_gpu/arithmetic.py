@@ -11,7 +11,10 @@ from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import Arithmetic
 
 _FLOATING = "our choice: FP32 accumulation and one rounding a fused group; TensorRT picks kernels when it builds"
-_INTEGER = "TensorRT 10 developer guide, Quantized Types Rounding Modes: GPU, compute kernels; TensorRT 8 agrees"
+_INTEGER = (
+    "TensorRT 10 developer guide, Quantized Types Rounding Modes: GPU, compute kernels (ties to even), weights by "
+    "dynamic range or calibration (ties to positive infinity); TensorRT 8 agrees"
+)
 
 ARITHMETIC = {
     **{
@@ -32,5 +35,6 @@ ARITHMETIC = {
         rounding=RoundingMode.HALF_TO_EVEN,
         fidelity="documented",
         source=_INTEGER,
+        weight_rounding=RoundingMode.HALF_UP,
     ),
 }

@@ -135,14 +135,12 @@ def test_a_dynamic_network_needs_a_profile():
         Builder().build_plan(network, BuilderConfig())
 
 
-def test_types_that_engines_do_not_have_yet_are_refused_by_name():
+def test_scales_that_were_only_assumed_build_no_engine():
     config = dla_config()
     config.set_flag(BuilderFlag.INT8)
-    network = chain("c", "r")
-    for tensor in network.tensors:
-        tensor.set_dynamic_range(-1, 1)
-    with pytest.raises(BuildError, match="'c0' in INT8, 'r1' in INT8"):
-        Builder().build_plan(network, config)
+    config.assume_scales = True
+    with pytest.raises(BuildError, match=r"scales were assumed[\s\S]*'x', 'r1'"):
+        Builder().build_plan(chain("c", "r"), config)
 
 
 def test_constraints_that_must_be_obeyed_and_cannot_are_an_error():

@@ -1,6 +1,6 @@
 import pytest
 from tests.core.builder.designs import designed
-from tests.core.builder.networks import chain, dla_config, fp16_config, image_network, named, weights
+from tests.core.builder.networks import chain, convolution, dla_config, fp16_config, image_network, named, weights
 
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.network.data_types import DataType
@@ -44,13 +44,13 @@ def test_a_layer_that_asks_for_fp32_leaves_the_dla():
 
 def test_a_layer_that_the_device_promotes_is_computed_in_the_wider_type():
     network, x = image_network()
-    relu = named(network.add_activation(x, ActivationType.RELU), "relu")
-    network.mark_output(named(network.add_activation(relu, ActivationType.SIGMOID), "sigmoid"))
+    sum_of_many = convolution(network, x, "convolution")
+    network.mark_output(named(network.add_activation(sum_of_many, ActivationType.SIGMOID), "sigmoid"))
     for tensor in network.tensors:
         tensor.set_dynamic_range(-1, 1)
     config = dla_config()
     config.set_flag(BuilderFlag.INT8)
-    assert precisions(network, config).layers == {"relu": DataType.INT8, "sigmoid": HALF}
+    assert precisions(network, config).layers == {"convolution": DataType.INT8, "sigmoid": HALF}
 
 
 def test_what_is_no_arithmetic_on_floating_point_keeps_its_types():

@@ -60,9 +60,9 @@ def test_an_observer_is_told_of_the_whole_build_in_order(install):
     assert told()[0] == ("begun", "net", "DLA", {"c0": "DLA"})
     assert told()[-1] == ("finished", plan)
     stages = [event[1:] for event in told() if event[0] == "stage"]
-    assert [index for _, index, _ in stages] == list(range(12))
-    assert {count for *_, count in stages} == {12}
-    assert [name for name, *_ in stages][:3] == ["verify", "canonicalise", "place"]
+    assert [index for _, index, _ in stages] == list(range(13))
+    assert {count for *_, count in stages} == {13}
+    assert [name for name, *_ in stages][:4] == ["verify", "canonicalise", "find scales", "place"]
     verdicts = [event[1:] for event in told() if event[0] == "verdict"]
     assert verdicts == [("c0", "DLA", True), ("e1", "DLA", False), ("e1", "GPU", True)]
 
@@ -73,6 +73,7 @@ def test_an_observer_is_told_of_an_assessment_which_has_no_plan(install):
     assert [event[1] for event in told() if event[0] == "stage"] == [
         "verify",
         "canonicalise",
+        "find scales",
         "place",
         "partition",
         "choose precisions",
@@ -109,7 +110,7 @@ def test_a_progress_monitor_and_an_observer_are_both_told_and_the_monitor_can_ca
     config.progress_monitor = CancelThird()
     with pytest.raises(BuildError, match="cancelled"):
         Builder().build_plan(chain("c"), config)
-    assert [event[1] for event in told() if event[0] == "stage"] == ["verify", "canonicalise", "place"]
+    assert [event[1] for event in told() if event[0] == "stage"] == ["verify", "canonicalise", "find scales"]
     assert told()[-1] == ("finished", None)
 
 

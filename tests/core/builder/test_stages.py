@@ -64,15 +64,15 @@ def test_a_monitor_can_cancel_and_all_phases_are_finished(cancel_at):
 def test_each_stage_leaves_a_text_in_the_dump_directory(tmp_path):
     build(None, tmp_path / "stages")
     texts = {path.name: path.read_text() for path in (tmp_path / "stages").iterdir()}
-    assert sorted(texts)[:4] == ["01-verify.txt", "02-canonicalise.txt", "03-place.txt", "04-partition.txt"]
-    assert "segment 0 on DLA" in texts["04-partition.txt"]
-    assert "e2: GPU ('e2' cannot run on DLA" in texts["03-place.txt"]
+    assert sorted(texts)[:4] == ["01-verify.txt", "02-canonicalise.txt", "03-find-scales.txt", "04-place.txt"]
+    assert "segment 0 on DLA" in texts["05-partition.txt"]
+    assert "e2: GPU ('e2' cannot run on DLA" in texts["04-place.txt"]
 
 
 def test_stages_and_fallbacks_are_logged(caplog):
     with caplog.at_level(logging.INFO, logger="dryfit.builder"):
         build(None)
-    assert "stage 3 of 12 done: place" in caplog.messages
+    assert "stage 4 of 13 done: place" in caplog.messages
     warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert warnings[0].startswith("'e2' cannot run on DLA: ")

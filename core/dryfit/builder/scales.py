@@ -1,0 +1,107 @@
+"""The scales of a network for a build: set by hand, from a cache, or found by running the network on samples."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config_enumerations import QuantizationFlag
+from dryfit.builder.int8_choice import EXPLICIT_KINDS
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.network.tensor import Shape
+from dryfit.passes.specialise import specialise
+from dryfit.quantization.calibration import Samples
+from dryfit.quantization.calibrator import Calibrator, Solution
+from dryfit.quantization.observed_tensors import floating_point_network, integer_inputs
+from dryfit.quantization.scale_table import ScaleTable, scale_table
+
+
+def network_scales(network: Network, config: BuilderConfig) -> ScaleTable:
+    """The scales of a network; a calibrator is asked once for each network as it stands.
+
+    A network with quantize and dequantize layers says itself what is quantized: it is not calibrated, and caches do not
+    count. Neither do they without the flag INT8.
+
+    Args:
+        network: the user's; it stays as it is.
+        config: has the calibrator, its profile and the cache.
+
+    Raises:
+        CalibrationError: calibration fails; see `dryfit.quantization.calibration.calibrate_ranges`.
+        ConfigError: the calibration profile does not fit the network.
+    """
+    is_implicit = config.get_flag(BuilderFlag.INT8) and not is_explicit(network)
+    has_ranges = any(network.tensor(name).dynamic_range is not None for name in integer_inputs(network))
+    # Without either an INT8 input is what it says: whole numbers, which may meet other whole numbers.
+    work = floating_point_network(network) if has_ranges or (is_implicit and integer_inputs(network)) else network
+    if not is_implicit:
+        return scale_table(work)
+    solutions = _cached(config)
+    calibration = config.calibration()
+    shares = True
+    if calibration is not None and scale_table(work, solutions).missing:
+        calibrator, samples = calibration
+        shares = calibrator.before_fusion or config.get_quantization_flag(QuantizationFlag.CALIBRATE_BEFORE_FUSION)
+        found = config.remembered_ranges(network)
+        if found is None:
+            found = _calibrated(network, config, calibrator, samples, shares)
+            config.remember_ranges(network, found)
+        solutions = {**found, **solutions}
+    return scale_table(work, solutions, shares_ranges=shares)
+
+
+def is_explicit(network: Network) -> bool:
+    """Whether a network says by quantize and dequantize layers what is quantized."""
+    return any(layer.kind in EXPLICIT_KINDS for layer in network.layers)
+
+
+def int8_inputs(network: Network, scales: ScaleTable) -> frozenset[str]:
+    """Names of the INT8 inputs of an implicitly quantized network: whole numbers that stand for real ones."""
+    ranged = {name for name, entry in scales.entries.items() if entry.dynamic_range is not None}
+    return frozenset(integer_inputs(network)) & ranged
+
+
+def apply_scales(scales: ScaleTable, network: Network, int8_inputs: Collection[str]) -> None:
+    """Give the network that is built the ranges of the user's tensors.
+
+    Args:
+        scales: of the user's network.
+        network: a copy of it, which may have fewer tensors.
+        int8_inputs: names of its inputs that are computed on as the real numbers that they stand for.
+    """
+    scales.apply_to(network)
+    for name in int8_inputs:
+        network.tensor(name).dtype = DataType.FLOAT
+    network.refresh_shapes()
+
+
+def calibration_shapes(network: Network, config: BuilderConfig) -> Mapping[str, Shape]:
+    """Input name to the shape in which the network is calibrated; {} for a network that is static.
+
+    Raises:
+        ConfigError: the profile does not fit the network.
+    """
+    profile = config.get_calibration_profile()
+    if profile is None:
+        return {}
+    profile.check(network)
+    dynamic = {tensor.name for tensor in network.inputs if -1 in tensor.shape}
+    return {name: optimum for name, (_, optimum, _) in profile.shapes.items() if name in dynamic}
+
+
+def _cached(config: BuilderConfig) -> dict[str, Solution]:
+    cache = config.calibration_cache
+    return {} if cache is None else {name: cache.solution(name) for name in cache.scales}
+
+
+def _calibrated(
+    network: Network, config: BuilderConfig, calibrator: Calibrator, samples: Samples | None, before_fusion: bool
+) -> dict[str, Solution]:
+    """What a calibrator finds by running the network, for all its tensors or for those that are left after fusion."""
+    # An engine is built to calibrate, by the builder that asks for the scales.
+    from dryfit.builder.calibration import calibrate, tensors_after_fusion
+
+    shaped = specialise(network, calibration_shapes(network, config))
+    tensors = None if before_fusion else tensors_after_fusion(network, config)
+    return calibrate(shaped, calibrator, samples, tensors=tensors)
