@@ -18,6 +18,9 @@ REFERENCE = Path(__file__).parent / "reference"
 
 PAGES = {
     "build.schema.json": "dryfit.cli.answer_schemas:build_text",
+    "cache.schema.json": "dryfit.cli.cache_schema:schema_text",
+    "calibrate.schema.json": "dryfit.cli.calibrate_schema:schema_text",
+    "calibration-cache.schema.json": "dryfit.quantization.cache_document_schema:schema_text",
     "check.schema.json": "dryfit.cli.check_schema:schema_text",
     "explain.schema.json": "dryfit.cli.explain_schema:schema_text",
     "cli.md": "dryfit.cli.reference_page:command_line_page",
@@ -26,6 +29,7 @@ PAGES = {
     "onnx-operators.md": "dryfit.onnx.operator_table:operator_table",
     "plugins.schema.json": "dryfit.cli.plugins_schema:schema_text",
     "python-api.md": "dryfit.cli.reference_page:python_page",
+    "quantization.schema.json": "dryfit.cli.quantization_schema:schema_text",
     "run.schema.json": "dryfit.cli.answer_schemas:run_text",
     "supported-layers.md": "dryfit.plugins.supported_layers:supported_layers_page",
     "targets.schema.json": "dryfit.cli.answer_schemas:targets_text",

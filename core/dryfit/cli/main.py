@@ -19,6 +19,8 @@ from dryfit.plugins.failures import PluginFailure
 
 COMMANDS = {
     "build": "dryfit.cli.build:build",
+    "cache": "dryfit.cli.cache:cache",
+    "calibrate": "dryfit.cli.calibrate:calibrate",
     "check": "dryfit.cli.check:check",
     "explain": "dryfit.cli.explain:explain",
     "explain-rule": "dryfit.cli.explain_rule:explain_rule",

@@ -40,6 +40,8 @@ class NetworkOptions:
         placement: a script, rules or JSON that say where single layers run; see `dryfit.cli.placement_file`.
         shape_values: name of an input that carries dimensions to its values or to (minimum, optimum, maximum).
         layer_device_types: the same for single layers in one line, as trtexec spells it.
+        calibration_cache: a file of scales that calibration found.
+        ranges: a file of dynamic ranges, which win over the cache.
     """
 
     device: str
@@ -52,6 +54,8 @@ class NetworkOptions:
     placement: Path | None
     layer_device_types: str | None = None
     shape_values: Mapping[str, Shapes] = attrs.field(factory=dict)
+    calibration_cache: Path | None = None
+    ranges: Path | None = None
 
 
 class PrecisionList(click.ParamType):
@@ -106,19 +110,24 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
         shape_values: tuple[tuple[str, Shapes], ...],
         placement: Path | None,
         layer_device_types: str | None,
+        int8: bool,
+        calibration_cache: Path | None,
+        ranges: Path | None,
         **others: Any,
     ) -> Any:
         options = NetworkOptions(
             device,
             platform,
             software,
-            precision,
+            (*precision, "int8") if int8 and "int8" not in precision else precision,
             fallback,
             assume_scales,
             dict(shape),
             placement,
             layer_device_types,
             dict(shape_values),
+            calibration_cache,
+            ranges,
         )
         return command(options=options, **others)
 
@@ -158,6 +167,19 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--layer-device-types",
                 metavar="NAME:DEVICE,...",
                 help="Devices of single layers, as trtexec spells them; wins over --placement.",
+            ),
+            click.option("--int8", is_flag=True, help="The same as int8 in --precision."),
+            click.option(
+                "--calibration-cache",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                metavar="FILE",
+                help="INT8 scales that calibration found, as `dryfit calibrate` or TensorRT wrote them.",
+            ),
+            click.option(
+                "--ranges",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                metavar="FILE",
+                help="Dynamic ranges, `tensor: range` a line; they win over --calibration-cache.",
             ),
         ]
     ):
@@ -227,6 +249,7 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     Raises:
         UnknownNameError: a device or platform does not exist.
         ConfigError: what was asked for does not fit together, or the placement fails.
+        CalibrationError: a file of scales or ranges is damaged, or not of this network.
     """
     from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 
@@ -242,9 +265,20 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     config.allow_fallback(options.fallback)
     config.assume_scales = options.assume_scales
     _add_profile(config, options.shapes, options.shape_values)
+    _take_scales(network, config, options)
     # Last, so that a script can ask the config what can run where.
     apply_placement(options.placement, options.layer_device_types, network, config)
     return config
+
+
+def _take_scales(network: Network, config: BuilderConfig, options: NetworkOptions) -> None:
+    """Set the ranges of the files that the options name."""
+    if options.calibration_cache is not None:
+        config.calibration_cache = options.calibration_cache
+    if options.ranges is not None:
+        from dryfit.quantization.range_file import read_ranges, set_ranges
+
+        set_ranges(network, read_ranges(options.ranges), str(options.ranges))
 
 
 def _add_profile(config: BuilderConfig, shapes: Mapping[str, Shapes], values: Mapping[str, Shapes]) -> None:

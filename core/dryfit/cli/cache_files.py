@@ -1,0 +1,86 @@
+"""How the commands of `dryfit cache` name files and their forms, and how they write one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dryfit.cli.console import print_line, print_note
+from dryfit.errors import CalibrationError
+
+if TYPE_CHECKING:
+    from dryfit.quantization.stored_ranges import StoredRange, StoredRanges
+
+FORM_NAMES = ("tensorrt", "ranges", "onnxruntime-json", "onnxruntime-flatbuffers", "onnxruntime-text", "json")
+"""The names of `dryfit.quantization.cache_forms.FORMS`, so that `--help` need not import them."""
+
+INPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+
+form_option: Callable[[Any], Any] = click.option(
+    "--form", type=click.Choice(FORM_NAMES), help="The form of what is read, where the contents do not tell."
+)
+output_option: Callable[[Any], Any] = click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the result is written.",
+)
+
+
+def to_option(default: str) -> Callable[[Any], Any]:
+    """The option that names the form of what is written; `default` says what counts without it."""
+    return click.option("--to", type=click.Choice(FORM_NAMES), help=f"The form of what is written; {default}.")
+
+
+def write_ranges(place: Path, stored: StoredRanges, form: str) -> dict[str, Any]:
+    """Write a file; returns what there is to tell of it.
+
+    Raises:
+        CalibrationError: a name does not fit the form, or the file cannot be written.
+    """
+    from dryfit.engine.atomic_file import write_atomically
+    from dryfit.quantization.cache_forms import cache_form
+
+    chosen = cache_form(form)
+    left_out = [] if chosen.keeps_missing else [one.name for one in stored.entries if one.dynamic_range is None]
+    data = chosen.write(stored)
+    try:
+        write_atomically(place, [data])
+    except OSError as error:
+        raise CalibrationError(
+            "The file cannot be written", where=str(place), found=error.strerror or str(error)
+        ) from error
+    written = len(stored.entries) - len(left_out)
+    return {"output": str(place), "form": form, "tensors": written, "left_out": left_out}
+
+
+def print_written(written: dict[str, Any]) -> None:
+    """The same for people."""
+    print_line(f"{written['output']}: {written['tensors']} tensors, form {written['form']}")
+    if written["left_out"]:
+        names = ", ".join(map(repr, written["left_out"]))
+        print_note(f"{len(written['left_out'])} without a scale are left out, for the form has none: {names}")
+
+
+def entry_answer(entry: StoredRange) -> dict[str, Any]:
+    """One tensor of a sound file, as data."""
+    found = entry.dynamic_range
+    return {
+        "name": entry.name,
+        "scale": None if found is None else found.scale,
+        "range": None if found is None else [found.minimum, found.maximum],
+        "origin": entry.origin.value,
+        "place": entry.place,
+        "details": dict(entry.details),
+        "statistics": dict(entry.statistics),
+    }
+
+
+def scale_text(scale: float | None) -> str:
+    """A scale in a table."""
+    return f"{scale:.7g}" if scale else "none"

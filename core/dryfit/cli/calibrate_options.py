@@ -1,0 +1,238 @@
+"""The options of `dryfit calibrate`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from dryfit.cli.calibrate_jobs import jobs_option
+from dryfit.cli.console import json_option
+from dryfit.cli.network_options import NamedShape, Shapes
+from dryfit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.network.network import Network
+    from dryfit.quantization.calibration_stream import CalibrationAlgoType
+    from dryfit.quantization.calibrator import Calibrator
+    from dryfit.quantization.picture_preparation import PicturePreparation
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class Numbers(click.ParamType):
+    """`1.5`, or `1.5,2,3` for channels, as a tuple."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        """The numbers."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not like 127.5 or 123.7,116.3,103.5", param, ctx)
+
+
+@attrs.frozen
+class CalibrateOptions:
+    """What the options said; the fields are named as the options are."""
+
+    data: str | None
+    calibrator: str
+    settings: tuple[tuple[str, str], ...]
+    compat: str | None
+    output: Path | None
+    state: Path | None
+    resume: bool
+    reuse: bool
+    compare: bool
+    limit: int | None
+    shapes: Mapping[str, Shapes]
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    channels: str | None
+    resize: str
+    short_side: int
+    full_range: bool
+    before_fusion: bool
+    device: str
+    skips_nonfinite: bool
+    threads: int | None
+    jobs: int
+    as_json: bool
+
+    @property
+    def state_place(self) -> Path | None:
+        """Where what was gathered is kept: the file of --state, or one beside the output."""
+        beside = None if self.output is None else self.output.with_name(f"{self.output.name}.state")
+        return self.state or beside
+
+    @property
+    def preparation(self) -> PicturePreparation:
+        """How pictures are prepared."""
+        from dryfit.quantization.picture_preparation import PicturePreparation
+
+        return PicturePreparation(
+            mean=self.mean,
+            scale=self.scale,
+            channels=(self.channels or "").upper(),
+            resize=self.resize,
+            short_side=self.short_side,
+        )
+
+    @property
+    def cache_form(self) -> str:
+        """The form of the calibration cache: dryfit's own JSON, with statistics, where the output's name says so."""
+        is_json = self.output is not None and self.output.suffix.lower() == ".json"
+        return "json" if is_json else "tensorrt"
+
+    def chosen_calibrator(self) -> Calibrator:
+        """The calibrator, with its options.
+
+        Raises:
+            UnknownNameError: there is none of this name, or it has no such option.
+            ConfigError: the value of an option is of another type.
+        """
+        from dryfit.plugins.calibrators import calibrator
+
+        found = calibrator(self.calibrator if self.compat is None else f"{self.calibrator}-{self.compat}")
+        defaults = found.option_defaults
+        values = {name: _like(defaults.get(name, ""), name, text) for name, text in self.settings}
+        return found.with_options(**values)
+
+    def cache_algorithm(self, chosen: Calibrator) -> CalibrationAlgoType:
+        """The algorithm that the cache's first line names: that of entropy2 where TensorRT has no such calibrator."""
+        from dryfit.quantization.calibration_stream import CALIBRATOR_NAMES, CalibrationAlgoType
+
+        algorithms = {name: algorithm for algorithm, name in CALIBRATOR_NAMES.items()}
+        return algorithms.get(chosen.name, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
+
+    def config(self, network: Network) -> BuilderConfig:
+        """What is built with where layers are fused first."""
+        from dryfit.cli.network_options import NetworkOptions, create_config
+
+        shared = NetworkOptions(self.device, None, None, (), None, False, self.shapes, None)
+        return create_config(network, shared)
+
+
+def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the command its options; it gets them as `options`."""
+
+    @functools.wraps(command)
+    def with_options(model: Path | None, shapes: Any, **values: Any) -> Any:
+        return command(model, CalibrateOptions(shapes=dict(shapes), **values))
+
+    # click reads the command's name and text from the function, and nothing else.
+    with_options.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+    decorated: Callable[..., Any] = with_options
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--data",
+        metavar="PLACE",
+        help="A folder of pictures or of .npy and .npz files, such a file, module:function or file.py:function.",
+    ),
+    click.option("--calibrator", default="entropy2", show_default=True, metavar="NAME", help="What finds the ranges."),
+    click.option(
+        "--set", "settings", multiple=True, nargs=2, metavar="OPTION VALUE", help="An option of the calibrator."
+    ),
+    click.option(
+        "--compat",
+        type=click.Choice(["tensorrt"]),
+        help="Gather as TensorRT does, dependent on the first batch and the order: for comparing only.",
+    ),
+    click.option(
+        "--output",
+        "-o",
+        type=_FILE,
+        metavar="FILE",
+        help="Where the calibration cache is written; .json: with origins and statistics.",
+    ),
+    click.option("--state", type=_FILE, metavar="FILE", help="Keep what was gathered there, or solve what is there."),
+    click.option("--resume", is_flag=True, help="Go on with the samples that an earlier run has not seen."),
+    click.option("--reuse", is_flag=True, help="Run nothing where the file of --output covers the model already."),
+    click.option("--compare", is_flag=True, help="Show what each calibrator makes of --state. Runs nothing."),
+    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take the first N samples."),
+    click.option(
+        "--shape",
+        "shapes",
+        type=NamedShape(),
+        multiple=True,
+        metavar="NAME=DIMS",
+        help="The shape of a dynamic input, such as image=1x3x224x224.",
+    ),
+    click.option("--mean", type=Numbers(), default="0", show_default=True, help="Pictures: taken from pixels."),
+    click.option("--scale", type=Numbers(), default="1", show_default=True, help="Pictures: multiplied with, then."),
+    click.option(
+        "--channels",
+        type=click.Choice(["rgb", "bgr", "gray"], case_sensitive=False),
+        help="Pictures: the order of the channels; rgb or gray, as many as the input has, if absent.",
+    ),
+    click.option(
+        "--resize",
+        type=click.Choice(["stretch", "crop", "pad"]),
+        default="stretch",
+        show_default=True,
+        help="Pictures: how they get the input's size.",
+    ),
+    click.option(
+        "--short-side",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="PIXELS",
+        help="Pictures, with crop: the length of the shorter side before it is cut.",
+    ),
+    click.option(
+        "--full-range/--solve-all",
+        "full_range",
+        default=True,
+        show_default=True,
+        help="Whether inputs, and outputs of softmax and sigmoid, keep their largest magnitude.",
+    ),
+    click.option(
+        "--before-fusion", is_flag=True, help="Find ranges before layers are fused, also for the older calibrators."
+    ),
+    click.option(
+        "--device", default="GPU", show_default=True, metavar="NAME", help="Whose fusions count for the older ones."
+    ),
+    click.option(
+        "--skip-nonfinite", "skips_nonfinite", is_flag=True, help="Count NaN and infinity and leave them out."
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Host threads of each process; as many as CPUs in all if absent.",
+    ),
+    jobs_option,
+    json_option,
+)
+
+
+def _like(default: Any, name: str, text: str) -> Any:
+    """The value of a calibrator's option, of the type of its default."""
+    if isinstance(default, str):
+        return text
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        return type(default)(text)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            "The value does not fit the calibrator's option",
+            where=f"--set {name}",
+            found=text,
+            allowed=f"{type(default).__name__}, such as {default}",
+        ) from error

@@ -1,0 +1,259 @@
+"""`dryfit cache`: its answers, its exit codes, and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+
+from dryfit.cli import cache_schema
+from dryfit.cli.cache_check import SUBJECTS, TITLES
+from dryfit.cli.cache_convert import ALGORITHMS
+from dryfit.cli.cache_files import FORM_NAMES
+from dryfit.cli.cache_merge import merge
+from dryfit.cli.cache_schema import SCHEMA
+from dryfit.cli.count_conditions import CountCondition, counted_outcomes
+from dryfit.onnx.parser import network_from_onnx
+from dryfit.quantization.cache_comparison import ConflictRule
+from dryfit.quantization.cache_document_schema import SCHEMA as DOCUMENT_SCHEMA
+from dryfit.quantization.cache_findings import FindingKind
+from dryfit.quantization.cache_forms import FORMS
+from dryfit.quantization.calibration_stream import CalibrationAlgoType
+
+HEADER = "TRT-8600-EntropyCalibration2"
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A function that writes a cache: `cache("a.cache", "x: 3f800000")`."""
+
+    def written(name, *lines, header=HEADER):
+        path = tmp_path / name
+        path.write_text("".join(f"{line}\n" for line in (header, *lines)))
+        return path
+
+    return written
+
+
+def fits(answer, schema):
+    """The answer fits its own schema, and of the whole only that one."""
+    jsonschema.validate(answer, schema, jsonschema.Draft202012Validator)
+    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    return answer
+
+
+def test_the_words_of_the_commands_are_those_of_what_they_call():
+    assert (*FORMS,) == FORM_NAMES
+    assert [*TITLES] == [*SUBJECTS][:-1] == [kind.value for kind in FindingKind]
+    [rule] = [one for one in merge.params if one.name == "rule"]
+    assert [*rule.type.choices] == [one.value for one in ConflictRule]
+    assert {*ALGORITHMS.values()} == {one.name for one in CalibrationAlgoType}
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(DOCUMENT_SCHEMA)
+
+
+# show ----------------------------------------------------------------------------------------------------------------
+
+
+def test_show_tells_scale_range_and_origin(dryfit_command, cache):
+    file = cache("a.cache", "image: 3f800000", "a b: c: 0")
+    answer = fits(dryfit_command("cache", "show", file, "--json").json, cache_schema.SHOW)
+    assert (answer["algorithm"], answer["tensorrt_version"]) == ("ENTROPY_CALIBRATION_2", "8.6.0")
+    image, other = answer["tensors"]
+    assert (image["scale"], image["range"], image["origin"], image["place"]) == (1, [-127, 127], "calibrated", "line 2")
+    assert (other["name"], other["scale"], other["range"]) == ("a b: c", None, None)
+    text = dryfit_command("cache", "show", file).out
+    assert "-127 to 127" in text
+    assert "2 tensors, 1 of them without a scale" in text
+
+
+def test_show_takes_every_real_cache(dryfit_command, shared):
+    for path in (shared / "calibration-caches").glob("trt*"):
+        answer = fits(dryfit_command("cache", "show", path, "--json").json, cache_schema.SHOW)
+        assert answer["algorithm"], path.name
+
+
+@pytest.mark.parametrize("command", ["show", "diff", "merge", "convert", "check"])
+def test_a_file_that_is_not_there_is_an_error_that_names_it(dryfit_command, command, tmp_path):
+    more = {"diff": [tmp_path / "b"], "merge": ["-o", tmp_path / "c"], "convert": ["-o", tmp_path / "c"]}
+    ended = dryfit_command("cache", command, tmp_path / "nowhere.cache", *more.get(command, []))
+    assert ended.code == 2
+    assert f"{tmp_path / 'nowhere.cache'}: The calibration cache cannot be read" in ended.err
+
+
+def test_a_damaged_file_is_an_error_that_names_the_line(dryfit_command, cache):
+    ended = dryfit_command("cache", "show", cache("a.cache", "x: 1", "y"))
+    assert (ended.code, ended.out) == (2, "")
+    assert "a.cache, line 3: This is no entry (found 'y'" in ended.err
+
+
+# diff ----------------------------------------------------------------------------------------------------------------
+
+
+def test_diff_sorts_by_ratio_and_fails_as_it_is_told(dryfit_command, cache):
+    first = cache("a.cache", "a: 3f800000", "b: 3f800000", "c: 3f800000", "d: 0", "e: 1")
+    second = cache("b.cache", "a: 3f800000", "b: 40000000", "c: 3e800000", "d: 1", "f: 1")
+    answer = fits(dryfit_command("cache", "diff", first, second, "--json").json, cache_schema.DIFF)
+    assert [(one["name"], one["ratio"]) for one in answer["changed"]] == [("d", None), ("c", 4), ("b", 2)]
+    assert (answer["equal"], answer["removed"], answer["added"]) == (1, ["e"], ["f"])
+    assert dryfit_command("cache", "diff", first, second).code == 0
+    failed = dryfit_command("cache", "diff", first, second, "--fail-on", "changed>3,removed")
+    assert (failed.code, failed.err) == (1, "--fail-on removed: 1\n")
+    assert dryfit_command("cache", "diff", first, first, "--fail-on", "ratio,changed,removed,added").code == 0
+
+
+# merge ---------------------------------------------------------------------------------------------------------------
+
+
+def test_merge_refuses_conflicts_unless_a_rule_is_stated(dryfit_command, cache, tmp_path):
+    files = cache("a.cache", "a: 3f800000", "b: 0"), cache("b.cache", "a: 40000000", "b: 1", header="1")
+    output = tmp_path / "merged.cache"
+    ended = dryfit_command("cache", "merge", *files, "-o", output)
+    assert ended.code == 2
+    assert "'a': 1 in" in ended.err
+    assert not output.exists()
+    answer = dryfit_command("cache", "merge", *files, "-o", output, "--on-conflict", "widest", "--json").json
+    assert [one["scale"] for one in fits(answer, cache_schema.MERGE)["conflicts"][0]["scales"]] == [1, 2]
+    assert output.read_text() == f"{HEADER}\na: 40000000\nb: 1\n"
+    told = dryfit_command("cache", "merge", *files, "-o", output, "--on-conflict", "first").err
+    assert "the first counts" in told
+    assert "different first lines" in told
+
+
+# convert -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "header"),
+    [
+        (["--tensorrt-version", "10.3"], "TRT-100300-EntropyCalibration2"),
+        (["--algorithm", "minmax"], "TRT-8600-MinMaxCalibration"),
+        (["--algorithm", "entropy", "--tensorrt-version", "4"], "1"),
+        (["--algorithm", "legacy", "--cutoff", 1, "--quantile", "0.99999"], "0 3ff0000000000000 3fefffeb074a771d"),
+    ],
+)
+def test_convert_writes_another_first_line_over_the_same_scales(dryfit_command, cache, tmp_path, options, header):
+    file, output = cache("a.cache", "a b: c: 3f810204", "b: 1"), tmp_path / "b.cache"
+    answer = dryfit_command("cache", "convert", file, "-o", output, *options, "--json").json
+    assert fits(answer, cache_schema.CONVERT)["header"] == header
+    assert output.read_text() == f"{header}\na b: c: 3f810204\nb: 1\n"
+
+
+@pytest.mark.parametrize("form", FORM_NAMES)
+def test_convert_there_and_back_gives_the_same_file(dryfit_command, shared, tmp_path, form):
+    file = shared / "calibration-caches" / "trt100100-entropy2-resnet50.cache"
+    assert dryfit_command("cache", "convert", file, "-o", tmp_path / "there", "--to", form).code == 0
+    back = ["--to", "tensorrt", "--tensorrt-version", "10.1", "--algorithm", "entropy2"]
+    assert dryfit_command("cache", "convert", tmp_path / "there", "-o", tmp_path / "back", *back).code == 0
+    assert (tmp_path / "back").read_bytes() == file.read_bytes()
+
+
+def test_convert_tells_what_a_form_leaves_out_and_what_it_made_up(dryfit_command, cache, tmp_path):
+    file = cache("a.cache", "a: 1", "none: 0")
+    ended = dryfit_command("cache", "convert", file, "-o", tmp_path / "ranges", "--to", "ranges")
+    assert "1 without a scale are left out, for the form has none: 'none'" in ended.err
+    ended = dryfit_command("cache", "convert", tmp_path / "ranges", "-o", tmp_path / "b", "--to", "tensorrt")
+    assert "The first line says entropy2, for FILE names no algorithm" in ended.err
+    assert (tmp_path / "b").read_text() == "TRT-100300-EntropyCalibration2\na: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--to", "ranges", "--algorithm", "minmax"], "Only the forms tensorrt and json"),
+        (["--quantile", "0.5"], "of the legacy algorithm, not of ENTROPY_CALIBRATION_2"),
+        (["--algorithm", "legacy", "--cutoff", "1"], "regression cutoff and its quantile"),
+        (["--tensorrt-version", "8.12"], "no version of TensorRT"),
+        (["--form", "json"], "This is no JSON"),
+    ],
+)
+def test_convert_refuses_what_the_result_cannot_hold(dryfit_command, cache, tmp_path, options, message):
+    ended = dryfit_command("cache", "convert", cache("a.cache", "a: 1"), "-o", tmp_path / "b", *options)
+    assert ended.code == 2
+    assert message in ended.err
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(dryfit_command, cache, tmp_path):
+    ended = dryfit_command("cache", "convert", cache("a.cache", "a: 1"), "-o", tmp_path / "no" / "b")
+    assert ended.code == 2
+    assert f"{tmp_path / 'no' / 'b'}: The file cannot be written" in ended.err
+
+
+# check ---------------------------------------------------------------------------------------------------------------
+
+
+def test_check_finds_everything_at_once(dryfit_command, cache, digits_model):
+    known = [tensor.name for tensor in network_from_onnx(digits_model).tensors if tensor.dtype.is_floating_point][:1]
+    lines = [f"{known[0]}: 1", "broken", f"{known[0]}: 2", "a: bf800000", "b: 7fc00000", "c: 0"]
+    file = cache("a.cache", *lines, "(Unnamed Layer* 1) [Shuffle]_output: 1")
+    ended = dryfit_command("cache", "check", file, digits_model, "--json", "--fail-on", "zero>1,foreign")
+    answer = fits(ended.json, cache_schema.CHECK)
+    assert ended.code == 1
+    summary = answer["summary"]
+    assert summary.pop("missing") > 0
+    counted = {"damaged", "duplicate", "negative", "nonfinite", "zero", "foreign", "unnamed"}
+    assert summary == {**dict.fromkeys(counted, 1), "unknown": 3}
+    assert [(one["condition"], one["failed"]) for one in answer["conditions"]] == [("zero>1", False), ("foreign", True)]
+    text = dryfit_command("cache", "check", file, digits_model).out
+    assert all(title in text for title in TITLES.values())
+
+
+def test_a_cache_of_every_tensor_has_nothing_wrong(dryfit_command, cache, digits_model):
+    names = [tensor.name for tensor in network_from_onnx(digits_model).tensors if tensor.dtype.is_floating_point]
+    file = cache("a.cache", *(f"{name}: 3f800000" for name in names))
+    ended = dryfit_command("cache", "check", file, digits_model, "--fail-on", "findings")
+    assert (ended.code, ended.out) == (0, f"{file}: {len(names)} tensors, nothing wrong\n")
+
+
+def test_a_file_that_tells_its_model_is_compared_with_it(dryfit_command, digits_model, tmp_path):
+    names = [tensor.name for tensor in network_from_onnx(digits_model).tensors if tensor.dtype.is_floating_point]
+    digest = f"sha256:{hashlib.sha256(digits_model.read_bytes()).hexdigest()}"
+    tensors = [{"name": name, "scale": 1.0, "range": [-127.0, 127.0]} for name in names]
+    for model, foreign in ((digest, 0), ("sha256:other", 1)):
+        document = {"format": "dryfit calibration cache", "version": 1, "facts": {"model": model}, "tensors": tensors}
+        (tmp_path / "a.json").write_text(json.dumps(document))
+        answer = dryfit_command("cache", "check", tmp_path / "a.json", digits_model, "--json").json
+        assert answer["summary"]["foreign"] == foreign
+
+
+def test_calibrate_writes_dryfits_own_form_that_check_and_build_take(dryfit_command, digits_model, tmp_path):
+    samples, output = tmp_path / "samples.npy", tmp_path / "digits.json"
+    np.save(samples, np.random.default_rng(0).random((2, 1, 8, 8)).astype(np.float32))
+    command = ("calibrate", digits_model, "--data", samples, "-o", output, "--threads", 1)
+    assert dryfit_command(*command).code == 0
+    jsonschema.validate(json.loads(output.read_bytes()), DOCUMENT_SCHEMA, jsonschema.Draft202012Validator)
+    shown = fits(dryfit_command("cache", "show", output, "--json").json, cache_schema.SHOW)
+    assert shown["facts"]["calibrator"] == "entropy2"
+    assert shown["tensors"][0]["statistics"]["count"] == 2 * 64
+    assert dryfit_command("cache", "check", output, digits_model, "--fail-on", "findings").code == 0
+    assert "nothing was run" in dryfit_command(*command, "--reuse").err
+    options = ("--int8", "--calibration-cache", output, "--shape", "image=1x1x8x8", "--json")
+    explained = dryfit_command("explain", digits_model, "--quantization", *options).json
+    assert explained["summary"]["tensors_by_origin"].get("missing", 0) == 0
+
+
+# Conditions ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mising", "did you mean 'missing'"),
+        ("missing>3%", "is no condition"),
+        (",", "no condition is stated"),
+        ("ratio", "is no condition"),
+    ],
+)
+def test_a_condition_that_would_never_fail_is_refused(dryfit_command, cache, text, message):
+    ended = dryfit_command("cache", "check", cache("a.cache", "a: 1"), "--fail-on", text)
+    assert ended.code == 2
+    assert message in " ".join(ended.err.split())
+
+
+def test_a_condition_compares_with_its_limit():
+    conditions = [CountCondition("a>=2", "a", ">=", 2), CountCondition("a", "a"), CountCondition("a<2", "a", "<", 2)]
+    assert [one.failed for one in counted_outcomes(conditions, {"a": 2})] == [True, True, False]

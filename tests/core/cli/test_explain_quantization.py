@@ -1,0 +1,132 @@
+"""`dryfit explain --quantization`, and the options that bring scales."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.core.onnx.models import model, numbers
+
+from dryfit.cli.quantization_schema import SCHEMA
+from dryfit.quantization.calibration_cache import CalibrationCache
+
+
+@pytest.fixture
+def classifier(tmp_path: Path) -> Path:
+    """Two convolutions, each with a ReLU, and a third."""
+    parsed = model(
+        "a = Conv(x, v) b = Relu(a) c = Conv(b, w) d = Relu(c) y = Conv(d, w)",
+        inputs="float[1,4,8,8] x",
+        outputs="float[1,4,8,8] y",
+        weights={"v": numbers(4, 4, 1, 1), "w": numbers(4, 4, 1, 1, seed=1)},
+    )
+    for node, name in zip(parsed.graph.node, ("first", "relu", "second", "clip", "third"), strict=True):
+        node.name = name
+    path = tmp_path / "model.onnx"
+    path.write_bytes(parsed.SerializeToString())
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """Scales of all tensors but the last two."""
+    path = tmp_path / "calib.cache"
+    path.write_bytes(CalibrationCache("TRT-8600-EntropyCalibration2", {"x": 0.5, "a": 0.25, "b": 0.25}).to_bytes())
+    return path
+
+
+@pytest.fixture
+def ranges(tmp_path: Path) -> Path:
+    """Ranges of two tensors."""
+    path = tmp_path / "ranges.txt"
+    path.write_text("c: 127\nd: 63.5\n")
+    return path
+
+
+def test_the_answer_is_what_the_schema_promises_and_every_layer_has_its_reason(
+    dryfit_command: Any, classifier: Path, cache: Path, ranges: Path
+) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    options = ("--int8", "--calibration-cache", cache, "--ranges", ranges)
+    answer = dryfit_command("explain", classifier, "--quantization", *options, "--json").json
+    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    assert {one["name"]: (one["precision"], one["cause"]) for one in answer["layers"]} == {
+        "first": ("INT8", "int8"),
+        "relu": ("INT8", "int8"),
+        "second": ("INT8", "int8"),
+        "clip": ("INT8", "int8"),
+        "third": ("FLOAT", "no_scales"),
+    }
+    tensors = {one["name"]: one for one in answer["tensors"]}
+    assert {name: (one["scale"], one["origin"]) for name, one in tensors.items()} == {
+        "x": (0.5, "calibrated"),
+        "a": (0.25, "calibrated"),
+        "b": (0.25, "calibrated"),
+        "c": (1.0, "by hand"),
+        "d": (0.5, "by hand"),
+        "y": (None, "missing"),
+    }
+    assert tensors["y"]["needed_by"] == ["third"]
+    assert tensors["d"]["range"] == [-63.5, 63.5]
+    assert answer["summary"] == {
+        "layers": 5,
+        "layers_by_precision": {"FLOAT": 1, "INT8": 4},
+        "tensors": 6,
+        "tensors_by_origin": {"by hand": 2, "calibrated": 3, "missing": 1},
+    }
+
+
+def test_one_layer_is_told_with_its_own_tensors(dryfit_command: Any, classifier: Path, cache: Path) -> None:
+    options = ("--quantization", "--calibration-cache", cache)
+    answer = dryfit_command("explain", classifier, "relu", *options, "--json").json
+    assert [one["name"] for one in answer["layers"]] == ["relu"]
+    assert [one["name"] for one in answer["tensors"]] == ["a", "b"]
+
+
+def test_people_read_what_is_missing_and_who_waits_for_it(dryfit_command: Any, classifier: Path, cache: Path) -> None:
+    told = dryfit_command("explain", classifier, "--quantization", "--calibration-cache", cache).out
+    assert "Assumed, since nothing was said: precision int8" in told
+    assert "y: missing: no range was stated or found\n    wanted by third\n" in told
+    assert "No scale for 'd'" in told
+    assert told.endswith("5 layers: 3 FLOAT, 2 INT8. Scales of 6 tensors: 3 calibrated, 3 missing.\n")
+
+
+def test_without_scales_every_tensor_is_missing_and_nothing_is_int8(dryfit_command: Any, classifier: Path) -> None:
+    answer = dryfit_command("explain", classifier, "--quantization", "--json").json
+    assert answer["summary"]["layers_by_precision"] == {"FLOAT": 5}
+    assert answer["summary"]["tensors_by_origin"] == {"missing": 6}
+
+
+def test_edits_are_not_asked_for_beside_it(dryfit_command: Any, classifier: Path) -> None:
+    ended = dryfit_command("explain", classifier, "--quantization", "--no-edits")
+    assert ended.code == 2
+    assert "--quantization" in ended.err
+
+
+def test_a_range_for_a_tensor_that_the_model_does_not_have_is_an_error(
+    dryfit_command: Any, classifier: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "strange.txt").write_text("stranger: 1\n")
+    ended = dryfit_command("explain", classifier, "--quantization", "--ranges", tmp_path / "strange.txt")
+    assert ended.code == 2
+    assert "strange.txt" in ended.err
+    assert "'stranger'" in ended.err
+
+
+def test_build_takes_the_same_files(
+    dryfit_command: Any, classifier: Path, cache: Path, ranges: Path, tmp_path: Path
+) -> None:
+    options = ("--int8", "--calibration-cache", cache, "--ranges", ranges)
+    answer = dryfit_command("build", classifier, "-o", tmp_path / "int8.engine", *options, "--json").json
+    assert [one["precision"] for one in answer["layers"]] == ["INT8"] * 4 + ["FLOAT"]
+    assert answer["precisions"] == ["int8"]
+
+
+def test_a_cache_without_int8_is_told_to_change_nothing(
+    dryfit_command: Any, classifier: Path, cache: Path, tmp_path: Path
+) -> None:
+    ended = dryfit_command("build", classifier, "-o", tmp_path / "fp32.engine", "--calibration-cache", cache)
+    assert ended.code == 0
+    assert "The calibration cache changes nothing without the flag INT8" in ended.err
