@@ -20,7 +20,7 @@ packaged := pyproject.toml README.md $(shell find core targets plugins -type f -
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: $(VENV)/demo.stamp ## place, build, save, load and run the digits network, with reasons and accuracy
+demo: $(VENV)/demo.stamp ## calibrate, place, build and run the digits network in INT8, with reasons and accuracy
 	@$(python) examples/digits/demo.py
 
 test: lint types contracts generated unit stranger ## everything that has to hold before a change is done
