@@ -42,8 +42,8 @@ class Stream:
     def get_algorithm(self): return 3
 
 
-class LegacyStream(Stream):
-    def get_algorithm(self): return 0
+class StrangeStream(Stream):
+    def get_algorithm(self): return 7
 
 
 class NeedsArguments(Stream):
@@ -52,6 +52,8 @@ class NeedsArguments(Stream):
 
 
 GOOD = {"acme-solver": "acme:SOLVER", "acme-collector": "acme:COLLECTOR", "acme-stream": "acme:Stream"}
+GOOD_NAMES = sorted(GOOD)
+OWN_NAMES = ["entropy", "entropy2", "entropy2-tensorrt", "legacy", "mean-squared-error", "minmax", "percentile"]
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ def test_the_calibrators_of_the_house_are_found_by_name():
 def test_all_three_sorts_are_found(with_packages):
     plugins = with_packages(acme=GOOD)
     found = calibrators(plugins=plugins)
-    assert list(found) == ["acme-collector", "acme-solver", "acme-stream", "entropy2", "minmax"]
+    assert list(found) == [*GOOD_NAMES, *OWN_NAMES]
     assert not plugins.failures()
     assert found["acme-collector"].collector.__name__ == "Own"
 
@@ -105,7 +107,7 @@ def test_an_unknown_name_is_told_with_the_closest(with_packages):
         ("largest", "names no calibrator .*found function"),
         ("Own", "names no calibrator .*found Own"),
         ("COLLECTOR", "has its entry point's name .*found 'acme-collector'; allowed: 'broken'"),
-        ("LegacyStream", "no calibrator named 'legacy'"),
+        ("StrangeStream", "There is no such calibration algorithm"),
         ("NeedsArguments", "missing 1 required positional argument: 'folder'"),
     ],
 )

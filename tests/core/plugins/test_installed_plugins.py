@@ -33,7 +33,7 @@ def test_everything_is_listed_with_what_it_brings_and_nothing_is_imported(instal
             LAYERS: {"acme::Swish": "acme:SWISH"},
             IMPORTERS: {"com.acme::Swish": "acme:IMPORT"},
             PASSES: {"widen": "acme:PASS"},
-            CALIBRATORS: {"Percentile": "acme:CALIBRATOR"},
+            CALIBRATORS: {"Fraction": "acme:CALIBRATOR"},
             HOOKS: {"acme": "acme.hooks", "gone": "acme.gone"},
         },
         {"acme.__init__": "raise RuntimeError('imported')", "acme.hooks": HOOK_TEXT},
@@ -46,7 +46,7 @@ def test_everything_is_listed_with_what_it_brings_and_nothing_is_imported(instal
         "acme::Swish": "layer plugin acme::Swish",
         "com.acme::Swish": "ONNX operator com.acme::Swish",
         "widen": "pass widen",
-        "Percentile": "calibrator percentile",
+        "Fraction": "calibrator fraction",
         "acme": "hooks contribute_passes, observe_run",
         "gone": "hooks",
     }

@@ -234,15 +234,15 @@ def test_the_active_plugins_do_not_depend_on_what_has_been_loaded(install_packag
 
 
 def test_names_that_are_looked_up_in_any_case_are_claimed_in_any_case(install_package: Any) -> None:
-    install_package("acme", {CALIBRATORS: {"Percentile": "acme:ONE"}}, {"acme": "ONE = 1"})
+    install_package("acme", {CALIBRATORS: {"Fraction": "acme:ONE"}}, {"acme": "ONE = 1"})
     plugins = installed()
-    entry = plugins.entry(CALIBRATORS, "PERCENTILE")
+    entry = plugins.entry(CALIBRATORS, "FRACTION")
     assert entry is not None
     assert plugins.require(entry, lambda loaded: loaded, "It cannot be used") == 1
     assert plugins.entry(CALIBRATORS, "other") is None
-    install_package("emca", {CALIBRATORS: {"percentile": "emca:ONE"}}, {})
+    install_package("emca", {CALIBRATORS: {"fraction": "emca:ONE"}}, {})
     with pytest.raises(PluginError, match="claimed by more than one package"):
-        installed().entry(CALIBRATORS, "percentile")
+        installed().entry(CALIBRATORS, "fraction")
 
 
 def test_the_first_failure_of_a_plugin_is_kept() -> None:

@@ -10,6 +10,7 @@ from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.histogram_side import HistogramSide
 
 
 class Peaks(Collector):
@@ -128,8 +129,11 @@ TICKS = itertools.count()
 
 
 def emptying(histogram):
-    """Drops bin 0 of the collector's own table."""
-    histogram.counts[0] = 0
+    """Empties the lower bins of the collector's own tables."""
+    histogram.positive, histogram.negative = (
+        HistogramSide(side.exponent, np.where(np.arange(side.counts.size) < 1500, 0, side.counts))
+        for side in (histogram.positive, histogram.negative)
+    )
     return Solution.of_threshold(histogram.magnitude)
 
 
