@@ -57,7 +57,7 @@ def softmax(
             sums = sums + first_lanes(extent - i, y, splat(float32(0.0)))
             if output_kind == FP32:
                 write(to + i * output_stride, output_stride, FP32, y, extent - i)
-        factor = splat(float32(1.0) / sum_of(sums))
+        factor = splat(float32(1.0)) / splat(sum_of(sums))
         for i in range(0, extent, LANES):
             # What a narrow output could have kept is rounded already: there it is computed again.
             if output_kind == FP32:
@@ -88,7 +88,7 @@ def _softmax_of_run(source: int, output: int, count: int) -> int:
         y = exponential(read(source + whole * 4, 4, FP32, rest) - highest)
         sums = sums + first_lanes(rest, y, zero)
         write(output + whole * 4, 4, FP32, y, rest)
-    factor = splat(float32(1.0) / sum_of(sums))
+    factor = splat(float32(1.0)) / splat(sum_of(sums))
     for i in range(0, whole, LANES):
         store(output + i * 4, load(output + i * 4) * factor)
     if rest:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from dryfit.errors import DryfitError, UnknownNameError
+from dryfit_cpu import warm_up
 from dryfit_cpu.compiler import machine, tier
 from dryfit_cpu.compiler.native import NativeFunction
 
@@ -26,6 +27,16 @@ def test_a_missing_and_an_unknown_argument_are_named():
 def test_code_that_calls_an_unknown_function_is_refused():
     with pytest.raises(DryfitError, match="system_of_doom"):
         machine.object_file("declare i32 @system_of_doom(i32)\ndefine i32 @f() {\n  ret i32 0\n}\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="LLVM links on other systems")
+def test_no_native_function_needs_llvm_to_be_linked(monkeypatch):
+    asked = []
+    monkeypatch.setattr(machine, "load", lambda code, symbol: asked.append(symbol) or 1)
+    for name in warm_up.native_names():
+        module, _, function = name.partition(".")
+        assert NativeFunction(module, function).address
+        assert not asked, f"{name} cannot be linked by dryfit itself"
 
 
 def test_the_best_tier_comes_first(monkeypatch):
