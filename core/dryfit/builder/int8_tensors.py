@@ -8,13 +8,12 @@ from typing import Any
 import attrs
 
 from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.placement import NOWHERE, Assignment
+from dryfit.builder.placement import Assignment
 from dryfit.builder.precisions import WEAK_TYPES, Precisions
 from dryfit.builder.real_tensors import real_tensors
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
-from dryfit.plugins import registry
 from dryfit.target.arithmetic import weight_rounding
 
 
@@ -43,8 +42,7 @@ def with_real_tensors(
     outputs = {}
     rounding = {}
     for layer in int8:
-        device = assignment.devices[layer.name]
-        target = registry.host() if device == NOWHERE else registry.target(device)
+        target = assignment.target(layer)
         software = config.software(target.device)
         rounding[layer.name] = weight_rounding(target.arithmetic, DataType.INT8, software)
         for index, tensor in enumerate(layer.outputs):

@@ -15,7 +15,7 @@ from typing import cast
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.int8_choice import Candidate, first_reason, real_type, refused_candidates
 from dryfit.builder.int8_tensors import with_real_tensors
-from dryfit.builder.placement import NOWHERE, Assignment
+from dryfit.builder.placement import Assignment
 from dryfit.builder.precision import REDUCED_TYPES, has_scale, tensors_without_range
 from dryfit.builder.precision_reason import PrecisionCause, PrecisionReason
 from dryfit.builder.precisions import WEAK_TYPES, Precisions
@@ -27,7 +27,6 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
-from dryfit.plugins import registry
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
@@ -61,9 +60,8 @@ def choose_precisions(
     chooser = _Chooser(config)
     layers = [layer for layer in network.layers if layer.name in assignment.devices]
     for layer in layers:
-        device = assignment.devices[layer.name]
-        verdict = assignment.verdicts.get(layer.name, {}).get(device)
-        chooser.choose(layer, registry.host() if device == NOWHERE else registry.target(device), verdict)
+        verdict = assignment.verdicts.get(layer.name, {}).get(assignment.devices[layer.name])
+        chooser.choose(layer, assignment.target(layer), verdict)
     if chooser.refusals:
         raise NetworkError("Layer plugins cannot get the types that they need:\n  " + "\n  ".join(chooser.refusals))
     chooser.choose_int8(layers, specs)

@@ -19,6 +19,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.plugins.contributions import BuildObserver
+from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
 NOWHERE = ""
@@ -47,6 +48,11 @@ class Assignment:
     verdicts: Mapping[str, Mapping[str, Verdict]]
     refused: Sequence[Verdict]
     warnings: Sequence[str]
+
+    def target(self, layer: Layer) -> Target:
+        """The device that a layer is looked at for: its own, and the host's for a refused one."""
+        device = self.devices[layer.name]
+        return registry.host() if device == NOWHERE else registry.target(device)
 
 
 def placement_error(

@@ -32,9 +32,10 @@ def network_scales(network: Network, config: BuilderConfig) -> ScaleTable:
         ConfigError: the calibration profile does not fit the network.
     """
     is_implicit = config.get_flag(BuilderFlag.INT8) and not is_explicit(network)
-    has_ranges = any(network.tensor(name).dynamic_range is not None for name in integer_inputs(network))
-    # Without either an INT8 input is what it says: whole numbers, which may meet other whole numbers.
-    work = floating_point_network(network) if has_ranges or (is_implicit and integer_inputs(network)) else network
+    integers = integer_inputs(network)
+    stand_for_real = is_implicit or any(network.tensor(name).dynamic_range is not None for name in integers)
+    # Else an INT8 input is what it says: whole numbers, which may meet other whole numbers.
+    work = floating_point_network(network) if integers and stand_for_real else network
     if not is_implicit:
         return scale_table(work)
     solutions = _cached(config)
