@@ -9,7 +9,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_staging import weight_runs
 from dryfit_cpu.kernels.integer_weights import (
@@ -20,52 +20,47 @@ from dryfit_cpu.kernels.integer_weights import (
 )
 from dryfit_cpu.kernels.requantization import (
     requantization_of,
-    required_requantization,
     takes_requantized,
 )
 from dryfit_cpu.kernels.windows import Window, pair
 from dryfit_cpu.steps import NativeStep
 
 
-def integer_convolution(name: str) -> Kernel:
-    """The kernel."""
+def _pack(group: LayerGroup) -> dict[str, Array]:
+    layer, weights = cast("Convolution", group.main), accepted_weights(group)
+    kernel = np.moveaxis(weights.kernel, 1, -1)
+    channels = kernel.shape[-1] * layer.num_groups
+    form = weight_runs(channels, pair(layer.kernel_size_nd), pair(layer.dilation_nd), layer.num_groups)
+    runs = packed_runs(kernel.reshape(kernel.shape[0], *form))
+    return pack_integer_panels(group, runs, layer.num_groups)
 
-    def pack(group: LayerGroup) -> dict[str, Array]:
-        layer, weights = cast("Convolution", group.main), accepted_weights(group)
-        kernel = np.moveaxis(weights.kernel, 1, -1)
-        channels = kernel.shape[-1] * layer.num_groups
-        form = weight_runs(channels, pair(layer.kernel_size_nd), pair(layer.dilation_nd), layer.num_groups)
-        runs = packed_runs(kernel.reshape(kernel.shape[0], *form))
-        unit = required_requantization(group).unit
-        return pack_integer_panels(weights, runs, unit, layer.num_groups)
 
-    def accepts(group: LayerGroup, specs: Specs) -> bool:
-        layer = group.main
-        return (
-            isinstance(layer, Convolution)
-            and len(layer.kernel_size_nd) <= 2
-            and 0 not in specs[layer.outputs[0].name].shape
-            and integer_weights(group) is not None
-            and requantization_of(group) is not None
-        )
-
-    @kernel(
-        name,
-        kinds="convolution",
-        data_types=[DataType.FLOAT, DataType.INT8],
-        accepts=accepts,
-        fuses=takes_requantized,
-        absorbs_dequantize=True,
-        pack=pack,
-        packed_parameters=("bias",),
-        workspace_bytes=lambda group, specs, threads: integer_workspace_bytes(window_of(group, specs)),
-        layout=HostLayout.CHANNELS_LAST,
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    return (
+        isinstance(layer, Convolution)
+        and len(layer.kernel_size_nd) <= 2
+        and 0 not in specs[layer.outputs[0].name].shape
+        and integer_weights(group) is not None
+        and requantization_of(group) is not None
     )
-    def convolve(binding: Binding) -> NativeStep:
-        """A step that convolves."""
-        return bind_integer_layer(binding, window_of(binding.group, binding.specs))
 
-    return convolve
+
+@kernel(
+    "cpu.integer_convolution",
+    kinds="convolution",
+    data_types=[DataType.FLOAT, DataType.INT8],
+    accepts=_accepts,
+    fuses=takes_requantized,
+    absorbs_dequantize=True,
+    pack=_pack,
+    packed_parameters=("bias",),
+    workspace_bytes=lambda group, specs, threads: integer_workspace_bytes(window_of(group, specs)),
+    layout=HostLayout.CHANNELS_LAST,
+)
+def convolve_integers(binding: Binding) -> NativeStep:
+    """A step that convolves."""
+    return bind_integer_layer(binding, window_of(binding.group, binding.specs))
 
 
 def window_of(group: LayerGroup, specs: Specs) -> Window:
@@ -73,6 +68,3 @@ def window_of(group: LayerGroup, specs: Specs) -> Window:
     layer = cast("Convolution", group.main)
     x, y = layer.inputs[0], layer.outputs[0]
     return Window.of(layer, specs[x.name if x is not None else ""], specs[y.name])
-
-
-convolve_integers = integer_convolution("cpu.integer_convolution")

@@ -11,7 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import INT8, ROUNDS_LAST, SCALES
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.window_variants import (
@@ -49,50 +49,30 @@ _FORMS = {SCALES: TO_BYTES, ROUNDS_LAST: TO_BYTES_AGAIN}
 _OUTSIDE = outside_of(0)
 
 
-def integer_depthwise(name: str) -> Kernel:
-    """The kernel."""
+def _pack(group: LayerGroup) -> dict[str, Array]:
+    """INT8 weights `[window rows, window columns, C]`; by channel INT32 bias, FP32 multipliers and real bias."""
+    weights, unit = accepted_weights(group), required_requantization(group).unit
+    real_bias = weights.bias_in(unit)
+    C, window = weights.kernel.shape[0], pair(cast("Convolution", group.main).kernel_size_nd)
+    return {
+        "weights": np.ascontiguousarray(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1)),
+        "bias": weights.bias.astype(np.int32),
+        "multipliers": weights.multipliers(unit),
+        **({REAL_BIAS: real_bias} if real_bias is not None else {}),
+    }
 
-    def pack(group: LayerGroup) -> dict[str, Array]:
-        """INT8 weights `[window rows, window columns, C]`; by channel INT32 bias, FP32 multipliers and real bias."""
-        weights, unit = accepted_weights(group), required_requantization(group).unit
-        real_bias = weights.bias_in(unit)
-        C, window = weights.kernel.shape[0], pair(cast("Convolution", group.main).kernel_size_nd)
-        return {
-            "weights": np.ascontiguousarray(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1)),
-            "bias": weights.bias.astype(np.int32),
-            "multipliers": weights.multipliers(unit),
-            **({REAL_BIAS: real_bias} if real_bias is not None else {}),
-        }
 
-    def accepts(group: LayerGroup, specs: Specs) -> bool:
-        layer = group.main
-        if not isinstance(layer, Convolution) or len(layer.kernel_size_nd) > 2:
-            return False
-        channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
-        return (
-            layer.num_groups == channels == layer.num_output_maps
-            and 0 not in specs[layer.outputs[0].name].shape
-            and _is_exact(integer_weights(group))
-            and requantization_of(group) is not None
-        )
-
-    @kernel(
-        name,
-        kinds="convolution",
-        data_types=[DataType.FLOAT, DataType.INT8],
-        accepts=accepts,
-        fuses=takes_requantized,
-        absorbs_dequantize=True,
-        pack=pack,
-        packed_parameters=("bias",),
-        layout=HostLayout.CHANNELS_LAST,
-        priority=10,
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    if not isinstance(layer, Convolution) or len(layer.kernel_size_nd) > 2:
+        return False
+    channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
+    return (
+        layer.num_groups == channels == layer.num_output_maps
+        and 0 not in specs[layer.outputs[0].name].shape
+        and _is_exact(integer_weights(group))
+        and requantization_of(group) is not None
     )
-    def convolve(binding: Binding) -> NativeStep:
-        """A step that convolves each channel."""
-        return _bind(binding)
-
-    return convolve
 
 
 def _is_exact(weights: IntegerWeights | None) -> bool:
@@ -103,7 +83,19 @@ def _is_exact(weights: IntegerWeights | None) -> bool:
     return taps * _LARGEST_PRODUCT + bias <= _LARGEST_SUM
 
 
-def _bind(binding: Binding) -> NativeStep:
+@kernel(
+    "cpu.integer_depthwise_convolution",
+    kinds="convolution",
+    data_types=[DataType.FLOAT, DataType.INT8],
+    accepts=_accepts,
+    fuses=takes_requantized,
+    absorbs_dequantize=True,
+    pack=_pack,
+    packed_parameters=("bias",),
+    layout=HostLayout.CHANNELS_LAST,
+    priority=10,
+)
+def convolve_integer_channels(binding: Binding) -> NativeStep:
     """A step that convolves each channel."""
     threads, steps = binding.num_threads, without_needless_rounding(bound_requantization(binding))
     window = window_of(binding.group, binding.specs)
@@ -223,6 +215,3 @@ def _form(steps: Requantization, output: Operand, weights: _Weights) -> int:
     if ending == SCALES and weights.real_bias is not None:
         return TO_BIASED_BYTES
     return _FORMS.get(ending, TO_SCALED_SUMS)
-
-
-convolve_integer_channels = integer_depthwise("cpu.integer_depthwise_convolution")

@@ -9,7 +9,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.integer_products import Images, bind_integer_window, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_weights import (
@@ -22,67 +22,63 @@ from dryfit_cpu.kernels.operands import aligned_empty
 from dryfit_cpu.kernels.requantization import (
     bound_requantization,
     requantization_of,
-    required_requantization,
     takes_requantized,
 )
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
 
 
-def integer_matrix_multiply(name: str) -> Kernel:
-    """The kernel."""
+def _pack(group: LayerGroup) -> dict[str, Array]:
+    weights = accepted_weights(group)
+    runs = packed_runs(weights.kernel[:, None, :])
+    return pack_integer_panels(group, runs)
 
-    def pack(group: LayerGroup) -> dict[str, Array]:
-        weights = accepted_weights(group)
-        unit = required_requantization(group).unit
-        runs = packed_runs(weights.kernel[:, None, :])
-        return pack_integer_panels(weights, runs, unit, 1)
 
-    def accepts(group: LayerGroup, specs: Specs) -> bool:
-        layer = group.main
-        if not isinstance(layer, MatrixMultiply) or layer.op0 is not MatrixOperation.NONE:
-            return False
-        x, weights = (specs[cast("Tensor", tensor).name] for tensor in layer.inputs)
-        return (
-            layer.op1 is not MatrixOperation.VECTOR
-            and x.rank >= 2
-            and all(extent == 1 for extent in weights.shape[:-2])
-            and 0 not in (*x.shape, *weights.shape)
-            and integer_weights(group) is not None
-            and requantization_of(group) is not None
-        )
-
-    def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-        del num_threads
-        x, y = (specs[cast("Tensor", tensor).name].shape for tensor in (group.main.inputs[0], group.main.outputs[0]))
-        rows = math.prod(x[:-1])
-        return integer_workspace_bytes(_window((1, x[-1], 1, rows), (1, y[-1], 1, rows)))
-
-    @kernel(
-        name,
-        kinds="matrix_multiply",
-        data_types=[DataType.FLOAT, DataType.INT8],
-        accepts=accepts,
-        fuses=takes_requantized,
-        absorbs_dequantize=True,
-        pack=pack,
-        workspace_bytes=workspace_bytes,
-        layout=HostLayout.LINEAR,
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    if not isinstance(layer, MatrixMultiply) or layer.op0 is not MatrixOperation.NONE:
+        return False
+    x, weights = (specs[cast("Tensor", tensor).name] for tensor in layer.inputs)
+    return (
+        layer.op1 is not MatrixOperation.VECTOR
+        and x.rank >= 2
+        and all(extent == 1 for extent in weights.shape[:-2])
+        and 0 not in (*x.shape, *weights.shape)
+        and integer_weights(group) is not None
+        and requantization_of(group) is not None
     )
-    def multiply(binding: Binding) -> NativeStep:
-        """A step that multiplies rows by the weights."""
-        source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
-        given, threads = Images.of(binding, source.tensor.name, steps.residual), binding.num_threads
-        x, before = _pixels(given.source, threads, is_read=True)
-        y, after = _pixels(given.output, threads, is_read=False)
-        residual = None
-        if given.residual is not None:
-            residual, work = _pixels(given.residual, threads, is_read=True)
-            before += work
-        step = bind_integer_window(binding, _window(x.shape, y.shape), Images(x, y, residual), steps)
-        return NativeStep(step.name, [*before, *step.work, *after], [given, *step.keeps])
 
-    return multiply
+
+def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+    del num_threads
+    x, y = (specs[cast("Tensor", tensor).name].shape for tensor in (group.main.inputs[0], group.main.outputs[0]))
+    rows = math.prod(x[:-1])
+    return integer_workspace_bytes(_window((1, x[-1], 1, rows), (1, y[-1], 1, rows)))
+
+
+@kernel(
+    "cpu.integer_matrix_multiply",
+    kinds="matrix_multiply",
+    data_types=[DataType.FLOAT, DataType.INT8],
+    accepts=_accepts,
+    fuses=takes_requantized,
+    absorbs_dequantize=True,
+    pack=_pack,
+    workspace_bytes=_workspace_bytes,
+    layout=HostLayout.LINEAR,
+)
+def multiply_integers(binding: Binding) -> NativeStep:
+    """A step that multiplies rows by the weights."""
+    source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
+    given, threads = Images.of(binding, source.tensor.name, steps.residual), binding.num_threads
+    x, before = _pixels(given.source, threads, is_read=True)
+    y, after = _pixels(given.output, threads, is_read=False)
+    residual = None
+    if given.residual is not None:
+        residual, work = _pixels(given.residual, threads, is_read=True)
+        before += work
+    step = bind_integer_window(binding, _window(x.shape, y.shape), Images(x, y, residual), steps)
+    return NativeStep(step.name, [*before, *step.work, *after], [given, *step.keeps])
 
 
 def _window(x: Shape, y: Shape) -> Window:
@@ -98,6 +94,3 @@ def _pixels(array: Array, threads: int, *, is_read: bool) -> tuple[Array, list[W
         rows = aligned_empty(array.shape, array.dtype)
         work = copy_work(array, rows, threads) if is_read else copy_work(rows, array, threads)
     return rows.reshape(-1, rows.shape[-1]).T[None, :, None, :], work
-
-
-multiply_integers = integer_matrix_multiply("cpu.integer_matrix_multiply")

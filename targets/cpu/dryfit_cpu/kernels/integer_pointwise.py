@@ -12,7 +12,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes
 from dryfit_cpu.kernels.operands import bound_array, element_code
@@ -58,84 +58,72 @@ def requantize_work(
     return work
 
 
-def integer_pointwise(name: str) -> Kernel:
-    """The kernel of sums, activations and roundings of quantized values."""
-
-    def accepts(group: LayerGroup, specs: Specs) -> bool:
-        steps = requantization_of(group)
-        source = _source(group)
-        return (
-            steps is not None
-            and source is not None
-            and specs[source.tensor.name].shape == specs[group.outputs[0].name].shape
-        )
-
-    @kernel(
-        name,
-        kinds=["activation", "elementwise", "quantize"],
-        data_types=_TYPES,
-        accepts=accepts,
-        fuses=takes_requantized,
-        absorbs_dequantize=True,
-        layout=HostLayout.ANY,
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    steps = requantization_of(group)
+    source = _source(group)
+    return (
+        steps is not None
+        and source is not None
+        and specs[source.tensor.name].shape == specs[group.outputs[0].name].shape
     )
-    def map_elements(binding: Binding) -> NativeStep:
-        """A step that requantizes."""
-        group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
-        source = cast("Quantized", _source(group))
-        steps = bound_requantization(binding)
-        residual = np.broadcast_to(bound_array(binding, steps.residual), output.shape) if steps.residual else None
-        values = np.broadcast_to(bound_array(binding, source.tensor.name), output.shape)
-        work = requantize_work(values, source.scale, steps, residual, output, binding.num_threads)
-        return NativeStep(group.name, work, [binding])
 
-    return map_elements
+
+@kernel(
+    "cpu.integer_pointwise",
+    kinds=["activation", "elementwise", "quantize"],
+    data_types=_TYPES,
+    accepts=_accepts,
+    fuses=takes_requantized,
+    absorbs_dequantize=True,
+    layout=HostLayout.ANY,
+)
+def map_integers(binding: Binding) -> NativeStep:
+    """A step that requantizes."""
+    group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
+    source = cast("Quantized", _source(group))
+    steps = bound_requantization(binding)
+    residual = np.broadcast_to(bound_array(binding, steps.residual), output.shape) if steps.residual else None
+    values = np.broadcast_to(bound_array(binding, source.tensor.name), output.shape)
+    work = requantize_work(values, source.scale, steps, residual, output, binding.num_threads)
+    return NativeStep(group.name, work, [binding])
 
 
 def _source(group: LayerGroup) -> Quantized | None:
     return quantized_source(group.main.inputs[0], group)
 
 
-def integer_concatenation(name: str) -> Kernel:
-    """The kernel of concatenations of quantized tensors, each in its scale."""
+def _joins(group: LayerGroup, specs: Specs) -> bool:
+    del specs
+    steps = requantization_of(group)
+    return steps is not None and not steps.residual and _sources(group) is not None
 
-    def accepts(group: LayerGroup, specs: Specs) -> bool:
-        del specs
-        steps = requantization_of(group)
-        return steps is not None and not steps.residual and _sources(group) is not None
 
-    @kernel(
-        name,
-        kinds="concatenation",
-        data_types=_TYPES,
-        accepts=accepts,
-        fuses=takes_requantized,
-        absorbs_dequantize=True,
-        layout=HostLayout.ANY,
-    )
-    def concatenate(binding: Binding) -> NativeStep:
-        """A step that requantizes each input to its part of the output."""
-        group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
-        axis = cast("Concatenation", group.main).axis
-        steps = bound_requantization(binding)
-        work, start = list[Work](), 0
-        for source in cast("list[Quantized]", _sources(group)):
-            values = bound_array(binding, source.tensor.name)
-            place = [slice(None)] * output.ndim
-            place[axis] = slice(start, start + values.shape[axis])
-            start += values.shape[axis]
-            part = output[tuple(place)]
-            work += requantize_work(values, source.scale, steps, None, part, binding.num_threads)
-        return NativeStep(group.name, work, [binding])
-
-    return concatenate
+@kernel(
+    "cpu.integer_concatenation",
+    kinds="concatenation",
+    data_types=_TYPES,
+    accepts=_joins,
+    fuses=takes_requantized,
+    absorbs_dequantize=True,
+    layout=HostLayout.ANY,
+)
+def concatenate_integers(binding: Binding) -> NativeStep:
+    """A step that requantizes each input to its part of the output."""
+    group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
+    axis = cast("Concatenation", group.main).axis
+    steps = bound_requantization(binding)
+    work, start = list[Work](), 0
+    for source in cast("list[Quantized]", _sources(group)):
+        values = bound_array(binding, source.tensor.name)
+        place = [slice(None)] * output.ndim
+        place[axis] = slice(start, start + values.shape[axis])
+        start += values.shape[axis]
+        part = output[tuple(place)]
+        work += requantize_work(values, source.scale, steps, None, part, binding.num_threads)
+    return NativeStep(group.name, work, [binding])
 
 
 def _sources(group: LayerGroup) -> Sequence[Quantized] | None:
     sources = [quantized_source(cast("Tensor", tensor), group) for tensor in group.main.inputs]
     found = [source for source in sources if source is not None]
     return found if len(found) == len(sources) else None
-
-
-map_integers = integer_pointwise("cpu.integer_pointwise")
-concatenate_integers = integer_concatenation("cpu.integer_concatenation")

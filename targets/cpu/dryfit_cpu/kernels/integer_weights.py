@@ -16,7 +16,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.kernels.constants import WeightedSum
-from dryfit_cpu.kernels.requantization import Quantized, in_units, quantized_source
+from dryfit_cpu.kernels.requantization import Quantized, in_units, quantized_source, required_requantization
 
 REAL_BIAS = "real_bias"
 """Name of packed weights that only a layer with a real bias has."""
@@ -137,18 +137,18 @@ def packed_runs(weights: Array) -> Array:
     return filled
 
 
-def pack_integer_panels(weights: IntegerWeights, runs: Array, unit: float, groups: int) -> dict[str, Array]:
+def pack_integer_panels(group: LayerGroup, runs: Array, groups: int = 1) -> dict[str, Array]:
     """Weights as panels `[groups, panels, units, 32, 4]`, and what else a channel has as `[groups, panels * 32]`.
 
     That is the bias and the sum of the weights (INT32), the multiplier, and what is added to scaled sums, if there is
     such (FP32). All is filled up with zeros.
 
     Args:
-        weights: whose kernel the runs are.
+        group: one that a kernel accepted, whose kernel the runs are.
         runs: what `packed_runs` gave.
-        unit: what sums are scaled to.
         groups: of the convolution.
     """
+    weights, unit = accepted_weights(group), required_requantization(group).unit
     K, bias = runs.shape[0], weights.bias_in(unit)
     per_group = K // groups
     panels = -(-per_group // PANEL_CHANNELS)
