@@ -22,11 +22,12 @@ import sys
 import numpy as np
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.steps import NativeStep
-x, y = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
-NativeStep("copy", copy_work(x, y, 1)).run()
+x, y = np.arange(32 * 32, dtype=np.float32).reshape(32, 32).T, np.zeros((32, 32), np.float32)
+NativeStep("transpose", copy_work(x, y, 1)).run()
 assert (x == y).all()
 print(*{"numba", "llvmlite"} & set(sys.modules))
 """
+"""Needs one function, one of those that are compiled soonest."""
 
 
 def run_program(cache: Path) -> bool:
