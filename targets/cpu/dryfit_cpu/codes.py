@@ -9,6 +9,18 @@ FP32, FP16, INT8, BF16 = 0, 1, 2, 5
 
 ELEMENT_CODES = {DataType.FLOAT: FP32, DataType.HALF: FP16, DataType.INT8: INT8, DataType.BF16: BF16}
 
+INT4, FP8, FP4, E8M0 = 6, 10, 14, 18
+"""Element types, one a byte, that only what quantizes or dequantizes reads and writes."""
+
+NARROW_CODES = {
+    **ELEMENT_CODES,
+    DataType.INT4: INT4,
+    DataType.FP8: FP8,
+    DataType.FP4: FP4,
+    DataType.E8M0: E8M0,
+}
+"""All element types."""
+
 FLOATS = frozenset({DataType.FLOAT, DataType.HALF, DataType.BF16})
 """The types that kernels of floating-point numbers serve; all are computed in FP32."""
 

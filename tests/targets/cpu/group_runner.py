@@ -179,8 +179,8 @@ def assert_close(actual: Array, expected: Array, tolerance: float) -> None:
 
 
 def _wide(array: Array) -> Array:
-    """BF16 as FP32: numpy's comparisons do not know the NaN of a type that is not its own."""
-    return array.astype(np.float32) if array.dtype == DataType.BF16.numpy else array
+    """BF16 and narrower as FP32: numpy's comparisons do not know the NaN of a type that is not its own."""
+    return array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
 
 
 def _aligned_copy(array: Array) -> Array:

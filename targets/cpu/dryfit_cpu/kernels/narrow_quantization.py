@@ -1,0 +1,133 @@
+"""Quantize and dequantize layers of INT4, FP8, FP4, and of INT8 in blocks, with scales of any floating-point type."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.quantize import Quantize
+from dryfit.network.tensor import Tensor
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu.codes import FLOATS, NARROW_CODES
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.kernels.copying import chunks_for, copy_work
+from dryfit_cpu.kernels.operands import aligned_empty, bound_array
+from dryfit_cpu.kernels.quantization import scale_and_round
+from dryfit_cpu.kernels.scale_geometry import ScaleGeometry, is_dense, memory_order, scale_blocks
+from dryfit_cpu.steps import NativeStep, Work
+
+_QUANTIZE = NativeFunction("narrow_quantization", "quantize")
+_DEQUANTIZE = NativeFunction("narrow_quantization", "dequantize")
+
+QUANTIZED = frozenset({DataType.INT8, DataType.INT4, DataType.FP8, DataType.FP4})
+SCALES = FLOATS | {DataType.FP8, DataType.E8M0}
+"""Types of quantized numbers, and of scales, that there are native functions for."""
+
+
+def can_convert(layer: Quantize | Dequantize, specs: Specs) -> bool:
+    """Whether a native function quantizes or dequantizes as this layer does."""
+    if len(layer.inputs) != 2 or (isinstance(layer, Quantize) and not layer.saturate):
+        return False
+    x, scale = (specs[cast("Tensor", tensor).name] for tensor in layer.inputs)
+    types = (x.dtype, layer.to_type) if isinstance(layer, Dequantize) else (layer.to_type, x.dtype)
+    is_known = types[0] in QUANTIZED and types[1] in FLOATS and scale.dtype in SCALES
+    return is_known and scale_blocks(layer, specs) is not None
+
+
+def conversion_work(
+    layer: Quantize | Dequantize, x: Array, scale: Array, output: Array, threads: int
+) -> tuple[list[Work], list[Array]]:
+    """Work that quantizes or dequantizes, and the arrays that have to be kept for it.
+
+    Args:
+        layer: one that `can_convert`.
+        x: its input.
+        scale: its scales.
+        output: of the layer's output type, or FP32, of any strides.
+        threads: how many will run it.
+    """
+    if not x.size:
+        return [], []
+    before, after = list[Work](), list[Work]()
+    order = memory_order(output)
+    source, target = x, output
+    if not is_dense(output, order):
+        order = list(range(x.ndim))
+        target = aligned_empty(output.shape, output.dtype)
+        after = _copying(target, output, threads)
+    if not is_dense(x, order):
+        source = _in_order(x, order)
+        before = _copying(x, source, threads)
+    scales = scale if scale.ndim < max(x.ndim, 2) else np.transpose(scale, order)
+    scales = np.ascontiguousarray(scales)
+    shape = tuple(x.shape[axis] for axis in order)
+    blocks = layer.block_shape or _even_blocks(x, scale)
+    blocks = tuple(blocks[axis] for axis in order) if blocks else ()
+    axis = order.index(layer.axis) if scales.ndim == 1 and scales.size > 1 and x.ndim > 1 else -1
+    geometry = ScaleGeometry.of(shape, scales, axis, blocks)
+    function = _QUANTIZE if isinstance(layer, Quantize) else _DEQUANTIZE
+    work = function.work(
+        chunks_for(x.size, threads),
+        source=source.ctypes.data,
+        source_kind=_code(x),
+        scale=scales.ctypes.data,
+        scale_kind=_code(scales),
+        output=target.ctypes.data,
+        output_kind=_code(output),
+        **geometry.fields(scales.itemsize),
+    )
+    return [*before, work, *after], [source, scales, target]
+
+
+def _even_blocks(x: Array, scale: Array) -> tuple[int, ...]:
+    """Blocks that divide the data evenly; () where a scale has another rank."""
+    if scale.ndim != x.ndim or scale.size == 1:
+        return ()
+    return tuple(extent // count for extent, count in zip(x.shape, scale.shape, strict=True))
+
+
+def _code(array: Array) -> int:
+    return NARROW_CODES[DataType.from_numpy(array.dtype)]
+
+
+def _in_order(x: Array, order: list[int]) -> Array:
+    """A new array like this one whose axes lie in this order."""
+    dense = aligned_empty([x.shape[axis] for axis in order], x.dtype)
+    return dense.transpose(np.argsort(order))
+
+
+def _copying(source: Array, destination: Array, threads: int) -> list[Work]:
+    """Work that copies; elements of one byte as they are."""
+    if source.itemsize == 1:
+        source, destination = source.view(np.int8), destination.view(np.int8)
+    return copy_work(source, destination, threads)
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    """A layer that stands alone, and that the kernel for INT8 leaves."""
+    layer = group.main
+    if not isinstance(layer, (Quantize, Dequantize)) or len(group.layers) > 1:
+        return False
+    types = {specs[tensor.name].dtype for tensor in (*group.inputs, *group.outputs)}
+    is_plain = types <= scale_and_round.data_types and scale_and_round.accepts(group, specs)
+    return not is_plain and can_convert(layer, specs)
+
+
+@kernel(
+    "cpu.narrow_quantization",
+    kinds=["quantize", "dequantize"],
+    data_types=QUANTIZED | SCALES,
+    accepts=_accepts,
+    layout=HostLayout.ANY,
+)
+def convert_numbers(binding: Binding) -> NativeStep:
+    """A step that divides by scales and rounds, or multiplies by them."""
+    layer = cast("Quantize | Dequantize", binding.group.main)
+    x, scale = (bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs)
+    output = bound_array(binding, layer.outputs[0].name)
+    work, keeps = conversion_work(layer, x, scale, output, binding.num_threads)
+    return NativeStep(binding.group.name, work, [binding, keeps])

@@ -1,0 +1,147 @@
+"""Quantized numbers of any element type and any granularity of scales: to FP32, FP16 and BF16, and from these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import float32
+
+from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.memory import read, write
+from dryfit_cpu.compiler.narrow_numbers import (
+    in_all_lanes,
+    largest_or_nan,
+    magnitude,
+    quotient_or_zero,
+    read_narrow,
+    read_scale,
+    write_narrow,
+)
+from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, splat
+
+
+@native
+def dequantize(
+    chunk: int,
+    chunks: int,
+    source: int,
+    source_kind: int,
+    scale: int,
+    scale_kind: int,
+    scale_outer_stride: int,
+    scale_row_stride: int,
+    scale_stride: int,
+    output: int,
+    output_kind: int,
+    count: int,
+    outer: int,
+    rows: int,
+    block: int,
+    inner: int,
+) -> None:
+    """`x * scale` in FP32, rounded once.
+
+    The numbers are `[outer, rows, inner]`, together in memory, of which the first `count` are there. A scale serves
+    `block` rows, and all of a row or, where its stride is not 0, one column.
+    """
+    total, size = outer * rows, 4 >> (output_kind & 3)
+    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
+        one = index // rows
+        start, factors = index * inner, scale + one * scale_outer_stride
+        factors += (index - one * rows) // block * scale_row_stride
+        stop = min(start + inner, count)
+        for i in range(start, stop, LANES):
+            factor = read_scale(factors + (i - start) * scale_stride, scale_stride, scale_kind, stop - i)
+            x = read_narrow(source + i, source_kind, stop - i) * factor
+            write(output + i * size, size, output_kind, x, stop - i)
+
+
+@native
+def quantize(
+    chunk: int,
+    chunks: int,
+    source: int,
+    source_kind: int,
+    scale: int,
+    scale_kind: int,
+    scale_outer_stride: int,
+    scale_row_stride: int,
+    scale_stride: int,
+    output: int,
+    output_kind: int,
+    count: int,
+    outer: int,
+    rows: int,
+    block: int,
+    inner: int,
+) -> None:
+    """`saturate(round(x / scale))`, a division in FP32, ties to even; geometry as in `dequantize`."""
+    total, size = outer * rows, 4 >> (source_kind & 3)
+    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
+        one = index // rows
+        start, factors = index * inner, scale + one * scale_outer_stride
+        factors += (index - one * rows) // block * scale_row_stride
+        stop = min(start + inner, count)
+        for i in range(start, stop, LANES):
+            factor = read_scale(factors + (i - start) * scale_stride, scale_stride, scale_kind, stop - i)
+            x = read(source + i * size, size, source_kind, stop - i) / factor
+            write_narrow(output + i, output_kind, x, stop - i)
+
+
+@native
+def quantize_blocks(
+    chunk: int,
+    chunks: int,
+    source: int,
+    source_kind: int,
+    scales: int,
+    scale_kind: int,
+    output: int,
+    output_kind: int,
+    outer: int,
+    block: int,
+    inner: int,
+    largest: float,
+    global_scale: float,
+) -> None:
+    """Quantize each block of `[outer, block, inner]`, which lies together, by a scale of its own.
+
+    The scale is `max(abs(block)) / (largest * global_scale)`, in FP32, rounded to the scales' type; the numbers are
+    divided by `scale * global_scale`, and are 0 where that is 0. NaN in a block is NaN in its scale.
+    """
+    limit, factor = splat(largest) * splat(global_scale), splat(global_scale)
+    for index in range(outer * chunk // chunks, outer * (chunk + 1) // chunks):
+        base = index * block * inner
+        if inner == 1:
+            most = splat(float32(0.0))
+            for i in range(0, block, LANES):
+                most = maximum_or_nan(magnitude(_number(source, source_kind, base + i, block - i)), most)
+            divisor = _scale(scales + index, scale_kind, largest_or_nan(most), limit, factor, 1)
+            for i in range(0, block, LANES):
+                x = _number(source, source_kind, base + i, block - i)
+                write_narrow(output + base + i, output_kind, quotient_or_zero(x, in_all_lanes(divisor)), block - i)
+        else:
+            for column in range(0, inner, LANES):
+                count = inner - column
+                most = splat(float32(0.0))
+                for row in range(block):
+                    x = _number(source, source_kind, base + row * inner + column, count)
+                    most = maximum_or_nan(magnitude(x), most)
+                divisor = _scale(scales + index * inner + column, scale_kind, most, limit, factor, count)
+                for row in range(block):
+                    at = base + row * inner + column
+                    x = _number(source, source_kind, at, count)
+                    write_narrow(output + at, output_kind, quotient_or_zero(x, divisor), count)
+
+
+@inlined
+def _number(source: int, kind: int, index: int, count: int) -> Any:
+    size = 4 >> (kind & 3)
+    return read(source + index * size, size, kind, count)
+
+
+@inlined
+def _scale(address: int, kind: int, most: Any, limit: Any, factor: Any, count: int) -> Any:
+    """Write scales; what their numbers are divided by."""
+    write_narrow(address, kind, most / limit, count)
+    return read_narrow(address, kind, count) * factor
