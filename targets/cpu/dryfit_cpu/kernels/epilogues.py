@@ -143,9 +143,9 @@ def _channel_axis(group: LayerGroup) -> int:
 
 
 def _folds(group: LayerGroup) -> bool:
-    """Whether the weights are there to fold scales into when they are packed: those of a product may be computed."""
-    main = group.main
-    return main.kind != "matrix_multiply" or cast("Tensor", main.inputs[1]).spec.value is not None
+    """Whether the weights are there when they are packed, to fold scales into: those of a product may be computed."""
+    weights = cast("Tensor", group.main.inputs[1]) if group.main.kind == "matrix_multiply" else None
+    return weights is None or weights.spec.value is not None or weights.producer in group.prologue
 
 
 def _can_be_added(other: Tensor, value: Tensor, channel_axis: int) -> bool:

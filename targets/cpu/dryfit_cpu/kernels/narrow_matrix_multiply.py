@@ -1,0 +1,115 @@
+"""Matrix products, and fully connected layers of vectors, with weights that stay INT4, FP4, INT8 or FP8 in memory."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.tensor import Tensor
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu.kernels.copying import copy_work
+from dryfit_cpu.kernels.epilogues import require_one_shape
+from dryfit_cpu.kernels.matrix_products import Axis
+from dryfit_cpu.kernels.narrow_products import (
+    NARROW_TYPES,
+    NarrowGroup,
+    NarrowProduct,
+    accepts_narrow,
+    fuses_narrow,
+    input_bytes,
+    narrow_group,
+    pack_narrow,
+    product_bytes,
+    real_input,
+)
+from dryfit_cpu.kernels.narrow_quantization import conversion_work
+from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes
+from dryfit_cpu.steps import NativeStep, Work
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    x = specs[cast("Tensor", layer.inputs[0]).name]
+    if isinstance(layer, FullyConnected):
+        return x.rank >= 3 and x.shape[-2:] == (1, 1) and accepts_narrow(group, specs)
+    is_row = isinstance(layer, MatrixMultiply) and layer.op0 is MatrixOperation.NONE and x.rank >= 2
+    return is_row and accepts_narrow(group, specs)
+
+
+def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+    found = cast("NarrowGroup", narrow_group(group))
+    x, y = specs[found.source.name], specs[group.main.outputs[0].name]
+    ending = fp32_bytes(y.shape) if found.quantize is not None else 0
+    return input_bytes(group, specs) + fp32_bytes(x.shape) + ending + product_bytes(found.weights, num_threads)
+
+
+@kernel(
+    "cpu.narrow_matrix_multiply",
+    kinds=["matrix_multiply", "fully_connected"],
+    data_types=NARROW_TYPES,
+    accepts=_accepts,
+    fuses=fuses_narrow,
+    absorbs_dequantize=True,
+    pack=pack_narrow,
+    packed_parameters=("bias",),
+    workspace_bytes=_workspace_bytes,
+    layout=HostLayout.LINEAR,
+)
+def multiply_by_narrow_weights(binding: Binding) -> NativeStep:
+    """A step that dequantizes what is read, multiplies, and quantizes the result, as far as the group does."""
+    found, threads = cast("NarrowGroup", narrow_group(binding.group)), binding.num_threads
+    layer = cast("MatrixMultiply | FullyConnected", binding.group.main)
+    workspace = Workspace(binding)
+    x, work, keeps = real_input(binding, found, workspace)
+    if x.dtype != np.float32 or not x.flags.c_contiguous:
+        dense = workspace.take(x.shape)
+        work += copy_work(x, dense, threads)
+        x = dense
+    output = bound_array(binding, binding.group.outputs[0].name)
+    made = output
+    if found.quantize is not None:
+        made = workspace.take(output.shape)
+    else:
+        require_one_shape(binding)
+    target = made if made.flags.c_contiguous else aligned_empty(made.shape, made.dtype)
+    rows = target.reshape(-1, found.weights.codes.shape[0])
+    residual, more = _residual(binding, found, layer, rows)
+    work += more
+    values = x.reshape(len(rows), -1)
+    product = NarrowProduct(
+        axes=[Axis(len(rows), values.strides[0], rows.strides[0], 0 if residual is None else residual.strides[0])],
+        input=values.ctypes.data,
+        output=rows.ctypes.data,
+        residual=0 if residual is None else residual.ctypes.data,
+        output_kind=element_code(rows),
+        residual_kind=element_code(rows if residual is None else residual),
+        runs=[0],
+    )
+    main, tables = product.work(binding, found, workspace)
+    after = copy_work(target, made, threads) if target is not made else []
+    if found.quantize is not None:
+        scale = bound_array(binding, cast("Tensor", found.quantize.inputs[1]).name)
+        ending, kept = conversion_work(found.quantize, made, scale, output, threads)
+        after, tables = [*after, *ending], [*tables, kept]
+    return NativeStep(binding.group.name, [*work, main, *after], [binding, *keeps, x, target, residual, *tables])
+
+
+def _residual(
+    binding: Binding, found: NarrowGroup, layer: MatrixMultiply | FullyConnected, rows: Array
+) -> tuple[Array | None, list[Work]]:
+    """What is added to the rows `[rows, N]`, of stride 0 where it is the same for all, and the work that copies it."""
+    if found.epilogue.residual is None:
+        return None, []
+    added = bound_array(binding, found.epilogue.residual.name)
+    shape = binding.specs[layer.outputs[0].name].shape
+    if added.size == rows.shape[1] and added.flags.c_contiguous:
+        return np.broadcast_to(added.reshape(1, -1), rows.shape), []
+    whole = np.broadcast_to(added, shape)
+    if whole.flags.c_contiguous:
+        return whole.reshape(rows.shape), []
+    dense = aligned_empty(shape, added.dtype)
+    return dense.reshape(rows.shape), copy_work(whole, dense, binding.num_threads)

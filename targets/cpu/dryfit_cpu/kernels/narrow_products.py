@@ -1,0 +1,275 @@
+"""Products of rows with narrow weights: what a group is made of, and its step.
+
+The arithmetic, in numpy (`x` is FP32, or dequantized to it; `f32` rounds to nearest even):
+
+    scale = f32(f32(scales) * f32(global scale))       the first only where scales are not dequantized themselves
+    w = f32(f32(codes) * scale)                        what the dequantize layers give
+    y = bias + sum over k of x[k] * w[k]               FP32, in the order of k, from the bias on
+    then residual, activations and the output's type, or a quantize layer, as after `cpu.matrix_multiply`
+
+So a result equals, bit for bit, that of the dequantize layers followed by `cpu.matrix_multiply` on FP32. Beside
+`x @ w + bias` in exact numbers it is off by at most `(K + 1) * 2**-24 * (abs(x) @ abs(w) + abs(bias))`, as any sum of
+K + 1 FP32 terms is. Dequantize layers that round to FP16 or BF16 do so outside of groups only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.quantize import Quantize
+from dryfit.network.tensor import Tensor
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, Specs
+from dryfit_cpu.codes import FLOATS, NARROW_CODES, PANEL_CHANNELS
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.constants import WeightedSum
+from dryfit_cpu.kernels.epilogues import Epilogue, epilogue_of
+from dryfit_cpu.kernels.matrix_products import Axis, joined, panel_table, tile_table, whole_blocks
+from dryfit_cpu.kernels.narrow_quantization import QUANTIZED, can_convert, conversion_work
+from dryfit_cpu.kernels.narrow_weights import NarrowWeights, dequantization, narrow_weights, panels_of
+from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, fp32_bytes
+from dryfit_cpu.steps import Work
+
+_MULTIPLY = NativeFunction("narrow_products", "multiply")
+_DECODED_VALUES = 128
+"""Weights k of a block that are decoded at a time: with AVX512 16 KiB, half of the first-level cache."""
+_TILES_AT_ONCE = 16
+"""Tiles that share them, whose sums fit in the second-level cache."""
+_MOST_ROWS = 4
+"""Up to so many rows weights are decoded for each row: without a detour through memory, and from a higher level."""
+_CHUNKS_A_THREAD = 4
+
+
+@attrs.frozen(eq=False)
+class NarrowGroup:
+    """A group with a matrix product by narrow weights.
+
+    Attributes:
+        weights: of the main layer.
+        source: what the main layer reads: outside of the group, or quantized there.
+        dequantize: of the source, in the group; None where it is real.
+        epilogue: what follows the sums, without scales.
+        bias: FP32 `[N]`.
+        quantize: the last layer, if it is one that quantizes.
+    """
+
+    weights: NarrowWeights
+    source: Tensor
+    dequantize: Dequantize | None
+    epilogue: Epilogue
+    bias: Array
+    quantize: Quantize | None
+
+
+def narrow_group(group: LayerGroup) -> NarrowGroup | None:
+    """The parts of a group; None where it is of another form."""
+    weights = narrow_weights(group)
+    if weights is None:
+        return None
+    last = group.layers[-1]
+    quantize = last if isinstance(last, Quantize) else None
+    real = LayerGroup(group.layers[:-1]) if quantize is not None else group
+    epilogue = epilogue_of(real)
+    bias = None if epilogue is None else _bias(group.main, weights.codes.shape[0], epilogue)
+    if epilogue is None or bias is None:
+        return None
+    source = cast("Tensor", group.main.inputs[0])
+    return NarrowGroup(weights, source, dequantization(source, group), epilogue, bias, quantize)
+
+
+def _bias(layer: Layer, channels: int, epilogue: Epilogue) -> Array | None:
+    """What is added to the sums; None where they are also multiplied, or where it is not known."""
+    bias = np.zeros(channels, np.float32)
+    if isinstance(layer, WeightedSum):
+        value = layer.bias
+        if len(layer.inputs) > 2 and layer.inputs[2] is not None:
+            value = layer.inputs[2].spec.value
+            if value is None:
+                return None
+        bias = bias if value is None else value.astype(np.float32).reshape(-1)
+    for scale in epilogue.scales:
+        if (scale.factor != 1).any():
+            return None
+        bias = bias + scale.shift
+    return bias if bias.shape == (channels,) else None
+
+
+def accepts_narrow(group: LayerGroup, specs: Specs) -> bool:
+    """Whether weights, what is read and what follows are of a form that the native functions have.
+
+    INT8 by INT8 is left to the integer kernels.
+    """
+    found = narrow_group(group)
+    if found is None or any(0 in specs[tensor.name].shape for tensor in (found.source, *group.main.outputs)):
+        return False
+    inner = [layer for layer in group.prologue if layer is not found.dequantize]
+    if found.dequantize is None:
+        is_read = specs[found.source.name].dtype in FLOATS
+    else:
+        codes_read = specs[cast("Tensor", found.dequantize.inputs[0]).name].dtype
+        is_integer = codes_read is DataType.INT8 and found.weights.dtype is DataType.INT8
+        is_read = not is_integer and can_convert(found.dequantize, specs)
+    ends = found.quantize is None or can_convert(found.quantize, specs)
+    is_constant_end = found.quantize is None or cast("Tensor", found.quantize.inputs[1]).spec.value is not None
+    return is_read and ends and is_constant_end and all(_is_ours(layer, group, specs) for layer in inner)
+
+
+def _is_ours(layer: Layer, group: LayerGroup, specs: Specs) -> bool:
+    """Whether a dequantization before the main layer is that of its weights, or of somebody's scales."""
+    readers = [reader for reader, _ in layer.outputs[0].consumers if reader in group.layers]
+    is_scale = all(isinstance(reader, Dequantize) for reader in readers)
+    return not is_scale or can_convert(cast("Dequantize", layer), specs)
+
+
+def fuses_narrow(group: LayerGroup, layer: Layer) -> bool:
+    """Whether a group that begins so can take a layer."""
+    return narrow_group(LayerGroup((*group.layers, layer))) is not None
+
+
+def pack_narrow(group: LayerGroup) -> dict[str, Array]:
+    """Words and scales of the weights, and the bias `[panels * 32]`."""
+    found = cast("NarrowGroup", narrow_group(group))
+    bias = np.zeros(panels_of(found.bias.size) * PANEL_CHANNELS, np.float32)
+    bias[: found.bias.size] = found.bias
+    return {**found.weights.pack(), "bias": bias}
+
+
+def real_input(binding: Binding, found: NarrowGroup, workspace: Workspace) -> tuple[Array, list[Work], list[object]]:
+    """What the main layer reads, in real numbers: dequantized to FP32 where the group does that."""
+    if found.dequantize is None:
+        return bound_array(binding, found.source.name), [], []
+    x = bound_array(binding, cast("Tensor", found.dequantize.inputs[0]).name)
+    tensor, threads = cast("Tensor", found.dequantize.inputs[1]), binding.num_threads
+    work, keeps = list[Work](), list[object]()
+    inner = dequantization(tensor, binding.group)
+    if inner is None:
+        scales = bound_array(binding, tensor.name)
+    else:
+        numbers, outer = (bound_array(binding, cast("Tensor", one).name) for one in inner.inputs)
+        scales = aligned_empty(numbers.shape, inner.to_type.numpy)
+        more, kept = conversion_work(inner, numbers, outer, scales, threads)
+        work, keeps = more, [scales, kept]
+    wide = workspace.take(x.shape)
+    more, kept = conversion_work(found.dequantize, x, scales, wide, threads)
+    return wide, [*work, *more], [*keeps, wide, kept]
+
+
+def input_bytes(group: LayerGroup, specs: Specs) -> int:
+    """Workspace for what `real_input` dequantizes."""
+    x = cast("Tensor", group.main.inputs[0])
+    return fp32_bytes(specs[x.name].shape) if dequantization(x, group) is not None else 0
+
+
+def scratch_bytes(weights: NarrowWeights, tiles_at_once: int) -> int:
+    """Memory of one chunk: FP32 scales of a block's channels, sums of tiles, decoded weights."""
+    tier = current_tier()
+    rows = len(weights.scales) + _DECODED_VALUES + 8
+    size = rows * 4 * PANEL_CHANNELS + tiles_at_once * tier.rows * 4 * tier.block_channels
+    return -(-size // 64) * 64
+
+
+def chunks_for_panels(channels: int, threads: int) -> int:
+    """Chunks of a product with so many output channels."""
+    panels = -(-channels // current_tier().block_channels)
+    return 1 if threads == 1 else min(panels, _CHUNKS_A_THREAD * threads)
+
+
+def product_bytes(weights: NarrowWeights, num_threads: int) -> int:
+    """Workspace of `NarrowProduct.work`."""
+    chunks = chunks_for_panels(weights.codes.shape[0], num_threads)
+    return fp32_bytes((chunks * scratch_bytes(weights, _TILES_AT_ONCE) // 4,))
+
+
+@attrs.frozen(eq=False)
+class NarrowProduct:
+    """A product in all its strides.
+
+    Attributes:
+        axes: the pixels or rows, from outermost to innermost.
+        input, output, residual: addresses of the first; residual 0 for none.
+        output_kind, residual_kind: element codes.
+        runs: byte offsets of the runs of values that an output sums over.
+    """
+
+    axes: Sequence[Axis]
+    input: int
+    output: int
+    residual: int
+    output_kind: int
+    residual_kind: int
+    runs: Sequence[int]
+
+    def work(self, binding: Binding, found: NarrowGroup, workspace: Workspace) -> tuple[Work, list[object]]:
+        """The work, and what has to be kept for it."""
+        weights, epilogue = found.weights, found.epilogue
+        N, _, values = weights.codes.shape
+        words = binding.weight("words", weights.words, DataType.UINT8)
+        scale_type = DataType.from_numpy(weights.scales.dtype)
+        scales = binding.weight("scales", (panels_of(N), len(weights.scales), PANEL_CHANNELS), scale_type)
+        global_scale = binding.weight("global_scale", (1,))
+        bias = binding.weight("bias", (panels_of(N) * PANEL_CHANNELS,))
+        axes = joined(self.axes)
+        tiles, _ = tile_table(axes)
+        by_rows = len(tiles) <= _MOST_ROWS and bool((tiles[:, 6] == 1).all())
+        depth = words.shape[1] * words.shape[2]
+        sizes = 4 >> (self.output_kind & 3), 4 >> (self.residual_kind & 3)
+        panels = panel_table([(0, 0, 0, 0, 0)], whole_blocks(N), depth, *sizes)
+        runs, origin = np.array(self.runs, np.int64), np.zeros(1, np.int64)
+        chunks = chunks_for_panels(N, binding.num_threads)
+        room = scratch_bytes(weights, _TILES_AT_ONCE)
+        scratch = workspace.take((chunks * room // 4,))
+        inner, alpha, beta = epilogue.inner
+        activation, outer_alpha, outer_beta = epilogue.outer
+        work = _MULTIPLY.work(
+            chunks,
+            input=self.input,
+            weights=words.ctypes.data,
+            weight_kind=NARROW_CODES[weights.dtype],
+            scales=scales.ctypes.data,
+            scale_kind=NARROW_CODES[scale_type],
+            scale_blocks=len(weights.scales),
+            global_scale=float(global_scale[0]),
+            block=weights.block,
+            bias=bias.ctypes.data,
+            output=self.output,
+            residual=self.residual,
+            input_stride=axes[2].input,
+            output_stride=axes[2].output,
+            residual_stride=axes[2].residual,
+            segments=runs.ctypes.data,
+            segment_count=len(runs),
+            segment_length=values,
+            segment_bytes=words.strides[1],
+            origin=origin.ctypes.data,
+            tiles=tiles.ctypes.data,
+            tile_count=len(tiles),
+            panels=panels.ctypes.data,
+            panel_count=len(panels),
+            by_rows=int(by_rows),
+            tiles_at_once=_TILES_AT_ONCE,
+            decoded_values=_DECODED_VALUES,
+            scratch=scratch.ctypes.data,
+            scratch_bytes=room,
+            output_kind=self.output_kind,
+            residual_kind=self.residual_kind,
+            inner_activation=inner,
+            inner_alpha=alpha,
+            inner_beta=beta,
+            activation=activation,
+            alpha=outer_alpha,
+            beta=outer_beta,
+        )
+        return work, [words, scales, global_scale, bias, tiles, panels, runs, origin, scratch]
+
+
+NARROW_TYPES = FLOATS | QUANTIZED | {DataType.E8M0}
+"""Types of activations that groups with narrow weights may have."""
+

@@ -1,0 +1,181 @@
+"""Constant weights that stay as narrow as they are: found in a group, and packed as `compiler/weight_words.py` reads."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.convolution import Convolution
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.scale_granularity import block_extents
+from dryfit.network.tensor import Tensor
+from dryfit.reference.registry import evaluate
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array
+from dryfit_cpu.codes import PANEL_CHANNELS
+from dryfit_cpu.kernels.narrow_quantization import QUANTIZED, SCALES
+
+WORD_BITS = 32
+
+
+@attrs.frozen(eq=False)
+class NarrowWeights:
+    """Weights of a layer with a matrix product, in the order in which it sums.
+
+    Attributes:
+        codes: of a quantized type, `[N, runs, values]`: for each output channel the runs of weights that lie together.
+        scales: `[blocks, N]`, of a floating-point type; a block is of `block` values of the only run, or all.
+        block: values.
+        global_scale: by which scales are multiplied; 1 where they are not quantized themselves.
+    """
+
+    codes: Array
+    scales: Array
+    block: int
+    global_scale: float = 1.0
+
+    @property
+    def dtype(self) -> DataType:
+        """The type of the codes."""
+        return DataType.from_numpy(self.codes.dtype)
+
+    @property
+    def words(self) -> tuple[int, int, int, int, int]:
+        """The shape of the packed words: `[panels, runs, words, 32, 4]`, bytes."""
+        N, runs, values = self.codes.shape
+        return (panels_of(N), runs, -(-values // weights_in_word(self.dtype)), PANEL_CHANNELS, 4)
+
+    def pack(self) -> dict[str, Array]:
+        """Bytes of words, the scales `[panels, blocks, 32]`, and the global scale; channels filled up with zeros."""
+        panels, runs, count, _, _ = self.words
+        N, _, values = self.codes.shape
+        units, bits = weights_in_word(self.dtype), self.dtype.bits
+        filled = np.zeros((panels * PANEL_CHANNELS, runs, count * units), np.uint8)
+        filled[:N, :, :values] = self.codes.view(np.uint8) & (2**bits - 1)
+        parts = filled.reshape(panels, PANEL_CHANNELS, runs, count, units).transpose(4, 0, 2, 3, 1)
+        words = np.zeros(parts.shape[1:], "<u4")
+        for place, part in enumerate(parts):
+            words |= part.astype("<u4") << np.uint32(bits * place)
+        scales = np.zeros((len(self.scales), panels * PANEL_CHANNELS), self.scales.dtype)
+        scales[:, :N] = self.scales
+        by_panel = scales.reshape(-1, panels, PANEL_CHANNELS).swapaxes(0, 1)
+        return {
+            "words": words.view(np.uint8).reshape(self.words),
+            "scales": np.ascontiguousarray(by_panel),
+            "global_scale": np.array([self.global_scale], np.float32),
+        }
+
+
+def weights_in_word(dtype: DataType) -> int:
+    """Weights of a type in a word."""
+    return WORD_BITS // dtype.bits
+
+
+def panels_of(channels: int) -> int:
+    """Panels of so many output channels."""
+    return -(-channels // PANEL_CHANNELS)
+
+
+def narrow_weights(group: LayerGroup) -> NarrowWeights | None:
+    """The weights of a group's main layer, which the group dequantizes; None where they are of another form.
+
+    Scales are one number, one for each output channel, or one for each block of values that are summed: a block is
+    whole words then. They are constants, or dequantized in the group themselves.
+    """
+    layer = group.main
+    tensor = layer.inputs[1] if len(layer.inputs) > 1 else None
+    dequantize = dequantization(tensor, group)
+    if dequantize is None:
+        return None
+    codes = cast("Tensor", dequantize.inputs[0]).spec.value
+    found = _scales(dequantize, group)
+    if codes is None or found is None or DataType.from_numpy(codes.dtype) not in QUANTIZED or not codes.size:
+        return None
+    scales, global_scale = found
+    axes = _axes(layer, codes.ndim)
+    if axes is None or any(extent != 1 for extent in codes.shape[: -len(axes)]):
+        return None
+    split = _by_channel(dequantize, codes, scales, axes[0])
+    if split is None:
+        return None
+    block, by_channel = split
+    runs = _in_runs(layer, codes, axes)
+    N, count, values = runs.shape
+    block = values if by_channel.shape[0] == 1 else block
+    units = weights_in_word(DataType.from_numpy(codes.dtype))
+    if by_channel.shape[0] > 1 and (count > 1 or block % units):
+        return None
+    return NarrowWeights(runs, np.broadcast_to(by_channel, (by_channel.shape[0], N)), max(block, 1), global_scale)
+
+
+def dequantization(tensor: Tensor | None, group: LayerGroup) -> Dequantize | None:
+    """The layer of the group that dequantizes a tensor, without a zero point."""
+    producer = None if tensor is None else tensor.producer
+    is_one = isinstance(producer, Dequantize) and producer in group.layers and len(producer.inputs) == 2
+    return cast("Dequantize", producer) if is_one else None
+
+
+def _scales(dequantize: Dequantize, group: LayerGroup) -> tuple[Array, float] | None:
+    """(scales, the scale of these) of a dequantization.
+
+    Scales that are rounded to FP16 or BF16 when they are dequantized are packed as that; of others the product is left
+    to the run.
+    """
+    tensor = cast("Tensor", dequantize.inputs[1])
+    inner = dequantization(tensor, group)
+    if inner is None:
+        value = tensor.spec.value
+        return None if value is None or DataType.from_numpy(value.dtype) not in SCALES else (value, 1.0)
+    numbers, outer = (cast("Tensor", one).spec.value for one in inner.inputs)
+    if numbers is None or outer is None:
+        return None
+    is_plain = inner.to_type is DataType.FLOAT and outer.size == 1 and DataType.from_numpy(numbers.dtype) in SCALES
+    if is_plain:
+        return numbers, float(outer.astype(np.float32).reshape(()))
+    return evaluate(inner, [numbers, outer])[0], 1.0
+
+
+def _axes(layer: Layer, rank: int) -> tuple[int, ...] | None:
+    """The axes of the weights, counted from the last: output channels first, then what is summed over."""
+    if isinstance(layer, MatrixMultiply):
+        turned = {MatrixOperation.NONE: (-1, -2), MatrixOperation.TRANSPOSE: (-2, -1)}
+        return turned.get(layer.op1) if rank >= 2 else None
+    if isinstance(layer, (FullyConnected, Convolution)):
+        return tuple(range(-rank, 0))
+    return None
+
+
+def _by_channel(
+    dequantize: Dequantize, codes: Array, scales: Array, channel_axis: int
+) -> tuple[int, Array] | None:
+    """(block, scales `[blocks, N or 1]`); None where a scale follows the weights in another way."""
+    if scales.size == 1:
+        return 0, scales.reshape(1, 1)
+    channels = channel_axis + codes.ndim
+    blocks = block_extents(dequantize, codes.shape, scales.shape, dequantize.axis, dequantize.block_shape)
+    if scales.ndim == 1 and codes.ndim != 1:
+        return (0, scales.reshape(1, -1)) if dequantize.axis == channels else None
+    others = [axis for axis in range(codes.ndim) if axis != channels and scales.shape[axis] > 1]
+    is_one_by_one = blocks[channels] == 1 or scales.shape[channels] == 1
+    if len(others) > 1 or not is_one_by_one:
+        return None
+    if not others:
+        return 0, scales.reshape(1, -1)
+    (along,) = others
+    return blocks[along], np.moveaxis(scales, along, 0).reshape(scales.shape[along], -1)
+
+
+def _in_runs(layer: Layer, codes: Array, axes: tuple[int, ...]) -> Array:
+    """`[N, runs, values]`: for a window its places in their order, the input's channels together."""
+    if isinstance(layer, Convolution):
+        return np.moveaxis(codes, 1, -1).reshape(codes.shape[0], -1, codes.shape[1])
+    order = codes.reshape(codes.shape[-2:]) if isinstance(layer, MatrixMultiply) else codes.reshape(len(codes), -1)
+    if axes[0] == -1:
+        order = order.T
+    return order[:, None, :]

@@ -1,0 +1,188 @@
+"""Matrix products with narrow weights: they are read as they are stored, and decoded in registers or in the cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import float32
+
+from dryfit_cpu.codes import FP4, FP8, INT4, INT8, PANEL_CHANNELS
+from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.memory import load, load_int, store
+from dryfit_cpu.compiler.narrow_numbers import read_narrow
+from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
+from dryfit_cpu.native.convolution import PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
+
+_ROWS = current_tier().rows
+_HALF = _ROWS // 2
+_CHANNELS = current_tier().block_channels
+_ROW_BYTES = 4 * _CHANNELS
+_INFINITY: Any = float32(float("inf"))
+
+decode_int4, decode_fp4 = panel_decoder(INT4), panel_decoder(FP4)
+decode_int8, decode_fp8 = panel_decoder(INT8), panel_decoder(FP8)
+add_int4_row, add_fp4_row = row_kernel(INT4), row_kernel(FP4)
+add_int8_row, add_fp8_row = row_kernel(INT8), row_kernel(FP8)
+
+
+@native
+def multiply(
+    chunk: int,
+    chunks: int,
+    input: int,
+    weights: int,
+    weight_kind: int,
+    scales: int,
+    scale_kind: int,
+    scale_blocks: int,
+    global_scale: float,
+    block: int,
+    bias: int,
+    output: int,
+    residual: int,
+    input_stride: int,
+    output_stride: int,
+    residual_stride: int,
+    segments: int,
+    segment_count: int,
+    segment_length: int,
+    segment_bytes: int,
+    origin: int,
+    tiles: int,
+    tile_count: int,
+    panels: int,
+    panel_count: int,
+    by_rows: int,
+    tiles_at_once: int,
+    decoded_values: int,
+    scratch: int,
+    scratch_bytes: int,
+    output_kind: int,
+    residual_kind: int,
+    inner_activation: int,
+    inner_alpha: float,
+    inner_beta: float,
+    activation: int,
+    alpha: float,
+    beta: float,
+) -> None:
+    """Sum over k of FP32 values and decoded weights, plus bias, residual and activation, for panels x tiles.
+
+    A weight is `code * scale`, rounded to FP32, a scale `number * global_scale`, rounded to FP32. Every output is
+    summed in the order of k, beginning at the bias, whatever tiles, panels and chunks are.
+
+    Tiles and panels are those of `convolution.convolve`. Where `by_rows` is set tiles have one pixel, and weights are
+    decoded in registers for each. Else `decoded_values` weights k of a panel are decoded to the scratch memory at a
+    time, and serve `tiles_at_once` tiles, whose sums wait there too.
+    """
+    own = scratch + chunk * scratch_bytes
+    factors = own
+    sums = factors + scale_blocks * PANEL_ROW_BYTES
+    decoded = sums + tiles_at_once * _ROWS * _ROW_BYTES
+    for panel_index in range(panel_count * chunk // chunks, panel_count * (chunk + 1) // chunks):
+        panel = panels + panel_index * PANEL_BYTES
+        words, first_channel = weights + load_int(panel), load_int(panel + 8) // 4
+        channels = load_int(panel + 40)
+        _widen_scales(factors, scales, scale_kind, scale_blocks, first_channel, global_scale)
+        for turn in range((tile_count + tiles_at_once - 1) // tiles_at_once):
+            first_tile = turn * tiles_at_once
+            count = min(tiles_at_once, tile_count - first_tile)
+            for tile in range(count):
+                row = tiles + (first_tile + tile) * TILE_BYTES
+                _begin(sums + tile * _ROWS * _ROW_BYTES, bias + 4 * first_channel, load_int(row + 48))
+            for segment in range(segment_count):
+                at = words + segment * segment_bytes
+                run = input + load_int(segments + segment * 8)
+                if by_rows:
+                    for tile in range(count):
+                        x = run + load_int(tiles + (first_tile + tile) * TILE_BYTES)
+                        to = sums + tile * _ROWS * _ROW_BYTES
+                        _add_row(weight_kind, x, at, segment_length, block, factors, to)
+                else:
+                    for part in range((segment_length + decoded_values - 1) // decoded_values):
+                        k = part * decoded_values
+                        values = min(decoded_values, segment_length - k)
+                        _decode(weight_kind, at, k, values, block, factors, decoded)
+                        for tile in range(count):
+                            row = tiles + (first_tile + tile) * TILE_BYTES
+                            first, second = run + load_int(row) + 4 * k, run + load_int(row + 8) + 4 * k
+                            to = sums + tile * _ROWS * _ROW_BYTES
+                            to1 = to + _HALF * _ROW_BYTES
+                            sum_block(
+                                load_int(row + 48),
+                                (
+                                    first, second, input_stride, origin, 1, values, decoded,
+                                    to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
+                                    -_INFINITY, _INFINITY, at, _CHANNELS,
+                                ),
+                                False,
+                            )  # fmt: skip
+            for tile in range(count):
+                row = tiles + (first_tile + tile) * TILE_BYTES
+                for pixel in range(load_int(row + 48)):
+                    side, place = pixel // _HALF, pixel % _HALF
+                    to = output + load_int(panel + 24) + load_int(row + 16 + 8 * side) + place * output_stride
+                    add = residual + load_int(panel + 32) + load_int(row + 32 + 8 * side) + place * residual_stride
+                    finish_pixel(
+                        sums + (tile * _ROWS + pixel) * _ROW_BYTES, to, add if residual else 0, channels,
+                        output_kind, residual_kind, (inner_activation, inner_alpha, inner_beta),
+                        (activation, alpha, beta),
+                    )  # fmt: skip
+
+
+@inlined
+def _widen_scales(
+    factors: int, scales: int, kind: int, blocks: int, first_channel: int, global_scale: float
+) -> None:
+    """FP32 scales of a block's channels, one row for each block of k."""
+    size = 4 >> (kind & 3)
+    panel, column = first_channel // PANEL_CHANNELS, first_channel % PANEL_CHANNELS
+    start = scales + (panel * blocks * PANEL_CHANNELS + column) * size
+    for k in range(blocks):
+        for channel in range(0, _CHANNELS, LANES):
+            x = read_narrow(start + (k * PANEL_CHANNELS + channel) * size, kind, LANES) * splat(global_scale)
+            store(factors + k * PANEL_ROW_BYTES + 4 * channel, x)
+
+
+@inlined
+def _begin(sums: int, bias: int, pixels: int) -> None:
+    """Let the sums of so many pixels begin at the bias."""
+    for pixel in range(pixels):
+        for channel in range(0, _CHANNELS, LANES):
+            store(sums + pixel * _ROW_BYTES + 4 * channel, load(bias + 4 * channel))
+
+
+@inlined
+def _add_row(kind: int, x: int, words: int, count: int, block: int, factors: int, sums: int) -> None:
+    if kind == INT4:
+        add_int4_row(x, words, count, block, factors, sums)
+    elif kind == FP4:
+        add_fp4_row(x, words, count, block, factors, sums)
+    elif kind == INT8:
+        add_int8_row(x, words, count, block, factors, sums)
+    else:
+        add_fp8_row(x, words, count, block, factors, sums)
+
+
+@inlined
+def _decode(kind: int, words: int, start: int, count: int, block: int, factors: int, decoded: int) -> None:
+    """Weights `start` to `start + count` of a block's channels as FP32 rows."""
+    units = 8 if kind == INT4 or kind == FP4 else 4
+    done = 0
+    while done < count:
+        k = start + done
+        here = min(count - done, block - k % block)
+        at, factor = words + k // units * PANEL_ROW_BYTES, factors + k // block * PANEL_ROW_BYTES
+        to = decoded + done * PANEL_ROW_BYTES
+        if kind == INT4:
+            decode_int4(at, here, factor, to)
+        elif kind == FP4:
+            decode_fp4(at, here, factor, to)
+        elif kind == INT8:
+            decode_int8(at, here, factor, to)
+        else:
+            decode_fp8(at, here, factor, to)
+        done += here
