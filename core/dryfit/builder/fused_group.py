@@ -39,7 +39,7 @@ class FusedGroup:
         group: the layers.
         kernel: what runs them.
         place: where; of a compiled segment that of its first layer, whose precision need not be that of the others. A
-            group that begins with dequantizations is computed in INT8, whatever its layers are.
+            group that reads quantized activations is computed in their type, whatever its layers are.
         reason: why by this kernel, in words.
         fusion: name of the device's fusion that joined them; "" for a single layer (with what quantizes around it), for
             a compiled segment, and where the device declares no fusions.

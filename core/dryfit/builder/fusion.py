@@ -21,10 +21,9 @@ import attrs
 from dryfit.builder.fused_group import FusedGroup, LayerPlace
 from dryfit.builder.group_order import in_order
 from dryfit.builder.kernel_choice import KernelChoice
-from dryfit.builder.quantized_fusion import dequantizations_before, needed, sources_of_its_own
+from dryfit.builder.quantized_fusion import dequantizations_before, needed, quantized_type, sources_of_its_own
 from dryfit.engine.segment_program import segment_kernel
 from dryfit.errors import PluginError
-from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -156,8 +155,8 @@ class _Fuser:
     def _begin(self, layer: Layer) -> _GrowingGroup:
         """A group of a layer, with the dequantizations before it where a kernel absorbs them."""
         place = self._places[layer.name]
-        quantized = attrs.evolve(place, precision=DataType.INT8)
         group = LayerGroup((*self._dequantizations(layer), layer))
+        quantized = attrs.evolve(place, precision=quantized_type(group) or place.precision)
         candidates: Sequence[Kernel] = ()
         if group.prologue and rounds_once(quantized):
             candidates = self._choice.absorbing(place.device, group, self._specs)

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup, is_repeatable
 
 
 def dequantizations_before(layer: Layer) -> list[Layer]:
-    """The dequantizations that a layer reads through, each once, in the order of its inputs."""
-    producers = [tensor.producer for tensor in layer.inputs if tensor is not None]
-    found = {one.name: one for one in producers if one is not None and is_repeatable(one)}
+    """The dequantizations that a layer reads through, each once, in the order of its inputs.
+
+    Where a scale is dequantized itself, that comes first.
+    """
+    found: dict[str, Layer] = {}
+    for tensor in layer.inputs:
+        producer = None if tensor is None else tensor.producer
+        if producer is not None and is_repeatable(producer):
+            found |= {one.name: one for one in (*dequantizations_before(producer), producer)}
     return list(found.values())
+
+
+def quantized_type(group: LayerGroup) -> DataType | None:
+    """The type of the activations that a group's main layer reads quantized; None where only weights are."""
+    for tensor in group.main.inputs:
+        producer = None if tensor is None else tensor.producer
+        source = producer.inputs[0] if producer in group.prologue and producer is not None else None
+        if source is not None and (source.producer is None or source.producer.kind != "constant"):
+            return source.dtype
+    return None
 
 
 def sources_of_its_own(group: LayerGroup, outputs: Collection[str]) -> list[Tensor]:
@@ -51,14 +68,22 @@ def needed(groups: Sequence[LayerGroup], outputs: Collection[str]) -> list[int]:
         for reader in group.layers
     }
 
+    running: set[str] = set()
+
     def has_to_run(group: LayerGroup) -> bool:
+        """To be asked of the last group first: what a dequantization reads may be dequantized too."""
         if len(group.layers) > 1 or not is_repeatable(group.main):
             return True
-        given = group.outputs[0]
+        given, name = group.outputs[0], group.main.name
         readers = _readers(given)
-        return given.name in outputs or not readers or any((group.main.name, one) not in absorbed for one in readers)
+        is_read = any(one in running or (name, one) not in absorbed for one in readers)
+        if given.name in outputs or not readers or is_read:
+            running.add(name)
+            return True
+        return False
 
-    return [index for index, group in enumerate(groups) if has_to_run(group)]
+    order = sorted(range(len(groups)), key=lambda index: -(groups[index].main.index or 0))
+    return sorted(index for index in order if has_to_run(groups[index]))
 
 
 def _readers(tensor: Tensor) -> set[str]:
