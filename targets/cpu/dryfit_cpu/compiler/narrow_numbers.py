@@ -122,9 +122,7 @@ def _narrowed_e8m0(builder: Builder, value: Value) -> Value:
     least = builder.select(builder.icmp_signed("==", exponent, _int(0)), _int(1 << 22), _int(0))
     power = builder.add(exponent, builder.zext(builder.icmp_signed(">", fraction, least), INTS))
     power = builder.select(builder.icmp_signed(">", power, _int(254)), _int(254), power)
-    is_negative = builder.and_(
-        builder.icmp_signed("<", bits, _int(0)), builder.icmp_signed("!=", magnitude, _int(0))
-    )
+    is_negative = builder.and_(builder.icmp_signed("<", bits, _int(0)), builder.icmp_signed("!=", magnitude, _int(0)))
     is_wrong = builder.or_(is_negative, builder.icmp_signed(">", magnitude, _int(_INFINITY)))
     return builder.select(is_wrong, _int(255), power)
 

@@ -1,8 +1,8 @@
 """Narrow weights as they lie in memory, decoded in registers: 32-bit words of 8 or 4 of a channel's weights.
 
-A panel of 32 output channels is rows of 32 words, each with consecutive weights of its channel, the first in the lowest
-bits: of a vector of words, one shift gives a vector of weights k, channel by channel. That is a byte a pair in the order
-in which devices pack 4-bit elements, along k.
+A panel of 32 output channels is rows of 32 words, each with consecutive weights of its channel, the first in the
+lowest bits: of a vector of words, one shift gives a vector of weights k, channel by channel. So 4-bit weights lie two a
+byte, along k, in the order in which devices pack them.
 
 What is decoded is `code * scale`, rounded to FP32: what a dequantize layer gives.
 """
@@ -21,7 +21,7 @@ from dryfit_cpu.compiler.emit import FLOAT, INT, Builder, Loop, Value, load, off
 from dryfit_cpu.compiler.narrow_numbers import widened_fp4, widened_fp8, widened_int4, widened_int8
 from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, VECTORS
-from dryfit_cpu.compiler.tier import current_tier, is_x86
+from dryfit_cpu.compiler.tier import is_x86
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES
 
 _VECTOR_BYTES = 4 * LANES

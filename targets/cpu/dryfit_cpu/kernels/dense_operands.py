@@ -31,9 +31,17 @@ class DenseOperands:
     after: Sequence[Work]
 
     @classmethod
-    def of(cls, binding: Binding, epilogue: Epilogue) -> DenseOperands:
-        """Those of a group; one of three axes is an image of one row."""
-        array, threads = bound_array(binding, binding.group.outputs[0].name), binding.num_threads
+    def of(cls, binding: Binding, epilogue: Epilogue, array: Array | None = None) -> DenseOperands:
+        """Those of a group; one of three axes is an image of one row.
+
+        Args:
+            binding: of the group.
+            epilogue: what the kernel does with its sums.
+            array: what it writes; by default the group's output.
+        """
+        threads = binding.num_threads
+        if array is None:
+            array = bound_array(binding, binding.group.outputs[0].name)
         output = Operand.of(array)
         before: list[Work] = []
         after: list[Work] = []

@@ -19,14 +19,14 @@ from dryfit_cpu.kernels.narrow_products import (
     NarrowGroup,
     NarrowProduct,
     accepts_narrow,
+    ending_work,
     fuses_narrow,
-    input_bytes,
     narrow_group,
     pack_narrow,
     product_bytes,
     real_input,
+    real_output,
 )
-from dryfit_cpu.kernels.narrow_quantization import conversion_work
 from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -41,10 +41,8 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 
 
 def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-    found = cast("NarrowGroup", narrow_group(group))
-    x, y = specs[found.source.name], specs[group.main.outputs[0].name]
-    ending = fp32_bytes(y.shape) if found.quantize is not None else 0
-    return input_bytes(group, specs) + fp32_bytes(x.shape) + ending + product_bytes(found.weights, num_threads)
+    x = specs[cast("Tensor", group.main.inputs[0]).name]
+    return fp32_bytes(x.shape) + product_bytes(group, specs, num_threads)
 
 
 @kernel(
@@ -69,12 +67,8 @@ def multiply_by_narrow_weights(binding: Binding) -> NativeStep:
         dense = workspace.take(x.shape)
         work += copy_work(x, dense, threads)
         x = dense
-    output = bound_array(binding, binding.group.outputs[0].name)
-    made = output
-    if found.quantize is not None:
-        made = workspace.take(output.shape)
-    else:
-        require_one_shape(binding)
+    require_one_shape(binding)
+    made = real_output(binding, found, workspace)
     target = made if made.flags.c_contiguous else aligned_empty(made.shape, made.dtype)
     rows = target.reshape(-1, found.weights.codes.shape[0])
     residual, more = _residual(binding, found, layer, rows)
@@ -91,11 +85,10 @@ def multiply_by_narrow_weights(binding: Binding) -> NativeStep:
     )
     main, tables = product.work(binding, found, workspace)
     after = copy_work(target, made, threads) if target is not made else []
-    if found.quantize is not None:
-        scale = bound_array(binding, cast("Tensor", found.quantize.inputs[1]).name)
-        ending, kept = conversion_work(found.quantize, made, scale, output, threads)
-        after, tables = [*after, *ending], [*tables, kept]
-    return NativeStep(binding.group.name, [*work, main, *after], [binding, *keeps, x, target, residual, *tables])
+    ending, kept = ending_work(binding, found, made)
+    tables = [*tables, *kept]
+    work += [main, *after, *ending]
+    return NativeStep(binding.group.name, work, [binding, *keeps, x, made, target, residual, *tables])
 
 
 def _residual(

@@ -24,7 +24,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import FLOATS, NARROW_CODES, PANEL_CHANNELS
@@ -46,6 +46,8 @@ _TILES_AT_ONCE = 16
 _MOST_ROWS = 4
 """Up to so many rows weights are decoded for each row: without a detour through memory, and from a higher level."""
 _CHUNKS_A_THREAD = 4
+IMAGE_RANK = 4
+"""Axes of an image: N, C, H, W."""
 
 
 @attrs.frozen(eq=False)
@@ -157,9 +159,33 @@ def real_input(binding: Binding, found: NarrowGroup, workspace: Workspace) -> tu
         scales = aligned_empty(numbers.shape, inner.to_type.numpy)
         more, kept = conversion_work(inner, numbers, outer, scales, threads)
         work, keeps = more, [scales, kept]
-    wide = workspace.take(x.shape)
+    wide = _taken(workspace, x.shape)
     more, kept = conversion_work(found.dequantize, x, scales, wide, threads)
     return wide, [*work, *more], [*keeps, wide, kept]
+
+
+def _taken(workspace: Workspace, shape: Shape) -> Array:
+    """FP32 memory of this shape; that of an image with its channels last."""
+    if len(shape) != IMAGE_RANK:
+        return workspace.take(shape)
+    N, C, H, W = shape
+    return workspace.take((N, H, W, C)).transpose(0, 3, 1, 2)
+
+
+def real_output(binding: Binding, found: NarrowGroup, workspace: Workspace) -> Array:
+    """What the product writes: the group's output, or FP32 in its shape where that is quantized at the end."""
+    output = bound_array(binding, binding.group.outputs[0].name)
+    return output if found.quantize is None else _taken(workspace, output.shape)
+
+
+def ending_work(binding: Binding, found: NarrowGroup, made: Array) -> tuple[list[Work], list[object]]:
+    """The work that quantizes what the product wrote, where the group does that, and what has to be kept for it."""
+    if found.quantize is None:
+        return [], []
+    output = bound_array(binding, binding.group.outputs[0].name)
+    scale = bound_array(binding, cast("Tensor", found.quantize.inputs[1]).name)
+    work, kept = conversion_work(found.quantize, made, scale, output, binding.num_threads)
+    return work, [*kept]
 
 
 def input_bytes(group: LayerGroup, specs: Specs) -> int:
@@ -182,10 +208,13 @@ def chunks_for_panels(channels: int, threads: int) -> int:
     return 1 if threads == 1 else min(panels, _CHUNKS_A_THREAD * threads)
 
 
-def product_bytes(weights: NarrowWeights, num_threads: int) -> int:
-    """Workspace of `NarrowProduct.work`."""
-    chunks = chunks_for_panels(weights.codes.shape[0], num_threads)
-    return fp32_bytes((chunks * scratch_bytes(weights, _TILES_AT_ONCE) // 4,))
+def product_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+    """Workspace of `real_input`, `real_output` and `NarrowProduct.work`."""
+    found = cast("NarrowGroup", narrow_group(group))
+    y = specs[group.main.outputs[0].name]
+    real = input_bytes(group, specs) + (fp32_bytes(y.shape) if found.quantize is not None else 0)
+    chunks = chunks_for_panels(found.weights.codes.shape[0], num_threads)
+    return real + fp32_bytes((chunks * scratch_bytes(found.weights, _TILES_AT_ONCE) // 4,))
 
 
 @attrs.frozen(eq=False)
@@ -272,4 +301,3 @@ class NarrowProduct:
 
 NARROW_TYPES = FLOATS | QUANTIZED | {DataType.E8M0}
 """Types of activations that groups with narrow weights may have."""
-

@@ -1,4 +1,4 @@
-"""Constant weights that stay as narrow as they are: found in a group, and packed as `compiler/weight_words.py` reads."""
+"""Constant weights that stay narrow: found in a group, and packed as `compiler/weight_words.py` reads them."""
 
 from __future__ import annotations
 
@@ -151,9 +151,7 @@ def _axes(layer: Layer, rank: int) -> tuple[int, ...] | None:
     return None
 
 
-def _by_channel(
-    dequantize: Dequantize, codes: Array, scales: Array, channel_axis: int
-) -> tuple[int, Array] | None:
+def _by_channel(dequantize: Dequantize, codes: Array, scales: Array, channel_axis: int) -> tuple[int, Array] | None:
     """(block, scales `[blocks, N or 1]`); None where a scale follows the weights in another way."""
     if scales.size == 1:
         return 0, scales.reshape(1, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 import numpy as np
 
 from dryfit.target.kernels import Array, Binding
@@ -21,64 +22,84 @@ _STAGE = NativeFunction("staging", "stage")
 _GATHER_WINDOWS = NativeFunction("staging", "gather_windows")
 
 
+@attrs.frozen(eq=False)
+class WindowInput:
+    """An image as tiles read it.
+
+    Attributes:
+        address: of the first pixel.
+        strides: bytes from one output image, row and pixel to the next.
+        segments: byte offsets of the runs of FP32 values of a pixel's window.
+        length: values in each.
+        work: what brings the image there.
+        keeps: arrays that have to be kept.
+    """
+
+    address: int
+    strides: tuple[int, int, int]
+    segments: Sequence[int]
+    length: int
+    work: list[Work]
+    keeps: list[object]
+
+    @classmethod
+    def of(cls, window: Window, x: Array, workspace: Workspace, threads: int) -> WindowInput:
+        """An image with axes N, C, H, W or N, C, W.
+
+        It is staged where it is padded, no FP32 or not channels last; windows are gathered where rows are too short.
+        """
+        work: list[Work] = []
+        source = Operand.of(x)
+        keeps: list[object] = [source]
+        if needs_staging(window, source):
+            staged = workspace.take(window.staged_shape)
+            work.append(stage_work(window, source, staged, threads))
+            keeps.append(staged)
+            address, strides = staged.ctypes.data, staged.strides
+        else:
+            n, c, h, w = source.strides
+            address, strides = source.address, (n, h, w, c)
+        segments, length = _segments(window, strides)
+        steps = (strides[0], strides[1] * window.stride[0], strides[2] * window.stride[1])
+        if window.windows_shape is None:
+            return cls(address, steps, segments, length, work, keeps)
+        windows = workspace.take(window.windows_shape)
+        table = np.array(segments, np.int64)
+        work.append(gather_work(window, address, steps, table, length, windows, threads))
+        pixel = windows.strides[0]
+        row = window.output[3] * pixel
+        steps = (window.output[2] * row, row, pixel)
+        return cls(windows.ctypes.data, steps, [0], windows.shape[1], work, [*keeps, windows, table])
+
+
 def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
     """A step that convolves an image.
 
-    The input is staged where it is padded, no FP32 or not channels last; then comes the product; then a copy where the
-    output is not channels last.
+    The input is made ready; then comes the product; then a copy where the output is not channels last.
 
     Args:
         binding: a group with packed panels and an epilogue.
         window: the geometry.
         x: the input, with axes N, C, H, W or N, C, W.
     """
-    workspace, threads = Workspace(binding), binding.num_threads
-    work: list[Work] = []
-    keeps: list[object] = [binding]
-
-    source = Operand.of(x)
-    if needs_staging(window, source):
-        staged = workspace.take(window.staged_shape)
-        work.append(stage_work(window, source, staged, threads))
-        keeps.append(staged)
-        address, strides = staged.ctypes.data, staged.strides
-    else:
-        n, c, h, w = source.strides
-        address, strides = source.address, (n, h, w, c)
-
+    threads = binding.num_threads
+    read = WindowInput.of(window, x, Workspace(binding), threads)
     epilogue = required_epilogue(binding)
     dense = DenseOperands.of(binding, epilogue)
     target, residual = dense.output, dense.residual
-    work += dense.before
-
-    segments, length = _segments(window, strides)
-    row_stride, pixel_stride = strides[1] * window.stride[0], strides[2] * window.stride[1]
-    image_stride = strides[0]
-    if window.windows_shape is not None:
-        windows = workspace.take(window.windows_shape)
-        table = np.array(segments, np.int64)
-        work.append(
-            gather_work(window, address, (image_stride, row_stride, pixel_stride), table, length, windows, threads)
-        )
-        keeps += [windows, table]
-        address, pixel_stride = windows.ctypes.data, windows.strides[0]
-        row_stride = window.output[3] * pixel_stride
-        image_stride = window.output[2] * row_stride
-        segments, length = [0], windows.shape[1]
-
     group_inputs, group_outputs = window.input[1] // window.groups, window.output[1] // window.groups
     count, depth = -(-group_outputs // PANEL_CHANNELS), group_inputs * window.kernel[0] * window.kernel[1]
     panels = binding.weight("panels", (window.groups, count, depth, PANEL_CHANNELS))
     bias = binding.weight("bias", (window.groups, count * PANEL_CHANNELS))
     product = Product(
-        axes=pixel_axes(window, (image_stride, row_stride, pixel_stride), target, residual),
-        input=address,
+        axes=pixel_axes(window, read.strides, target, residual),
+        input=read.address,
         output=target.address,
         residual=residual.address if residual is not None else 0,
         output_kind=target.kind,
         residual_kind=residual.kind if residual is not None else FP32,
-        segments=segments,
-        segment_length=length,
+        segments=read.segments,
+        segment_length=read.length,
         weights=panels.ctypes.data,
         bias=bias.ctypes.data,
         group_outputs=group_outputs,
@@ -95,7 +116,8 @@ def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
         epilogue=epilogue,
     )
     main, tables = product.work(threads)
-    return NativeStep(binding.group.name, [*work, main, *dense.after], [*keeps, *tables, source, dense])
+    work = [*read.work, *dense.before, main, *dense.after]
+    return NativeStep(binding.group.name, work, [binding, *read.keeps, *tables, dense])
 
 
 def needs_staging(window: Window, source: Operand) -> bool:

@@ -134,9 +134,7 @@ def multiply(
 
 
 @inlined
-def _widen_scales(
-    factors: int, scales: int, kind: int, blocks: int, first_channel: int, global_scale: float
-) -> None:
+def _widen_scales(factors: int, scales: int, kind: int, blocks: int, first_channel: int, global_scale: float) -> None:
     """FP32 scales of a block's channels, one row for each block of k."""
     size = 4 >> (kind & 3)
     panel, column = first_channel // PANEL_CHANNELS, first_channel % PANEL_CHANNELS
@@ -170,7 +168,7 @@ def _add_row(kind: int, x: int, words: int, count: int, block: int, factors: int
 @inlined
 def _decode(kind: int, words: int, start: int, count: int, block: int, factors: int, decoded: int) -> None:
     """Weights `start` to `start + count` of a block's channels as FP32 rows."""
-    units = 8 if kind == INT4 or kind == FP4 else 4
+    units = 8 if kind in (INT4, FP4) else 4
     done = 0
     while done < count:
         k = start + done
