@@ -7,15 +7,23 @@ from tests.core.builder.networks import activation, add, image_network, named
 
 from dryfit.builder.fusion import LayerPlace, fuse_layers
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
+from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.network import Network
+
+
+def fused(network):
+    """The groups, in the order in which they run."""
+    places = {
+        layer.name: LayerPlace("CPU", 0, layer.outputs[0].dtype) for layer in network.layers if layer.kind != "constant"
+    }
+    return fuse_layers(network, places)
 
 
 def groups(network):
     """Layer names of each group, in the order in which they run."""
-    places = {
-        layer.name: LayerPlace("CPU", 0, layer.outputs[0].dtype) for layer in network.layers if layer.kind != "constant"
-    }
-    return [[layer.name for layer in one.group.layers] for one in fuse_layers(network, places)]
+    return [[layer.name for layer in one.group.layers] for one in fused(network)]
 
 
 def constant(network, values):
@@ -101,11 +109,39 @@ def test_a_quantized_tensor_that_two_read_is_stored():
     ]  # fmt: skip
 
 
-def test_a_layer_with_a_real_input_stays_real():
+def test_a_layer_with_a_real_input_stays_real_and_reads_its_weights_quantized():
     network, x = image_network()
     y = convolution(network, x, "c")
     network.mark_output(quantized(network, y, "y"))
-    assert groups(network) == [["c.w"], ["c"], ["y.q"], ["y.dq"]]
+    assert groups(network) == [["c.w", "c"], ["y.q"], ["y.dq"]]
+    (weighted, *_) = fused(network)
+    assert weighted.place.precision is DataType.FLOAT
+
+
+def doubly_quantized_product(network, x, name):
+    """A product NAME with FP4 weights by FP8 scales, which NAME.s dequantizes for NAME.w."""
+    scales = constant(network, np.ones((64, 8), DataType.FP8.numpy))
+    wide = named(network.add_dequantize(scales, constant(network, np.array(0.1, np.float32))), f"{name}.s")
+    codes = constant(network, np.ones((64, 128), DataType.FP4.numpy))
+    weights = named(network.add_dequantize(codes, wide), f"{name}.w")
+    product = network.add_matrix_multiply(x, MatrixOperation.NONE, weights, MatrixOperation.TRANSPOSE)
+    return named(product, name), weights
+
+
+def test_dequantizations_of_scales_are_part_of_the_group_too():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (3, 128))
+    network.mark_output(doubly_quantized_product(network, x, "p")[0])
+    assert groups(network) == [["p.s", "p.w", "p"]]
+
+
+def test_scales_are_dequantized_once_more_for_whoever_reads_the_weights_in_real_numbers():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (3, 128))
+    product, weights = doubly_quantized_product(network, x, "p")
+    network.mark_output(product)
+    network.mark_output(named(network.add_activation(weights, ActivationType.RELU), "r"))
+    assert groups(network) == [["p.s"], ["p.w"], ["p.s", "p.w", "p"], ["r"]]
 
 
 def test_a_group_of_quantized_values_counts_as_int8():

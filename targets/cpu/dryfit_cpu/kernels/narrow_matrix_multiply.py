@@ -70,7 +70,7 @@ def multiply_by_narrow_weights(binding: Binding) -> NativeStep:
     require_one_shape(binding)
     made = real_output(binding, found, workspace)
     target = made if made.flags.c_contiguous else aligned_empty(made.shape, made.dtype)
-    rows = target.reshape(-1, found.weights.codes.shape[0])
+    rows = target.reshape(-1, found.weights.shape[0])
     residual, more = _residual(binding, found, layer, rows)
     work += more
     values = x.reshape(len(rows), -1)

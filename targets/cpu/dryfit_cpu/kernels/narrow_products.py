@@ -72,15 +72,20 @@ class NarrowGroup:
 
 
 def narrow_group(group: LayerGroup) -> NarrowGroup | None:
-    """The parts of a group; None where it is of another form."""
+    """The parts of a group; None where it is of another form.
+
+    It does not end in INT8, for which devices round in several ways: that is left to the quantize layer's kernel.
+    """
     weights = narrow_weights(group)
     if weights is None:
         return None
     last = group.layers[-1]
     quantize = last if isinstance(last, Quantize) else None
+    if quantize is not None and quantize.to_type is DataType.INT8:
+        return None
     real = LayerGroup(group.layers[:-1]) if quantize is not None else group
     epilogue = epilogue_of(real)
-    bias = None if epilogue is None else _bias(group.main, weights.codes.shape[0], epilogue)
+    bias = None if epilogue is None else _bias(group.main, weights.shape[0], epilogue)
     if epilogue is None or bias is None:
         return None
     source = cast("Tensor", group.main.inputs[0])
@@ -213,7 +218,7 @@ def product_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     found = cast("NarrowGroup", narrow_group(group))
     y = specs[group.main.outputs[0].name]
     real = input_bytes(group, specs) + (fp32_bytes(y.shape) if found.quantize is not None else 0)
-    chunks = chunks_for_panels(found.weights.codes.shape[0], num_threads)
+    chunks = chunks_for_panels(found.weights.shape[0], num_threads)
     return real + fp32_bytes((chunks * scratch_bytes(found.weights, _TILES_AT_ONCE) // 4,))
 
 
@@ -239,7 +244,7 @@ class NarrowProduct:
     def work(self, binding: Binding, found: NarrowGroup, workspace: Workspace) -> tuple[Work, list[object]]:
         """The work, and what has to be kept for it."""
         weights, epilogue = found.weights, found.epilogue
-        N, _, values = weights.codes.shape
+        N, _, values = weights.shape
         words = binding.weight("words", weights.words, DataType.UINT8)
         scale_type = DataType.from_numpy(weights.scales.dtype)
         scales = binding.weight("scales", (panels_of(N), len(weights.scales), PANEL_CHANNELS), scale_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -10,13 +11,15 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.rounding import RoundingMode
+from dryfit.reference.scale_expansion import spread
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, NARROW_CODES
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
 from dryfit_cpu.kernels.operands import aligned_empty, bound_array
-from dryfit_cpu.kernels.quantization import scale_and_round
+from dryfit_cpu.kernels.quantization import quantized, scale_and_round
 from dryfit_cpu.kernels.scale_geometry import ScaleGeometry, is_dense, memory_order, scale_blocks
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -124,10 +127,16 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     accepts=_accepts,
     layout=HostLayout.ANY,
 )
-def convert_numbers(binding: Binding) -> NativeStep:
-    """A step that divides by scales and rounds, or multiplies by them."""
+def convert_numbers(binding: Binding) -> NativeStep | Callable[[], None]:
+    """A step that divides by scales and rounds, or multiplies by them.
+
+    Ties go to the even number; where the device rounds INT8 otherwise, numpy does it.
+    """
     layer = cast("Quantize | Dequantize", binding.group.main)
     x, scale = (bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs)
     output = bound_array(binding, layer.outputs[0].name)
+    if output.dtype == np.int8 and binding.rounding is not RoundingMode.HALF_TO_EVEN:
+        factor = spread(layer, scale.astype(np.float32), x.shape, layer.axis, layer.block_shape)
+        return lambda: np.copyto(output, quantized(x, factor, binding.rounding))
     work, keeps = conversion_work(layer, x, scale, output, binding.num_threads)
     return NativeStep(binding.group.name, work, [binding, keeps])

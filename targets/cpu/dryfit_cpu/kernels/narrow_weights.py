@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import attrs
@@ -14,7 +15,7 @@ from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.scale_granularity import block_extents
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array
@@ -29,13 +30,17 @@ class NarrowWeights:
     """Weights of a layer with a matrix product, in the order in which it sums.
 
     Attributes:
-        codes: of a quantized type, `[N, runs, values]`: for each output channel the runs of weights that lie together.
+        layer: the one that has them.
+        constant: codes of a quantized type, as they stand in the network. A run does not touch them.
+        shape: `(N, runs, values)`: for each output channel the runs of weights that lie together.
         scales: `[blocks, N]`, of a floating-point type; a block is of `block` values of the only run, or all.
         block: values.
         global_scale: by which scales are multiplied; 1 where they are not quantized themselves.
     """
 
-    codes: Array
+    layer: Layer
+    constant: Array
+    shape: tuple[int, int, int]
     scales: Array
     block: int
     global_scale: float = 1.0
@@ -43,18 +48,28 @@ class NarrowWeights:
     @property
     def dtype(self) -> DataType:
         """The type of the codes."""
-        return DataType.from_numpy(self.codes.dtype)
+        return DataType.from_numpy(self.constant.dtype)
+
+    @property
+    def codes(self) -> Array:
+        """The codes `[N, runs, values]`: for a window its places in their order, the input's channels together."""
+        codes = self.constant
+        if isinstance(self.layer, Convolution):
+            return np.moveaxis(codes, 1, -1).reshape(self.shape)
+        if isinstance(self.layer, MatrixMultiply) and self.layer.op1 is MatrixOperation.NONE:
+            codes = codes.swapaxes(-1, -2)
+        return codes.reshape(self.shape)
 
     @property
     def words(self) -> tuple[int, int, int, int, int]:
         """The shape of the packed words: `[panels, runs, words, 32, 4]`, bytes."""
-        N, runs, values = self.codes.shape
+        N, runs, values = self.shape
         return (panels_of(N), runs, -(-values // weights_in_word(self.dtype)), PANEL_CHANNELS, 4)
 
     def pack(self) -> dict[str, Array]:
         """Bytes of words, the scales `[panels, blocks, 32]`, and the global scale; channels filled up with zeros."""
         panels, runs, count, _, _ = self.words
-        N, _, values = self.codes.shape
+        N, _, values = self.shape
         units, bits = weights_in_word(self.dtype), self.dtype.bits
         filled = np.zeros((panels * PANEL_CHANNELS, runs, count * units), np.uint8)
         filled[:N, :, :values] = self.codes.view(np.uint8) & (2**bits - 1)
@@ -98,20 +113,20 @@ def narrow_weights(group: LayerGroup) -> NarrowWeights | None:
     if codes is None or found is None or DataType.from_numpy(codes.dtype) not in QUANTIZED or not codes.size:
         return None
     scales, global_scale = found
-    axes = _axes(layer, codes.ndim)
-    if axes is None or any(extent != 1 for extent in codes.shape[: -len(axes)]):
+    found_shape = _shape(layer, codes.shape)
+    if found_shape is None:
         return None
-    split = _by_channel(dequantize, codes, scales, axes[0])
+    channel_axis, (N, runs, values) = found_shape
+    split = _by_channel(dequantize, codes, scales, channel_axis)
     if split is None:
         return None
     block, by_channel = split
-    runs = _in_runs(layer, codes, axes)
-    N, count, values = runs.shape
     block = values if by_channel.shape[0] == 1 else block
     units = weights_in_word(DataType.from_numpy(codes.dtype))
-    if by_channel.shape[0] > 1 and (count > 1 or block % units):
+    if by_channel.shape[0] > 1 and (runs > 1 or block % units):
         return None
-    return NarrowWeights(runs, np.broadcast_to(by_channel, (by_channel.shape[0], N)), max(block, 1), global_scale)
+    spread = np.broadcast_to(by_channel, (by_channel.shape[0], N))
+    return NarrowWeights(layer, codes, (N, runs, values), spread, block, global_scale)
 
 
 def dequantization(tensor: Tensor | None, group: LayerGroup) -> Dequantize | None:
@@ -141,21 +156,25 @@ def _scales(dequantize: Dequantize, group: LayerGroup) -> tuple[Array, float] | 
     return evaluate(inner, [numbers, outer])[0], 1.0
 
 
-def _axes(layer: Layer, rank: int) -> tuple[int, ...] | None:
-    """The axes of the weights, counted from the last: output channels first, then what is summed over."""
+def _shape(layer: Layer, shape: Shape) -> tuple[int, tuple[int, int, int]] | None:
+    """(axis of output channels, (N, runs, values)) of a layer's weights; None where they are of another form."""
     if isinstance(layer, MatrixMultiply):
-        turned = {MatrixOperation.NONE: (-1, -2), MatrixOperation.TRANSPOSE: (-2, -1)}
-        return turned.get(layer.op1) if rank >= 2 else None
-    if isinstance(layer, (FullyConnected, Convolution)):
-        return tuple(range(-rank, 0))
+        rank = len(shape)
+        if rank < 2 or layer.op1 is MatrixOperation.VECTOR or any(extent != 1 for extent in shape[:-2]):
+            return None
+        axes = (rank - 1, rank - 2) if layer.op1 is MatrixOperation.NONE else (rank - 2, rank - 1)
+        return axes[0], (shape[axes[0]], 1, shape[axes[1]])
+    if isinstance(layer, FullyConnected):
+        return 0, (shape[0], 1, math.prod(shape[1:]))
+    if isinstance(layer, Convolution):
+        return 0, (shape[0], math.prod(shape[2:]), shape[1])
     return None
 
 
-def _by_channel(dequantize: Dequantize, codes: Array, scales: Array, channel_axis: int) -> tuple[int, Array] | None:
+def _by_channel(dequantize: Dequantize, codes: Array, scales: Array, channels: int) -> tuple[int, Array] | None:
     """(block, scales `[blocks, N or 1]`); None where a scale follows the weights in another way."""
     if scales.size == 1:
         return 0, scales.reshape(1, 1)
-    channels = channel_axis + codes.ndim
     blocks = block_extents(dequantize, codes.shape, scales.shape, dequantize.axis, dequantize.block_shape)
     if scales.ndim == 1 and codes.ndim != 1:
         return (0, scales.reshape(1, -1)) if dequantize.axis == channels else None
@@ -166,14 +185,6 @@ def _by_channel(dequantize: Dequantize, codes: Array, scales: Array, channel_axi
     if not others:
         return 0, scales.reshape(1, -1)
     (along,) = others
+    if any(extent != 1 for axis, extent in enumerate(codes.shape) if axis not in (along, channels)):
+        return None
     return blocks[along], np.moveaxis(scales, along, 0).reshape(scales.shape[along], -1)
-
-
-def _in_runs(layer: Layer, codes: Array, axes: tuple[int, ...]) -> Array:
-    """`[N, runs, values]`: for a window its places in their order, the input's channels together."""
-    if isinstance(layer, Convolution):
-        return np.moveaxis(codes, 1, -1).reshape(codes.shape[0], -1, codes.shape[1])
-    order = codes.reshape(codes.shape[-2:]) if isinstance(layer, MatrixMultiply) else codes.reshape(len(codes), -1)
-    if axes[0] == -1:
-        order = order.T
-    return order[:, None, :]
