@@ -32,6 +32,13 @@ EXPECTED_INTEGER = {
 }
 """Tier -> block of integers -> (products, instructions, vectors on the stack) of a turn, two words k of each pixel."""
 
+EXPECTED_NARROW = {
+    "avx512-vnni": {"add_row_6": (32, 76), "add_row_14": (32, 76), "decode_panel_6": (16, 68), "add_row_10": (24, 110)},
+    "avx2": {"add_row_6": (32, 92), "add_row_14": (32, 122), "decode_panel_6": (16, 84)},
+}
+"""Tier -> loop over words of INT4 (6), FP4 (14) or FP8 (10) weights -> (products, instructions) of a turn: 16 vectors of
+weights of 4 bits, each a product with its scale and, in a row, one with x; 8 of FP8, which takes one product more."""
+
 SLACK = 1.1
 
 pytestmark = pytest.mark.skipif(not is_x86(), reason="reads the assembly of x86")
@@ -96,6 +103,18 @@ def test_a_turn_of_a_sliding_window_reads_a_column_once_and_keeps_its_sums_in_re
         assert loop.products == products, code
         assert len(loop.instructions) <= SLACK * instructions, f"{code}: {loop.instructions}"
         assert loop.stack_references <= stack_references, f"{code} spills: {loop.instructions}"
+
+
+@pytest.mark.parametrize("tier", EXPECTED_NARROW)
+def test_narrow_weights_are_decoded_without_a_detour_through_memory(tier):
+    if tier not in {one.name for one in tiers_here()}:
+        pytest.skip(f"this machine lacks the tier {tier}")
+    loops = read_loops(tier, "narrow_products", "multiply")
+    for name, (products, instructions) in EXPECTED_NARROW[tier].items():
+        loop = max((one for one in loops if one.function == name), key=lambda one: one.products)
+        assert loop.products == products, name
+        assert len(loop.instructions) <= SLACK * instructions, f"{name}: {loop.instructions}"
+        assert loop.stack_references == 0, f"{name} spills: {loop.instructions}"
 
 
 # The reader itself ----------------------------------------------------------------------------------------------------
