@@ -36,8 +36,8 @@ EXPECTED_NARROW = {
     "avx512-vnni": {"add_row_6": (32, 76), "add_row_14": (32, 76), "decode_panel_6": (16, 68), "add_row_10": (24, 110)},
     "avx2": {"add_row_6": (32, 92), "add_row_14": (32, 122), "decode_panel_6": (16, 84)},
 }
-"""Tier -> loop over words of INT4 (6), FP4 (14) or FP8 (10) weights -> (products, instructions) of a turn: 16 vectors of
-weights of 4 bits, each a product with its scale and, in a row, one with x; 8 of FP8, which takes one product more."""
+"""Tier -> loop over words of INT4 (6), FP4 (14) or FP8 (10) weights -> (products, instructions) of a turn: 16 vectors
+of weights of 4 bits, each a product with its scale and, in a row, one with x; 8 of FP8, which takes one more."""
 
 SLACK = 1.1
 

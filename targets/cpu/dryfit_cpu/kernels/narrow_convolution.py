@@ -11,16 +11,18 @@ from dryfit.target.kernels import Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.epilogues import require_one_shape
-from dryfit_cpu.kernels.narrow_products import (
-    IMAGE_RANK,
+from dryfit_cpu.kernels.narrow_groups import (
     NARROW_TYPES,
     NarrowGroup,
-    NarrowProduct,
     accepts_narrow,
-    ending_work,
     fuses_narrow,
     narrow_group,
     pack_narrow,
+)
+from dryfit_cpu.kernels.narrow_products import (
+    IMAGE_RANK,
+    NarrowProduct,
+    ending_work,
     product_bytes,
     real_input,
     real_output,

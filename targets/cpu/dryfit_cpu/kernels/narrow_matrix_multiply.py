@@ -14,19 +14,15 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.epilogues import require_one_shape
 from dryfit_cpu.kernels.matrix_products import Axis
-from dryfit_cpu.kernels.narrow_products import (
+from dryfit_cpu.kernels.narrow_groups import (
     NARROW_TYPES,
     NarrowGroup,
-    NarrowProduct,
     accepts_narrow,
-    ending_work,
     fuses_narrow,
     narrow_group,
     pack_narrow,
-    product_bytes,
-    real_input,
-    real_output,
 )
+from dryfit_cpu.kernels.narrow_products import NarrowProduct, ending_work, product_bytes, real_input, real_output
 from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes
 from dryfit_cpu.steps import NativeStep, Work
 
