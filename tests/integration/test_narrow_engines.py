@@ -122,6 +122,22 @@ def test_the_kernel_that_onnx_runtime_has_for_int4_weights_gives_the_same():
     np.testing.assert_allclose(result(engine_of(model), x), expected, rtol=2e-5, atol=2e-5)
 
 
+def test_weights_stay_narrow_where_a_network_in_fp32_is_computed_in_fp16():
+    model, _, _ = weight_only_model(3, 256, 96)
+    config = dryfit.Builder().create_builder_config()
+    config.default_device_type = dryfit.DeviceType.CPU
+    config.set_flag(dryfit.BuilderFlag.FP16)
+    engine = dryfit.Builder().build_engine(dryfit.network_from_onnx(model.SerializeToString()), config)
+    (product,) = [one for one in engine.plan.operations if one.kernel == "cpu.narrow_matrix_multiply"]
+    assert product.precision is dryfit.DataType.HALF
+    assert product.source_layers[:2] == ["weights", "product"]
+    assert {layer.kind for layer in engine.plan.network.layers} == {
+        "constant", "cast", "dequantize", "matrix_multiply", "elementwise"
+    }  # fmt: skip
+    x = np.random.default_rng(1).standard_normal((3, 256)).astype(np.float32)
+    np.testing.assert_allclose(result(engine, x), onnxruntime_result(model, x), rtol=1e-2, atol=1e-2)
+
+
 def test_no_run_holds_a_copy_of_the_weights_in_fp32():
     model, _, _ = weight_only_model(1, 1024, 1024)
     engine = engine_of(model)

@@ -19,6 +19,8 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.dynamic_range import DynamicRange
 
+_HALVES = (DataType.HALF, DataType.BF16)
+
 
 class EngineTensors:
     """Keeps the versions of tensors, and adds what converts one into another.
@@ -41,6 +43,7 @@ class EngineTensors:
         self._versions: dict[str, dict[DataType, Tensor]] = {}
         self._constants: dict[str, Layer] = {}
         self._scales: dict[str, Tensor] = {}
+        self._twins: list[tuple[Layer, Layer]] = []
 
     def adopt(self, old: Tensor, new: Tensor) -> None:
         """Take a tensor as the counterpart of the user's, in the type that it has."""
@@ -97,10 +100,27 @@ class EngineTensors:
             layer = self.lowered.add_layer(Quantize(name=name), [source, self.scale(tensor)])
         elif source.dtype is DataType.INT8 and dtype in WEAK_TYPES:
             layer = self.lowered.add_layer(Dequantize(name=name, to_type=dtype), [source, self.scale(tensor)])
+        elif dtype in _HALVES and isinstance(source.producer, Dequantize) and _reads_constant(source.producer):
+            # One rounding of the same product, and a kernel that reads the weights quantized finds them so.
+            twin = copy_layer(source.producer)
+            twin.name, twin.to_type = name, dtype
+            layer = self.lowered.add_layer(twin, source.producer.inputs)
+            self._twins.append((source.producer, layer))
         else:
             layer = self.lowered.add_layer(Cast(to_type=dtype, name=name), [source])
         self.reformats.append(layer.name)
         return layer.outputs[0]
+
+    def finish(self) -> None:
+        """Leave out dequantizations that nobody reads, now that others give narrower numbers in their place."""
+        for original, twin in self._twins:
+            output = original.outputs[0]
+            if original.network is None or output.consumers or output.is_network_output:
+                continue
+            self.lowered.remove_layers([original])
+            del self.origins[output.name]
+            self.reformats.remove(twin.name)
+            self.lowered.rename_layer(twin, original.name)
 
     def add_owned(self, added: Layer, inputs: Sequence[Tensor], owner: Layer, origin: Tensor | None = None) -> Tensor:
         """The output of a layer that is added as part of another one's step.
@@ -143,3 +163,10 @@ class EngineTensors:
             number += 1
             candidate = f"{name}_{number}"
         return candidate
+
+
+def _reads_constant(dequantize: Dequantize) -> bool:
+    """Whether what a layer dequantizes to FP32 is constant: weights, rather than activations."""
+    source = dequantize.inputs[0]
+    is_constant = source is not None and source.producer is not None and source.producer.kind == "constant"
+    return is_constant and dequantize.to_type is DataType.FLOAT

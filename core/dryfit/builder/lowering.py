@@ -1,7 +1,7 @@
 """The engine's network: the user's layers in execution order, every tensor in the type in which it is computed.
 
 Where a type changes there is a cast, one for each tensor and type, named as TensorRT names its reformats. Constants
-are converted here, once, instead of at run time.
+are converted here, once, instead of at run time; dequantized ones are dequantized to the other type.
 
 To and from INT8 the change is a quantize or dequantize layer with the tensor's scale, and a layer that is computed in
 INT8 stands between such layers, its weights INT8 constants that are dequantized. So an implicitly quantized network
@@ -151,3 +151,4 @@ class _Lowering:
                 self.tensors.lowered.mark_output(
                     self.tensors.versions(tensor)[self._precisions.network_output_type(tensor)]
                 )
+        self.tensors.finish()
