@@ -250,3 +250,21 @@ def test_dynamic_double_quantization_is_one_step_and_one_product_as_the_referenc
     x = np.random.default_rng(7).standard_normal((5, 128)).astype(np.float32)
     (expected,) = run_reference(network, {"x": x}).values()
     np.testing.assert_allclose(result(engine, x), expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_dynamic_batch_leaves_dynamic_quantization_native():
+    network = dynamic_network(rows=-1)
+    builder = dryfit.Builder()
+    config, profile = builder.create_builder_config(), builder.create_optimization_profile()
+    profile.set_shape("x", (1, 128), (4, 128), (8, 128))
+    config.add_optimization_profile(profile)
+    config.default_device_type = dryfit.DeviceType.CPU
+    engine = builder.build_engine(network, config)
+    kernels = [operation.kernel for operation in engine.plan.operations]
+    assert kernels == ["cpu.dynamic_quantization", "cpu.narrow_matrix_multiply"]
+    context = engine.create_execution_context()
+    for rows in (1, 8):
+        x = np.random.default_rng(rows).standard_normal((rows, 128)).astype(np.float32)
+        context.set_input_shape("x", x.shape)
+        (actual,), (expected,) = context.run({"x": x}).values(), run_reference(network, {"x": x}).values()
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())

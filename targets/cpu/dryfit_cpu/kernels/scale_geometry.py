@@ -8,6 +8,7 @@ from typing import cast
 import attrs
 import numpy as np
 
+from dryfit.errors import ExecutionError
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.scale_granularity import block_extents
@@ -22,14 +23,17 @@ def scale_blocks(layer: Quantize | Dequantize, specs: Specs) -> tuple[int, ...] 
     """Extents of the block of elements that shares a scale; None where they are not known, or of a form of its own.
 
     A block has one axis: on the others it is one element, or all blocks are the whole tensor. On the last axis the
-    blocks are whole ones.
+    blocks are whole ones. Where data and scales have an extent that is not known yet, it is taken to be the same.
     """
     x, scale = (specs[cast("Tensor", tensor).name] for tensor in layer.inputs[:2])
     if scale.shape in ((), (1,)):
         return x.shape
     blocks = block_extents(layer, x.shape, scale.shape, layer.axis, layer.block_shape)
     if scale.rank == 1 and x.rank != 1:
-        return tuple(extent if axis == layer.axis else 0 for axis, extent in enumerate(blocks))
+        return blocks
+    if x.rank == scale.rank:
+        unknown = [extents == (-1, -1) for extents in zip(x.shape, scale.shape, strict=True)]
+        blocks = tuple(1 if is_unknown else block for block, is_unknown in zip(blocks, unknown, strict=True))
     long = [axis for axis, extent in enumerate(blocks) if extent != 1 and x.shape[axis] != 1]
     is_one = len(long) <= 1 and -1 not in blocks and x.rank > 0
     return blocks if is_one and (x.rank - 1 not in long or x.shape[-1] % blocks[-1] == 0) else None
@@ -64,6 +68,9 @@ class ScaleGeometry:
             scale: one number; one for each index of `axis`; or one for each block.
             axis: of a vector of scales.
             block_shape: extents of a block, of which one at most is not 1.
+
+        Raises:
+            ExecutionError: more of them are not, now that dynamic extents are known.
         """
         count = math.prod(shape)
         if scale.size == 1:
@@ -76,7 +83,14 @@ class ScaleGeometry:
         long = [axis for axis, extent in enumerate(block_shape) if extent != 1 and shape[axis] != 1]
         if not long:
             return cls(count, 1, 1, count, column_stride=1)
-        (blocked,) = long
+        blocked = long[0]
+        if len(long) > 1 or (blocked == len(shape) - 1 and shape[-1] % block_shape[-1]):
+            raise ExecutionError(
+                "The scales of a tensor with dynamic extents turn out to be of another form",
+                found=f"blocks of {tuple(block_shape)} for {shape}",
+                allowed="whole blocks along one axis",
+                remedy="Give `block_shape`, or build for these extents",
+            )
         block, blocks = block_shape[blocked], scale.shape[blocked]
         before, after = math.prod(shape[:blocked]), math.prod(shape[blocked + 1 :])
         if after == 1:

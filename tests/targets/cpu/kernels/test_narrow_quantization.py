@@ -182,9 +182,16 @@ def test_blocks_may_lie_along_either_of_the_last_two_axes(layout):
 def test_a_scale_follows_the_stated_formula_computed_in_exact_fractions():
     x = np.random.default_rng(6).standard_normal((64, 16)).astype(np.float32)
     outer = np.float32(2.0**-8)  # exact products, so that one rounding is left: the cast of the quotient by 6
-    _, scales = assert_dynamic_like_reference("NVFP4", x, 1, outer)
+    data, scales = assert_dynamic_like_reference("NVFP4", x, 1, outer)
     values = np.arange(127, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
     for row, code in zip(x, scales[:, 0], strict=True):
         exact = Fraction(float(np.abs(row).max())) / (6 * Fraction(float(outer)))
         distance = [abs(exact - Fraction(value)) for value in values]
         assert distance[code] == min(distance)
+    magnitudes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    for row, scale, codes in zip(x, values[scales[:, 0]], data, strict=True):
+        for number, code in zip(row, codes, strict=True):
+            ratio = np.abs(np.float64(number / np.float32(scale * outer)))
+            nearest = np.flatnonzero(np.abs(magnitudes - ratio) == np.abs(magnitudes - ratio).min())
+            assert code & 7 == (nearest[0] if nearest[0] % 2 == 0 else nearest[-1])
+            assert bool(code & 8) == bool(number < 0)
