@@ -10,7 +10,7 @@ from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, WORD, Builder, Loop, Valu
 from dryfit_cpu.compiler.memory import rounded_bits, saturated
 from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR
+from dryfit_cpu.compiler.vectors import INTS, LANES, VECTOR
 
 STAGED_BYTES = current_tier().staged_bytes
 """Bytes of a staged value."""
@@ -19,50 +19,54 @@ _WIDTH = 4 * current_tier().lanes // STAGED_BYTES
 """Values that fill a vector register when they are staged."""
 
 
-def _staged(builder: Builder, value: Value, zero: Value) -> Value:
+def _staged(builder: Builder, value: Value) -> Value:
     is_vector = isinstance(value.type, ir.VectorType)
     if STAGED_BYTES == 1:
-        flipped = builder.trunc(zero, BYTE)
-        return builder.xor(value, emit.splat(builder, flipped, value.type.count) if is_vector else flipped)
+        return value
     return builder.sext(value, emit.vector_of(SHORT, value.type.count) if is_vector else SHORT)
 
 
-def _move(builder: Builder, kind: Value, destination: Value, source: Value, index: Value, zero: Value) -> None:
+def _move(builder: Builder, kind: Value, destination: Value, source: Value, index: Value) -> None:
     """Stage what lies at an index."""
     to = builder.add(destination, builder.mul(index, word(STAGED_BYTES)))
-    store(builder, _staged(builder, load(builder, kind, builder.add(source, index)), zero), to)
+    store(builder, _staged(builder, load(builder, kind, builder.add(source, index))), to)
 
 
-@operation(types.void, types.int64, types.int64, types.int64, types.int64)
-def stage_values(builder: Builder, destination: Value, source: Value, count: Value, zero: Value) -> None:
-    """Stage so many INT8 values that lie together; those that are staged as bytes, with the bits of `zero` flipped."""
+@operation(types.void, types.int64, types.int64, types.int64)
+def stage_values(builder: Builder, destination: Value, source: Value, count: Value) -> None:
+    """Stage so many INT8 values that lie together."""
 
-    def body(builder: Builder, destination: Value, source: Value, count: Value, zero: Value) -> None:
+    def body(builder: Builder, destination: Value, source: Value, count: Value) -> None:
         vectors = builder.sdiv(count, word(_WIDTH))
         whole = emit.vector_of(BYTE, _WIDTH)
         loop = Loop(builder, vectors, [])
-        _move(builder, whole, destination, source, builder.mul(loop.index, word(_WIDTH)), zero)
+        _move(builder, whole, destination, source, builder.mul(loop.index, word(_WIDTH)))
         loop.finish([])
         done = builder.mul(vectors, word(_WIDTH))
         with builder.if_else(builder.icmp_signed(">", vectors, word(0))) as (has_whole, has_none):
             with has_whole:
                 # The last vector overlaps the one before.
-                _move(builder, whole, destination, source, builder.sub(count, word(_WIDTH)), zero)
+                _move(builder, whole, destination, source, builder.sub(count, word(_WIDTH)))
             with has_none:
                 rest = Loop(builder, builder.sub(count, done), [])
-                _move(builder, BYTE, destination, source, rest.index, zero)
+                _move(builder, BYTE, destination, source, rest.index)
                 rest.finish([])
 
-    emit.outlined(builder, "stage_values", [destination, source, count, zero], body)
+    emit.outlined(builder, "stage_values", [destination, source, count], body)
 
 
 @operation(types.void, types.int64, types.int64, types.int64)
-def stage_zeros(builder: Builder, destination: Value, count: Value, zero: Value) -> None:
-    """Write so many staged zeros; where values are bytes, `zero`."""
-    size = builder.mul(count, word(STAGED_BYTES))
-    pointer = builder.inttoptr(destination, BYTE.as_pointer())
-    value = builder.trunc(zero, BYTE) if STAGED_BYTES == 1 else ir.Constant(BYTE, 0)
-    emit.call(builder, "llvm.memset.p0.i64", ir.VoidType(), [pointer, value, size, ir.Constant(ir.IntType(1), 0)])
+def stage_fill(builder: Builder, destination: Value, count: Value, value: Value) -> None:
+    """Write an INT8 value so many times, as it is staged."""
+    if STAGED_BYTES == 1:
+        pointer = builder.inttoptr(destination, BYTE.as_pointer())
+        arguments = [pointer, builder.trunc(value, BYTE), count, ir.Constant(ir.IntType(1), 0)]
+        emit.call(builder, "llvm.memset.p0.i64", ir.VoidType(), arguments)
+        return
+    loop = Loop(builder, count, [])
+    to = builder.add(destination, builder.mul(loop.index, word(STAGED_BYTES)))
+    store(builder, builder.trunc(value, SHORT), to)
+    loop.finish([])
 
 
 @operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
@@ -104,14 +108,6 @@ def copy_rows(
 
     arguments = [destination, destination_stride, source, source_stride, rows, count]
     emit.outlined(builder, "copy_rows", arguments, body)
-
-
-@operation(VECTOR, types.int64)
-def load_staged(builder: Builder, address: Value) -> Value:
-    """Staged values as they are, bytes 128 above the values they stand for, as FP32; more may be read behind them."""
-    if STAGED_BYTES == 1:
-        return builder.uitofp(builder.zext(load(builder, BYTES, address), INTS), FLOATS)
-    return builder.sitofp(builder.sext(load(builder, SHORTS, address), INTS), FLOATS)
 
 
 @operation(types.void, types.int64, VECTOR, VECTOR, VECTOR)

@@ -4,10 +4,14 @@
     x = FP32(sums) * multiplier            one multiplier a channel: input scale * weight scale / unit, rounded once
     if real bias:    x = x + bias          one a channel: bias / unit, rounded once
     if rounds_sum:   x = round(limit(x, sum_limits)) * sum_multiplier
-    if residual:     x = x + FP32(residual) * residual_multiplier
+    if residual:     r = (FP32(residual) - residual_zero) * residual_multiplier
+                     x = x + r, or x * r, max(x, r), min(x, r)
     x = limit(x, limits)                   an activation and INT8's own limits
     if rounds_last:  x = limit(round(x) * last_multiplier, last_limits)
-    if is_quantized: the result is round(x), else x
+    if is_quantized: the result is round(x) + zero_point, else x
+
+Of quantized values with a zero point, sums are those of their distances from it: exact, too. The limits of a rounding
+whose results have one are those of INT8 less the zero point.
 
 Every step is one FP32 operation of IEEE 754, rounded to nearest even, none joined with the next. `round` gives whole
 numbers by the device's rounding mode. Units, multipliers and limits: `requantization.py`.
@@ -24,7 +28,10 @@ import numpy as np
 
 from dryfit.quantization.rounding import round_values
 from dryfit.target.kernels import Array
+from dryfit_cpu import codes
 from dryfit_cpu.kernels.requantization import Requantization
+
+_COMBINE = {codes.SUM: np.add, codes.PROD: np.multiply, codes.MAX: np.maximum, codes.MIN: np.minimum}
 
 
 def requantized(
@@ -36,7 +43,7 @@ def requantized(
         sums: INT32.
         multiplier: FP32, broadcasts to the sums.
         steps: what follows.
-        residual: INT8, of the sums' shape.
+        residual: INT8 or real, of the sums' shape.
         bias: FP32, broadcasts to the sums; in the multiplier's unit.
     """
     x = sums.astype(np.float32) * multiplier
@@ -45,11 +52,12 @@ def requantized(
     if steps.rounds_sum:
         x = round_values(_limited(x, steps.sum_limits), steps.rounding) * np.float32(steps.sum_multiplier)
     if residual is not None:
-        x = x + residual.astype(np.float32) * np.float32(steps.residual_multiplier)
+        distance = residual.astype(np.float32) - np.float32(steps.residual_zero)
+        x = _COMBINE[steps.operation](x, distance * np.float32(steps.residual_multiplier))
     x = _limited(x, steps.limits)
     if steps.rounds_last:
         x = _limited(round_values(x, steps.rounding) * np.float32(steps.last_multiplier), steps.last_limits)
-    return round_values(x, steps.rounding).astype(np.int8) if steps.is_quantized else x
+    return (round_values(x, steps.rounding) + steps.zero_point).astype(np.int8) if steps.is_quantized else x
 
 
 def _limited(x: Array, limits: tuple[float, float]) -> Array:

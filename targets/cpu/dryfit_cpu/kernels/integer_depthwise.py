@@ -46,7 +46,6 @@ _LARGEST_SUM = 2**24
 _LARGEST_PRODUCT = 2**14
 """Of two INT8 values."""
 _FORMS = {SCALES: TO_BYTES, ROUNDS_LAST: TO_BYTES_AGAIN}
-_OUTSIDE = outside_of(0)
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
@@ -56,7 +55,7 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
     C, window = weights.kernel.shape[0], pair(cast("Convolution", group.main).kernel_size_nd)
     return {
         "weights": np.ascontiguousarray(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1)),
-        "bias": weights.bias.astype(np.int32),
+        "bias": weights.starts(weights.kernel.reshape(C, -1).sum(axis=1, dtype=np.int32)),
         "multipliers": weights.multipliers(unit),
         **({REAL_BIAS: real_bias} if real_bias is not None else {}),
     }
@@ -80,7 +79,7 @@ def _is_exact(weights: IntegerWeights | None) -> bool:
     if weights is None:
         return False
     taps, bias = int(weights.kernel[0].size), int(np.abs(weights.bias.astype(np.int64)).max())
-    return taps * _LARGEST_PRODUCT + bias <= _LARGEST_SUM
+    return taps * _LARGEST_PRODUCT * (1 if weights.source.zero_point == 0 else 2) + bias <= _LARGEST_SUM
 
 
 @kernel(
@@ -99,11 +98,12 @@ def convolve_integer_channels(binding: Binding) -> NativeStep:
     """A step that convolves each channel."""
     threads, steps = binding.num_threads, without_needless_rounding(bound_requantization(binding))
     window = window_of(binding.group, binding.specs)
-    images = Images.of(binding, accepted_weights(binding.group).source.tensor.name, steps.residual)
+    given = accepted_weights(binding.group).source
+    images = Images.of(binding, given.tensor.name, steps.residual)
     output = Operand.of(images.output)
     residual = Operand.of(images.residual) if images.residual is not None else None
     source, before = _with_whole_blocks(Operand.of(images.source), threads)
-    weights = _Weights.of(binding, window, source.shape[1])
+    weights, outside = _Weights.of(binding, window, source.shape[1]), outside_of(given.zero_point)
     last = steps.last_limits if steps.rounds_last else steps.limits
     panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last))
     columns = (window.stride[1], window.dilation[1])
@@ -117,7 +117,7 @@ def convolve_integer_channels(binding: Binding) -> NativeStep:
         pixel_stride=source.strides[3],
         source_rows=source.shape[2],
         source_columns=source.shape[3],
-        outside=_OUTSIDE.ctypes.data,
+        outside=outside.ctypes.data,
         blocks=blocks.ctypes.data,
         block_count=len(blocks),
         form=_form(steps, output, weights),
@@ -138,7 +138,7 @@ def convolve_integer_channels(binding: Binding) -> NativeStep:
         left=window.padding[1][0],
         **steps.fields(),
     )
-    return NativeStep(binding.group.name, [*before, work], [binding, source, output, residual, blocks, panels])
+    return NativeStep(binding.group.name, [*before, work], [binding, source, output, residual, blocks, panels, outside])
 
 
 def _with_whole_blocks(source: Operand, threads: int) -> tuple[Operand, list[Work]]:

@@ -23,9 +23,10 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes
 from dryfit_cpu.kernels.functions import function_code
+from dryfit_cpu.kernels.integer_stages import grid_of, quantized_source
 from dryfit_cpu.kernels.operands import bound_array, element_code
 from dryfit_cpu.kernels.quantization import quantized
-from dryfit_cpu.kernels.requantization import quantized_source, requantization_of, tensor_scale
+from dryfit_cpu.kernels.requantization import requantization_of
 from dryfit_cpu.steps import NativeStep, Work
 
 _LOOK_UP = NativeFunction("lookup", "look_up")
@@ -62,7 +63,7 @@ def _result(layer: Layer, values: list[Array], rounding: RoundingMode) -> Array:
 
 
 def _is_function(layer: Layer) -> bool:
-    return tensor_scale(layer) is not None or function_code(layer) is not None
+    return grid_of(layer) is not None or function_code(layer) is not None
 
 
 def _value(tensor: Tensor | None, known: dict[str, Array]) -> Array | None:

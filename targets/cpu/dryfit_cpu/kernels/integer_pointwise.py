@@ -15,13 +15,12 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes
+from dryfit_cpu.kernels.integer_stages import Grid, Quantized, quantized_source
 from dryfit_cpu.kernels.operands import bound_array, element_code
 from dryfit_cpu.kernels.requantization import (
-    Quantized,
     Requantization,
     bound_requantization,
     in_units,
-    quantized_source,
     requantization_of,
     takes_requantized,
 )
@@ -33,16 +32,16 @@ _TYPES = frozenset({DataType.FLOAT, DataType.INT8})
 
 
 def requantize_work(
-    source: Array, scale: float, steps: Requantization, residual: Array | None, output: Array, threads: int
+    source: Array, grid: Grid, steps: Requantization, residual: Array | None, output: Array, threads: int
 ) -> list[Work]:
-    """Work that requantizes an INT8 array; all arrays have the output's shape."""
+    """Work that requantizes an INT8 array in a grid; all arrays have the output's shape."""
     if not output.size:
         return []
     arrays = [output, source, *([] if residual is None else [residual])]
     axes = joined_axes(arrays)
     outer, inner = axes[:-_AXES], axes[-_AXES:]
     padded = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + list(inner)
-    multiplier = float(in_units(np.array([scale]), steps.unit)[0])
+    multiplier = float(in_units(np.array([grid.scale]), steps.unit)[0])
     work = []
     for index in np.ndindex(*(extent for extent, _ in outer)):
         arguments: dict[str, float] = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
@@ -54,7 +53,8 @@ def requantize_work(
             arguments[f"{name}_kind"] = element_code(arrays[here])
             arguments.update((f"{name}_stride{axis}", strides[here]) for axis, (_, strides) in enumerate(padded))
         chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
-        work.append(_REQUANTIZE.work(chunks, multiplier=multiplier, **arguments, **steps.fields()))
+        arguments |= {"source_zero": grid.zero_point, "multiplier": multiplier, **steps.fields()}
+        work.append(_REQUANTIZE.work(chunks, **arguments))
     return work
 
 
@@ -84,7 +84,7 @@ def map_integers(binding: Binding) -> NativeStep:
     steps = bound_requantization(binding)
     residual = np.broadcast_to(bound_array(binding, steps.residual), output.shape) if steps.residual else None
     values = np.broadcast_to(bound_array(binding, source.tensor.name), output.shape)
-    work = requantize_work(values, source.scale, steps, residual, output, binding.num_threads)
+    work = requantize_work(values, source.grid, steps, residual, output, binding.num_threads)
     return NativeStep(group.name, work, [binding])
 
 
@@ -119,7 +119,7 @@ def concatenate_integers(binding: Binding) -> NativeStep:
         place[axis] = slice(start, start + values.shape[axis])
         start += values.shape[axis]
         part = output[tuple(place)]
-        work += requantize_work(values, source.scale, steps, None, part, binding.num_threads)
+        work += requantize_work(values, source.grid, steps, None, part, binding.num_threads)
     return NativeStep(group.name, work, [binding])
 
 

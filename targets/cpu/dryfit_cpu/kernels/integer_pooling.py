@@ -1,7 +1,7 @@
 """Pooling of quantized images, and reductions over them, requantized in the same pass.
 
-Maxima and sums are exact. An average is `(sum / count) * multiplier`: two FP32 operations, each rounded to nearest
-even.
+Maxima and sums of the distances from the zero point are exact. An average is `(sum / count) * multiplier`: two FP32
+operations, each rounded to nearest even.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu import codes
+from dryfit_cpu.kernels.integer_stages import Quantized, quantized_source
 from dryfit_cpu.kernels.pooling import Ending, bind_pooling, bind_reduction, can_pool, can_reduce
 from dryfit_cpu.kernels.requantization import (
-    Quantized,
     Requantization,
     bound_requantization,
     in_units,
-    quantized_source,
     requantization_of,
     rounding_code,
 )
 from dryfit_cpu.steps import NativeStep
 
-_LARGEST_COUNT = 2**24 // 128
+_LARGEST_COUNT = 2**24 // 256
 """Values whose sum FP32 holds exactly."""
 
 
@@ -68,9 +67,15 @@ def integer_pooling(
         group = binding.group
         source = cast("Quantized", quantized_source(group.main.inputs[0], group))
         steps = bound_requantization(binding)
-        multiplier = float(in_units(np.array([source.scale]), steps.unit)[0])
-        activation = (codes.CLIP, *steps.limits)
-        return bind_to(binding, Ending(source.tensor.name, activation, multiplier, rounding_code(steps.rounding)))
+        ending = Ending(
+            source.tensor.name,
+            activation=(codes.CLIP, *steps.limits),
+            multiplier=float(in_units(np.array([source.scale]), steps.unit)[0]),
+            rounding=rounding_code(steps.rounding),
+            source_zero=source.zero_point,
+            zero_point=steps.zero_point,
+        )
+        return bind_to(binding, ending)
 
     return pool
 

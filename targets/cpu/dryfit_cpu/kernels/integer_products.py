@@ -102,7 +102,9 @@ def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
     return bind_integer_window(binding, window, Images.of(binding, source.tensor.name, steps.residual), steps)
 
 
-def bind_integer_window(binding: Binding, window: Window, images: Images, steps: Requantization) -> NativeStep:
+def bind_integer_window(
+    binding: Binding, window: Window, images: Images, steps: Requantization, part: str = ""
+) -> NativeStep:
     """A step that convolves an INT8 image, staged where it has to be.
 
     Args:
@@ -110,15 +112,17 @@ def bind_integer_window(binding: Binding, window: Window, images: Images, steps:
         window: the geometry.
         images: what it reads and writes.
         steps: what happens to the sums.
+        part: ends the names of the packed weights.
     """
     threads = binding.num_threads
-    read = _input(binding, window, Operand.of(images.source))
+    fill = accepted_weights(binding.group).source.zero_point
+    read = _input(binding, window, Operand.of(images.source), fill)
     window, steps = without_steps(window), without_needless_rounding(steps)
     output, after = _with_dense_channels(images.output, threads)
     residual, before = None, list[Work]()
     if images.residual is not None:
         residual, before = _with_dense_channels(images.residual, threads, is_read=True)
-    panels, starts, multipliers, real_bias = _weights(binding, window, len(read.segments) * read.length)
+    panels, starts, multipliers, real_bias = _weights(binding, window, len(read.segments) * read.length, part)
     axes = joined(pixel_axes(window, read.strides, output, residual))
     tiles = tile_table(axes)[0]
     depth = len(read.segments) * read.length
@@ -168,7 +172,7 @@ def bind_integer_window(binding: Binding, window: Window, images: Images, steps:
     return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
 
 
-def _input(binding: Binding, window: Window, source: Operand) -> Input:
+def _input(binding: Binding, window: Window, source: Operand, fill: int) -> Input:
     """The input where it lies or staged, and where rows are too short for tiles, its windows gathered."""
     workspace, threads = Workspace(binding), binding.num_threads
     window, source = without_steps(window), with_pixels_of(window, source)
@@ -180,7 +184,7 @@ def _input(binding: Binding, window: Window, source: Operand) -> Input:
     else:
         staged = Staged.of(window)
         image = workspace.take((staged.words,))
-        work.append(stage_integers_work(window, staged, source, image, threads, zero=0))
+        work.append(stage_integers_work(window, staged, source, image, threads, fill))
         keeps.append(image)
         runs, units, address = staged.runs, staged.run_units, image.ctypes.data
         image_stride, row, pixel = staged.strides
@@ -206,7 +210,7 @@ def _with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -
     return Operand.of(other), copy
 
 
-def _weights(binding: Binding, window: Window, depth: int) -> tuple[Array, Array, Array, Array | None]:
+def _weights(binding: Binding, window: Window, depth: int, part: str) -> tuple[Array, Array, Array, Array | None]:
     """Panels of so many words as this machine multiplies them; what sums start at, multipliers, real bias, by groups.
 
     The last one is None where the layer has none.
@@ -214,9 +218,9 @@ def _weights(binding: Binding, window: Window, depth: int) -> tuple[Array, Array
     groups, outputs = window.groups, window.output[1] // window.groups
     count = -(-outputs // PANEL_CHANNELS)
     units, channels = depth // current_tier().staged_bytes, (groups, count * PANEL_CHANNELS)
-    panels = binding.weight("panels", (groups, count, units, PANEL_CHANNELS, UNIT), DataType.INT8)
-    starts = binding.weight("bias", channels, DataType.INT32)
-    sums = binding.weight("weight_sums", channels, DataType.INT32)
+    panels = binding.weight(f"panels{part}", (groups, count, units, PANEL_CHANNELS, UNIT), DataType.INT8)
+    starts = binding.weight(f"bias{part}", channels, DataType.INT32)
+    sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
     multipliers = binding.weight("multipliers", channels)
     real_bias = binding.weight(REAL_BIAS, channels) if REAL_BIAS in binding.weights else None
     if current_tier().staged_bytes == 1:

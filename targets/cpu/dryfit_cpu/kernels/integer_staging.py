@@ -77,7 +77,7 @@ def weight_runs(channels: int, kernel: tuple[int, int], dilation: tuple[int, int
 
 
 def stage_integers_work(
-    window: Window, staged: Staged, source: Operand, destination: Array, threads: int, *, zero: int = 128
+    window: Window, staged: Staged, source: Operand, destination: Array, threads: int, fill: int
 ) -> Work:
     """Work that stages an INT8 image with its padding.
 
@@ -87,7 +87,7 @@ def stage_integers_work(
         source: the image.
         destination: the memory.
         threads: how many will run it.
-        zero: what stands for 0 where values are bytes: 128, and all are that much above their values, or 0.
+        fill: the padding: what stands for 0.
     """
     return _STAGE.work(
         chunks_for(staged.words, threads),
@@ -95,7 +95,7 @@ def stage_integers_work(
         **window.padding_fields(),
         destination=destination.ctypes.data,
         pitch=staged.strides[2],
-        zero=zero,
+        fill=fill,
     )
 
 

@@ -7,16 +7,17 @@ from typing import cast
 import attrs
 import numpy as np
 
-from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Tensor
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.kernels.constants import WeightedSum
-from dryfit_cpu.kernels.requantization import Quantized, in_units, quantized_source, required_requantization
+from dryfit_cpu.kernels.integer_kernels import quantized_kernel
+from dryfit_cpu.kernels.integer_stages import Quantized, folded_layers, quantized_source
+from dryfit_cpu.kernels.requantization import in_units, required_requantization
 
 REAL_BIAS = "real_bias"
 """Name of packed weights that only a layer with a real bias has."""
@@ -33,10 +34,10 @@ class IntegerWeights:
 
     Attributes:
         source: the input.
-        kernel: INT8, `[K, ...]`.
-        scales: FP64 `[K]`: of the products.
+        kernel: INT8, `[K, inputs of a channel, ...]`.
+        scales: FP64 `[K]`: of the products, with what scales them afterwards.
         bias: INT32 `[K]`, in units of the products: part of the sums.
-        real_bias: FP64 `[K]`, added after the scale; None for none. One of the two biases is zero.
+        real_bias: FP64 `[K]`, added after the scale; None for none.
     """
 
     source: Quantized
@@ -49,6 +50,14 @@ class IntegerWeights:
         """FP32 `[K]`: of the sums."""
         return in_units(self.scales, unit)
 
+    def starts(self, weight_sums: Array) -> Array:
+        """INT32 `[K]`: what sums begin at, so that they are those of distances from the zero point.
+
+        Args:
+            weight_sums: INT32 `[K]`, of the weights that each sum goes over.
+        """
+        return self.bias - np.int32(self.source.zero_point) * weight_sums
+
     def bias_in(self, unit: float) -> Array | None:
         """FP32 `[K]`: what is added to scaled sums; None for nothing."""
         return None if self.real_bias is None else in_units(self.real_bias, unit)
@@ -58,34 +67,35 @@ def integer_weights(group: LayerGroup) -> IntegerWeights | None:
     """The weights of a group's main layer; None where they or the input are not quantized, or sums may overflow."""
     layer = group.main
     source = quantized_source(layer.inputs[0], group)
-    axis, is_turned = 0, False
-    if isinstance(layer, MatrixMultiply):
-        is_turned = layer.op1 is MatrixOperation.NONE
-        axis = -1 if is_turned else -2
-    kernel = _constant(layer.inputs[1] if len(layer.inputs) > 1 else None, group, axis)
-    if source is None or kernel is None:
+    known = quantized_kernel(layer, group)
+    if source is None or known is None:
         return None
-    weights, weight_scales = kernel
-    if isinstance(layer, MatrixMultiply):
-        weights = weights.reshape(weights.shape[-2:])
-    weights = weights.T if is_turned else weights
-    K = weights.shape[0]
-    scales = np.broadcast_to(weight_scales * source.scale, K)
+    kernel, kernel_scales = known
+    K = kernel.shape[0]
+    scales = np.broadcast_to(kernel_scales * source.scale, K)
+    bias = _bias(layer, group)
+    if bias is None or bias.size not in (0, K) or not np.isfinite(bias).all():
+        return None
+    bias = bias if bias.size else np.zeros(K)
+    units = _whole_units(bias, scales)
+    whole, real = (np.zeros(K), bias) if units is None else (units, np.zeros(K))
+    largest_products = (kernel.size // max(K, 1)) * (128.0 + abs(source.zero_point)) * 128.0
+    if not (np.abs(whole) + largest_products <= _LARGEST_SUM).all():
+        return None
+    after, _ = folded_layers(group)
+    if after is not None:
+        scales, real = scales * after.factor, real * after.factor.astype(np.float64) + after.shift
+    return IntegerWeights(source, kernel, scales, whole.astype(np.int32), real if real.any() else None)
+
+
+def _bias(layer: Layer, group: LayerGroup) -> Array | None:
+    """The bias in FP64, empty where there is none; None where it is not known."""
     bias = layer.bias if isinstance(layer, WeightedSum) else None
     if len(layer.inputs) > 2 and layer.inputs[2] is not None:
         bias = _real_constant(layer.inputs[2], group)
         if bias is None:
             return None
-    bias = np.zeros(K) if bias is None else bias.astype(np.float64).reshape(-1)
-    if bias.shape != (K,) or not np.isfinite(bias).all():
-        return None
-    units = _whole_units(bias, scales)
-    depth = weights.size // max(K, 1)
-    if not (np.abs(0.0 if units is None else units) + depth * 2.0**14 <= _LARGEST_SUM).all():
-        return None
-    if units is None:
-        return IntegerWeights(source, weights, scales, np.zeros(K, np.int32), bias)
-    return IntegerWeights(source, weights, scales, units.astype(np.int32), None)
+    return np.zeros(0) if bias is None else bias.astype(np.float64).reshape(-1)
 
 
 def _whole_units(bias: Array, scales: Array) -> Array | None:
@@ -103,19 +113,6 @@ def _whole_units(bias: Array, scales: Array) -> Array | None:
 def accepted_weights(group: LayerGroup) -> IntegerWeights:
     """The weights of a group that a kernel accepted, which has them."""
     return cast("IntegerWeights", integer_weights(group))
-
-
-def _constant(tensor: Tensor | None, group: LayerGroup, axis: int) -> tuple[Array, Array] | None:
-    """An INT8 constant that the group dequantizes by one scale, or one for each index of an axis."""
-    layer = tensor.producer if tensor is not None else None
-    if not isinstance(layer, Dequantize) or layer not in group.layers or len(layer.inputs) != 2 or layer.block_shape:
-        return None
-    values, scales = (cast("Tensor", one).spec.value for one in layer.inputs)
-    if values is None or scales is None or values.dtype != DataType.INT8.numpy or layer.to_type is not DataType.FLOAT:
-        return None
-    if scales.size > 1 and (scales.ndim != 1 or layer.axis % values.ndim != axis % values.ndim):
-        return None
-    return values, scales.astype(np.float64).reshape(-1)
 
 
 def _real_constant(tensor: Tensor | None, group: LayerGroup) -> Array | None:
@@ -137,16 +134,17 @@ def packed_runs(weights: Array) -> Array:
     return filled
 
 
-def pack_integer_panels(group: LayerGroup, runs: Array, groups: int = 1) -> dict[str, Array]:
+def pack_integer_panels(group: LayerGroup, runs: Array, groups: int = 1, part: str = "") -> dict[str, Array]:
     """Weights as panels `[groups, panels, units, 32, 4]`, and what else a channel has as `[groups, panels * 32]`.
 
-    That is the bias and the sum of the weights (INT32), the multiplier, and what is added to scaled sums, if there is
-    such (FP32). All is filled up with zeros.
+    That is what sums begin at and the sum of the weights (INT32), the multiplier, and what is added to scaled sums, if
+    there is such (FP32). All is filled up with zeros.
 
     Args:
         group: one that a kernel accepted, whose kernel the runs are.
         runs: what `packed_runs` gave.
         groups: of the convolution.
+        part: ends the names of what belongs to these runs alone, where a layer has several.
     """
     weights, unit = accepted_weights(group), required_requantization(group).unit
     K, bias = runs.shape[0], weights.bias_in(unit)
@@ -161,10 +159,11 @@ def pack_integer_panels(group: LayerGroup, runs: Array, groups: int = 1) -> dict
         filled[:, :per_group] = values.reshape(groups, per_group)
         return filled
 
+    sums = runs.reshape(K, -1).sum(axis=1, dtype=np.int32)
     return {
-        "panels": np.ascontiguousarray(packed),
-        "bias": channels(weights.bias),
-        "weight_sums": channels(runs.reshape(K, -1).sum(axis=1, dtype=np.int32)),
+        f"panels{part}": np.ascontiguousarray(packed),
+        f"bias{part}": channels(weights.starts(sums)),
+        f"weight_sums{part}": channels(sums),
         "multipliers": channels(weights.multipliers(unit)),
         **({REAL_BIAS: channels(bias)} if bias is not None else {}),
     }

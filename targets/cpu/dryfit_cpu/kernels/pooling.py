@@ -37,17 +37,22 @@ class Ending:
         activation: of the results.
         multiplier: of maxima and averages, before the activation.
         rounding: code of the rounding mode of INT8 results.
+        source_zero, zero_point: zero points of INT8 values and results.
     """
 
     source: str
     activation: ActivationCode = NO_ACTIVATION
     multiplier: float = 1.0
     rounding: int = codes.HALF_TO_EVEN
+    source_zero: int = 0
+    zero_point: int = 0
 
     @property
     def keeps_bytes(self) -> bool:
         """Whether INT8 maxima are the results."""
-        return self.multiplier == 1.0 and self.activation == (codes.CLIP, -128.0, 127.0)
+        everything = (codes.CLIP, -128.0 - self.zero_point, 127.0 - self.zero_point)
+        is_same_grid = self.multiplier == 1.0 and self.source_zero == self.zero_point
+        return is_same_grid and self.activation == everything
 
     @classmethod
     def of(cls, group: LayerGroup) -> Ending:
@@ -136,9 +141,11 @@ def _work(
             bottom=bottom,
             right=right,
             counts_padding=int(counts_padding),
+            source_zero=ending.source_zero,
             multiplier=ending.multiplier,
             low=alpha,
             high=beta,
+            zero_point=ending.zero_point,
             rounding=ending.rounding,
         )
     if not is_average and ending.keeps_bytes and has_whole_blocks(source) and has_whole_blocks(output):
@@ -157,6 +164,8 @@ def _work(
         alpha=alpha,
         beta=beta,
         rounding=ending.rounding,
+        source_zero=ending.source_zero,
+        zero_point=ending.zero_point,
     )
     return work, None
 

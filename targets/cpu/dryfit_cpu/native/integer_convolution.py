@@ -57,13 +57,16 @@ def convolve(
     sum_low: float,
     sum_high: float,
     sum_multiplier: float,
+    operation: int,
     residual_multiplier: float,
+    residual_zero: float,
     low: float,
     high: float,
     rounds_last: int,
     last_multiplier: float,
     last_low: float,
     last_high: float,
+    zero_point: float,
 ) -> None:
     """Exact sums over k of input and weights, requantized, for tiles x panels.
 
@@ -75,7 +78,7 @@ def convolve(
     # A block that its channels do not fill reads and writes pieces of stack, which have room for all of them.
     output_piece, residual_piece = scratch, scratch + _ROWS * _CHANNELS
     words = segment_count * segment_length
-    modes = (rounding, residual != 0, rounds_sum != 0, rounds_last != 0)
+    modes = (rounding, operation, rounds_sum != 0, rounds_last != 0)
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
     )  # fmt: skip
@@ -123,7 +126,7 @@ def convolve(
                     sums = scratch + run * _HALF * BLOCK_ROW_BYTES
                     to, at = (output1, residual1) if run else (output0, residual0)
                     rows = (sums, to, output_stride, at, residual_stride, places, multipliers + at_channel, panel_bias)
-                    _finish_rows(rows, channels, output_kind, residual_kind, modes, steps)
+                    _finish_rows(rows, channels, output_kind, residual_kind, modes, (*steps, residual_zero, zero_point))
             tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + words * 32
 
 

@@ -57,13 +57,16 @@ def depthwise(
     sum_low: float,
     sum_high: float,
     sum_multiplier: float,
+    operation: int,
     residual_multiplier: float,
+    residual_zero: float,
     low: float,
     high: float,
     rounds_last: int,
     last_multiplier: float,
     last_low: float,
     last_high: float,
+    zero_point: float,
 ) -> None:
     """Exact sums over windows, requantized; the source's channels lie together, and fill the blocks.
 
@@ -71,9 +74,10 @@ def depthwise(
     may be written at once; all others go through scaled sums on the stack.
     """
     scratch = stack_memory()
-    modes = (rounding, residual != 0, rounds_sum != 0, rounds_last != 0)
+    modes = (rounding, operation, rounds_sum != 0, rounds_last != 0)
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
+        residual_zero, zero_point,
     )  # fmt: skip
     stop = images * rows * block_count * (chunk + 1) // chunks
     index = images * rows * block_count * chunk // chunks

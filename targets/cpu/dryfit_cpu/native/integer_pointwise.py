@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import HALF_TO_EVEN, INT8
+from dryfit_cpu.codes import HALF_TO_EVEN, INT8, SUM
 from dryfit_cpu.compiler.byte_packing import PACKED_VALUES, store_packed
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import read
@@ -27,6 +27,7 @@ def requantize(
     source_stride2: int,
     source_stride3: int,
     source_kind: int,
+    source_zero: float,
     multiplier: float,
     residual: int,
     residual_stride0: int,
@@ -49,24 +50,29 @@ def requantize(
     sum_low: float,
     sum_high: float,
     sum_multiplier: float,
+    operation: int,
     residual_multiplier: float,
+    residual_zero: float,
     low: float,
     high: float,
     rounds_last: int,
     last_multiplier: float,
     last_low: float,
     last_high: float,
+    zero_point: float,
 ) -> None:
-    """The source times a multiplier, requantized, over four axes; strides in bytes."""
-    modes = (rounding, residual != 0, rounds_sum != 0, rounds_last != 0)
+    """The source less its zero point, times a multiplier, requantized, over four axes; strides in bytes."""
+    modes = (rounding, operation, rounds_sum != 0, rounds_last != 0)
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
+        residual_zero, zero_point,
     )  # fmt: skip
     is_dense = (
         source_kind == INT8 and source_stride3 == 1 and output_kind == INT8 and output_stride3 == 1
         and (residual == 0 or (residual_kind == INT8 and residual_stride3 == 1)) and rounding == HALF_TO_EVEN
         and abs(multiplier) < _MODEST and abs(sum_multiplier) < _MODEST and abs(residual_multiplier) < _MODEST
-        and abs(last_multiplier) < _MODEST
+        and abs(last_multiplier) < _MODEST and source_zero == 0.0 and residual_zero == 0.0 and zero_point == 0.0
+        and operation <= SUM
     )  # fmt: skip
     rows = extent0 * extent1 * extent2
     blocks = (extent3 + PACKED_VALUES - 1) // PACKED_VALUES
@@ -94,7 +100,8 @@ def requantize(
             done = count // PACKED_VALUES * PACKED_VALUES
             _requantize_run(done, at, add, to, multiplier, modes, steps)
         for i in range(done, count, LANES):
-            x = read(at + i * source_stride3, source_stride3, source_kind, count - i) * splat(multiplier)
+            x = read(at + i * source_stride3, source_stride3, source_kind, count - i)
+            x = (x - splat(source_zero)) * splat(multiplier)
             beside = add + i * residual_stride3
             x = requantized(x, beside, residual_stride3, residual_kind, count - i, modes, steps)
             write_limited(to + i * output_stride3, output_stride3, output_kind, x, count - i, modes, steps)
@@ -105,7 +112,7 @@ def _requantize_run(
     count: int, source: int, residual: int, output: int, multiplier: float, modes: Any, steps: Any
 ) -> None:
     """Requantize INT8 values that lie together, rounded to nearest even: as many as are stored at once, or several."""
-    low, high, _, last_low, last_high = steps[4:]
+    low, high, _, last_low, last_high = steps[4:9]
     if modes[3]:
         low, high = last_low, last_high
     known = (HALF_TO_EVEN, modes[1], modes[2], modes[3])

@@ -6,6 +6,7 @@ from typing import Any
 
 from numba import float32
 
+from dryfit_cpu.codes import FIRST
 from dryfit_cpu.compiler.channel_maxima import largest_of_windows
 from dryfit_cpu.compiler.channel_sums import sum_any_windows
 from dryfit_cpu.compiler.compilation import native
@@ -99,20 +100,24 @@ def average_pool(
     left: int,
     right: int,
     counts_padding: int,
+    source_zero: float,
     multiplier: float,
     low: float,
     high: float,
+    zero_point: float,
     rounding: int,
 ) -> None:
     """The exact sum of each window, divided by its count, scaled, limited and, where it is INT8, rounded.
 
-    Counted are the places inside the input, and with `counts_padding` those in its padding too. The panels' weights and
-    multipliers are 1.
+    What is summed are distances from the zero point of the source; that of the results is added in the end. Counted are
+    the places inside the input, and with `counts_padding` those in its padding too. The panels' weights and multipliers
+    are 1.
     """
     scratch = stack_memory()
+    none: Any = float32(0.0)
     one: Any = float32(1.0)
-    modes = (rounding, False, False, False)
-    steps = (low, high, one, one, low, high, one, low, high)
+    modes = (rounding, FIRST, False, False)
+    steps = (low, high, one, one, low, high, one, low, high, none, zero_point)
     stop = images * rows * block_count * (chunk + 1) // chunks
     index = images * rows * block_count * chunk // chunks
     while index < stop:
@@ -141,10 +146,12 @@ def average_pool(
                 for column in range(first, first + count):
                     first_column = column * column_step - left
                     x0, x1 = inside(first_column, column_dilation, window_columns, 0, source_columns)
+                    zeros = splat(float32((end_row - begin_row) * (x1 - x0)) * float32(source_zero))
                     if counts_padding:
                         x0, x1 = inside(first_column, column_dilation, window_columns, -left, source_columns + right)
                     counted = splat(float32(counted_rows * (x1 - x0)))
                     for lane in range(0, width, LANES):
-                        x = load(scratch + ((column - first) * width + lane) * 4) / counted * splat(multiplier)
+                        x = load(scratch + ((column - first) * width + lane) * 4) - zeros
+                        x = x / counted * splat(multiplier)
                         place = to + column * output_pixel_stride + lane * output_channel_stride
                         write_limited(place, output_channel_stride, output_kind, x, LANES, modes, steps)

@@ -60,11 +60,13 @@ def pool(
     alpha: float,
     beta: float,
     rounding: int,
+    source_zero: float,
+    zero_point: float,
 ) -> None:
     """The maximum, or the sum divided by the count, of each window; padding is in no maximum and adds nothing.
 
     An average counts the places inside the input, and with `counts_padding` those in its padding too. INT8 results are
-    in the units that the multiplier gives, and rounded after the activation.
+    in the units that the multiplier gives, and rounded after the activation. Zero points are 0 but for INT8.
     """
     scratch = stack_memory()
     # A unit of work is a row of outputs with all its channels; few rows are split by channels too.
@@ -77,7 +79,6 @@ def pool(
         last_channel = min(channels, first_channel + together)
         image = line // rows
         row = line - image * rows
-        image_at = source + image * image_stride
         to = output + image * output_image_stride + row * output_row_stride
         first_row = row * row_step - top
         y_start, y_stop = inside(first_row, row_dilation, window_rows, 0, source_rows)
@@ -88,14 +89,14 @@ def pool(
         for column in range(columns):
             first_column = column * column_step - left
             x_start, x_stop = inside(first_column, column_dilation, window_columns, 0, source_columns)
-            counted = counted_rows * (x_stop - x_start)
+            x0, x1 = x_start, x_stop
             if counts_padding:
                 x0, x1 = inside(first_column, column_dilation, window_columns, -left, source_columns + right)
-                counted = counted_rows * (x1 - x0)
             hop, row_hop = column_dilation * pixel_stride, row_dilation * row_stride
-            window = image_at + (first_row + y_start * row_dilation) * row_stride
+            window = source + image * image_stride + (first_row + y_start * row_dilation) * row_stride
             window += (first_column + x_start * column_dilation) * pixel_stride
             shape = (y_stop - y_start, x_stop - x_start, row_hop, hop)
+            zeros = float32(shape[0] * shape[1] if is_average else 1) * float32(source_zero)
             channel = first_channel
             while channel < last_channel:
                 count = channels - channel
@@ -113,14 +114,22 @@ def pool(
                     store(scratch, value)
                 for vector in range(vectors):
                     value = load(scratch + vector * VECTOR_BYTES)
+                    value = value - splat(zeros)
                     if is_average:
-                        value = value / splat(float32(counted))
+                        value = value / splat(float32(counted_rows * (x1 - x0)))
                     value = activate(activation, value * splat(multiplier), alpha, beta)
                     place = to + column * output_pixel_stride + (channel + vector * LANES) * output_channel_stride
-                    if rounding != HALF_TO_EVEN:
-                        value = rounded(limited(value, _LOWEST, _HIGHEST), rounding)
+                    if rounding != HALF_TO_EVEN or zero_point != 0.0:
+                        value = _on_grid(value, rounding, zero_point)
                     write(place, output_channel_stride, output_kind, value, count - vector * LANES)
                 channel += vectors * LANES
+
+
+@inlined
+def _on_grid(value: Any, rounding: int, zero_point: float) -> Any:
+    """INT8 values by a rounding mode, with a zero point."""
+    value = limited(value, _LOWEST - float32(zero_point), _HIGHEST - float32(zero_point))
+    return rounded(value, rounding) + splat(zero_point)
 
 
 @inlined

@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import FP32, HALF_AWAY_FROM_ZERO, HALF_TO_EVEN, INT8
+from dryfit_cpu.codes import FIRST, HALF_AWAY_FROM_ZERO, HALF_TO_EVEN, INT8, MAX, PROD, SUM
 from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.memory import read, store_bytes, write
 from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, nearest, splat, truncated, where_negative
@@ -38,33 +38,42 @@ def requantized(
 ) -> Any:
     """Scaled sums up to, and without, the last limits and rounding.
 
-    Modes are (rounding, whether there is a residual, rounds_sum, rounds_last), steps the numbers of `Requantization` in
-    order; `kernels/integer_definition.py` says what they mean. Where modes are constants, nothing is asked at run time.
+    Modes are (rounding, operation, rounds_sum, rounds_last), steps the numbers of `Requantization` in order, its zero
+    points at the end; `kernels/integer_definition.py` says what they mean. Where modes are constants, nothing is asked
+    at run time.
     """
-    rounding, has_residual, rounds_sum, rounds_last = modes
+    rounding, operation, rounds_sum, rounds_last = modes
     sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier = steps[:7]
     if rounds_sum:
         x = rounded(limited(x, sum_low, sum_high), rounding) * splat(sum_multiplier)
-    if has_residual:
-        x = x + read(residual, residual_stride, residual_kind, count) * splat(residual_multiplier)
+    if operation != FIRST:
+        distance = read(residual, residual_stride, residual_kind, count) - splat(steps[9])
+        x = _combined(operation, x, distance * splat(residual_multiplier))
     if rounds_last:
         x = rounded(limited(x, low, high), rounding) * splat(last_multiplier)
     return x
 
 
 @inlined
+def _combined(operation: int, x: Any, other: Any) -> Any:
+    """A value and the other operand in one."""
+    if operation == SUM:
+        return x + other
+    if operation == PROD:
+        return x * other
+    return maximum(other, x) if operation == MAX else minimum(other, x)
+
+
+@inlined
 def write_limited(address: int, stride: int, kind: int, x: Any, count: int, modes: Any, steps: Any) -> None:
     """Store the results of `requantized`: real numbers, or INT8."""
-    low, high, _, last_low, last_high = steps[4:]
+    low, high, _, last_low, last_high, _, zero_point = steps[4:]
     if modes[3]:
         low, high = last_low, last_high
-    if kind == INT8 and stride == 1 and count >= LANES and modes[0] == HALF_TO_EVEN:
+    if kind == INT8 and stride == 1 and count >= LANES and modes[0] == HALF_TO_EVEN and zero_point == 0.0:
         store_bytes(address, x, splat(low), splat(high))
     else:
         x = limited(x, low, high)
-        if kind == INT8:
-            if modes[0] != HALF_TO_EVEN:
-                x = rounded(x, modes[0])
-            write(address, stride, INT8, x, count)
-        else:
-            write(address, stride, FP32, x, count)
+        if kind == INT8 and (modes[0] != HALF_TO_EVEN or zero_point != 0.0):
+            x = rounded(x, modes[0]) + splat(zero_point)
+        write(address, stride, kind, x, count)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from dryfit.quantization.rounding import RoundingMode, round_values
+from dryfit_cpu import codes
 from dryfit_cpu.kernels.integer_pointwise import requantize_work
+from dryfit_cpu.kernels.integer_stages import Grid
 from dryfit_cpu.kernels.requantization import Requantization
 from dryfit_cpu.steps import NativeStep
 
@@ -18,17 +20,20 @@ def rounded(values, mode):
         rounds_sum=False,
         sum_limits=(-128.0, 127.0),
         sum_multiplier=1.0,
+        operation=codes.SUM,
         residual="values",
         residual_multiplier=1.0,
+        residual_zero=0,
         limits=(-128.0, 127.0),
         rounds_last=False,
         last_multiplier=1.0,
         last_limits=(-128.0, 127.0),
+        zero_point=0,
         rounding=mode,
         is_quantized=True,
     )
     zeros, output = np.zeros(values.shape, np.int8), np.empty(values.shape, np.int8)
-    NativeStep("round", requantize_work(zeros, 1.0, steps, values, output, 1)).run()
+    NativeStep("round", requantize_work(zeros, Grid(1.0), steps, values, output, 1)).run()
     return output
 
 
