@@ -12,6 +12,7 @@ from dryfit_cpu.kernels import (
     fully_connected,
     histogram,
     integer_convolution,
+    integer_deconvolution,
     integer_depthwise,
     integer_fully_connected,
     integer_functions,
@@ -39,6 +40,8 @@ from dryfit_cpu.kernels import (
 KERNELS: tuple[Kernel, ...] = (
     integer_convolution.convolve_integers,
     integer_depthwise.convolve_integer_channels,
+    integer_deconvolution.deconvolve_integers,
+    integer_deconvolution.deconvolve_integer_channels,
     integer_fully_connected.connect_integers,
     integer_matrix_multiply.multiply_integers,
     narrow_matrix_multiply.multiply_by_narrow_weights,

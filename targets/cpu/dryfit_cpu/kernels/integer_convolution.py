@@ -6,11 +6,11 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_staging import weight_runs
 from dryfit_cpu.kernels.integer_weights import (
     accepted_weights,
@@ -49,7 +49,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 @kernel(
     "cpu.integer_convolution",
     kinds="convolution",
-    data_types=[DataType.FLOAT, DataType.INT8],
+    data_types=SERVED_TYPES,
     accepts=_accepts,
     fuses=takes_requantized,
     absorbs_dequantize=True,

@@ -27,6 +27,7 @@ from dryfit_cpu.kernels.dense_operands import channels_last
 from dryfit_cpu.kernels.integer_convolution import window_of
 from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
 from dryfit_cpu.kernels.integer_products import Images
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, IntegerWeights, accepted_weights, integer_weights
 from dryfit_cpu.kernels.operands import Operand
 from dryfit_cpu.kernels.requantization import (
@@ -48,17 +49,27 @@ _LARGEST_PRODUCT = 2**14
 _FORMS = {SCALES: TO_BYTES, ROUNDS_LAST: TO_BYTES_AGAIN}
 
 
-def _pack(group: LayerGroup) -> dict[str, Array]:
-    """INT8 weights `[window rows, window columns, C]`; by channel INT32 bias, FP32 multipliers and real bias."""
+def pack_integer_channels(group: LayerGroup, kernel: Array, part: str = "") -> dict[str, Array]:
+    """INT8 weights `[window rows, window columns, C]`; by channel INT32 starts, FP32 multipliers and real bias.
+
+    Args:
+        group: one that a kernel accepted.
+        kernel: INT8 `[C, 1, window rows, window columns]`.
+        part: ends the names of what belongs to this kernel alone, where a layer has several.
+    """
     weights, unit = accepted_weights(group), required_requantization(group).unit
     real_bias = weights.bias_in(unit)
-    C, window = weights.kernel.shape[0], pair(cast("Convolution", group.main).kernel_size_nd)
     return {
-        "weights": np.ascontiguousarray(np.moveaxis(weights.kernel.reshape(C, *window), 0, -1)),
-        "bias": weights.starts(weights.kernel.reshape(C, -1).sum(axis=1, dtype=np.int32)),
+        f"weights{part}": np.ascontiguousarray(np.moveaxis(kernel[:, 0], 0, -1)),
+        f"bias{part}": weights.starts(kernel.reshape(len(kernel), -1).sum(axis=1, dtype=np.int32)),
         "multipliers": weights.multipliers(unit),
         **({REAL_BIAS: real_bias} if real_bias is not None else {}),
     }
+
+
+def _pack(group: LayerGroup) -> dict[str, Array]:
+    kernel, window = accepted_weights(group).kernel, pair(cast("Convolution", group.main).kernel_size_nd)
+    return pack_integer_channels(group, kernel.reshape(*kernel.shape[:2], *window))
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -69,12 +80,12 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     return (
         layer.num_groups == channels == layer.num_output_maps
         and 0 not in specs[layer.outputs[0].name].shape
-        and _is_exact(integer_weights(group))
+        and sums_are_exact(integer_weights(group))
         and requantization_of(group) is not None
     )
 
 
-def _is_exact(weights: IntegerWeights | None) -> bool:
+def sums_are_exact(weights: IntegerWeights | None) -> bool:
     """Whether FP32 holds every sum exactly, wherever it begins."""
     if weights is None:
         return False
@@ -85,7 +96,7 @@ def _is_exact(weights: IntegerWeights | None) -> bool:
 @kernel(
     "cpu.integer_depthwise_convolution",
     kinds="convolution",
-    data_types=[DataType.FLOAT, DataType.INT8],
+    data_types=SERVED_TYPES,
     accepts=_accepts,
     fuses=takes_requantized,
     absorbs_dequantize=True,
@@ -96,14 +107,29 @@ def _is_exact(weights: IntegerWeights | None) -> bool:
 )
 def convolve_integer_channels(binding: Binding) -> NativeStep:
     """A step that convolves each channel."""
-    threads, steps = binding.num_threads, without_needless_rounding(bound_requantization(binding))
-    window = window_of(binding.group, binding.specs)
-    given = accepted_weights(binding.group).source
-    images = Images.of(binding, given.tensor.name, steps.residual)
+    steps = bound_requantization(binding)
+    images = Images.of(binding, accepted_weights(binding.group).source.tensor.name, steps.residual)
+    return bind_integer_channels(binding, window_of(binding.group, binding.specs), images, steps)
+
+
+def bind_integer_channels(
+    binding: Binding, window: Window, images: Images, steps: Requantization, part: str = ""
+) -> NativeStep:
+    """A step that convolves each channel of an image.
+
+    Args:
+        binding: a group with weights that `pack_integer_channels` gave.
+        window: the geometry.
+        images: what it reads and writes.
+        steps: what happens to the sums.
+        part: ends the names of the packed weights.
+    """
+    threads, steps = binding.num_threads, without_needless_rounding(steps)
     output = Operand.of(images.output)
     residual = Operand.of(images.residual) if images.residual is not None else None
+    zero_point = accepted_weights(binding.group).source.zero_point
     source, before = _with_whole_blocks(Operand.of(images.source), threads)
-    weights, outside = _Weights.of(binding, window, source.shape[1]), outside_of(given.zero_point)
+    weights, outside = _Weights.of(binding, window, source.shape[1], part), outside_of(zero_point)
     last = steps.last_limits if steps.rounds_last else steps.limits
     panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last))
     columns = (window.stride[1], window.dilation[1])
@@ -169,7 +195,7 @@ class _Weights:
     real_bias: Array | None
 
     @classmethod
-    def of(cls, binding: Binding, window: Window, channels: int) -> _Weights:
+    def of(cls, binding: Binding, window: Window, channels: int, part: str) -> _Weights:
         """Those of a binding, for so many channels."""
         C = window.input[1]
 
@@ -178,8 +204,8 @@ class _Weights:
             return np.pad(values, [*[(0, 0)] * len(axes), (0, channels - C)])
 
         return cls(
-            filled("weights", *window.kernel, dtype=DataType.INT8),
-            filled("bias", dtype=DataType.INT32),
+            filled(f"weights{part}", *window.kernel, dtype=DataType.INT8),
+            filled(f"bias{part}", dtype=DataType.INT32),
             filled("multipliers", dtype=DataType.FLOAT),
             filled(REAL_BIAS, dtype=DataType.FLOAT) if REAL_BIAS in binding.weights else None,
         )

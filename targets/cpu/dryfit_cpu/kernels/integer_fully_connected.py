@@ -6,13 +6,13 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.data_types import DataType
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.kernels.fully_connected import image_window
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_staging import weight_runs
 from dryfit_cpu.kernels.integer_weights import (
     accepted_weights,
@@ -51,7 +51,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 @kernel(
     "cpu.integer_fully_connected",
     kinds="fully_connected",
-    data_types=[DataType.FLOAT, DataType.INT8],
+    data_types=SERVED_TYPES,
     accepts=_accepts,
     fuses=takes_requantized,
     absorbs_dequantize=True,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from dryfit.network.data_types import DataType
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.integer_products import Images, bind_integer_window, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_weights import (
     accepted_weights,
     integer_weights,
@@ -59,7 +59,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
 @kernel(
     "cpu.integer_matrix_multiply",
     kinds="matrix_multiply",
-    data_types=[DataType.FLOAT, DataType.INT8],
+    data_types=SERVED_TYPES,
     accepts=_accepts,
     fuses=takes_requantized,
     absorbs_dequantize=True,

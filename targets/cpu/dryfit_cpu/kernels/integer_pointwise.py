@@ -8,14 +8,13 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.data_types import DataType
 from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes
-from dryfit_cpu.kernels.integer_stages import Grid, Quantized, quantized_source
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Grid, Quantized, quantized_source
 from dryfit_cpu.kernels.operands import bound_array, element_code
 from dryfit_cpu.kernels.requantization import (
     Requantization,
@@ -28,7 +27,6 @@ from dryfit_cpu.steps import NativeStep, Work
 
 _REQUANTIZE = NativeFunction("integer_pointwise", "requantize")
 _AXES = 4
-_TYPES = frozenset({DataType.FLOAT, DataType.INT8})
 
 
 def requantize_work(
@@ -71,7 +69,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 @kernel(
     "cpu.integer_pointwise",
     kinds=["activation", "elementwise", "quantize"],
-    data_types=_TYPES,
+    data_types=SERVED_TYPES,
     accepts=_accepts,
     fuses=takes_requantized,
     absorbs_dequantize=True,
@@ -101,7 +99,7 @@ def _joins(group: LayerGroup, specs: Specs) -> bool:
 @kernel(
     "cpu.integer_concatenation",
     kinds="concatenation",
-    data_types=_TYPES,
+    data_types=SERVED_TYPES,
     accepts=_joins,
     fuses=takes_requantized,
     absorbs_dequantize=True,

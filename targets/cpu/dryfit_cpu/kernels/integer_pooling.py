@@ -12,13 +12,12 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu import codes
-from dryfit_cpu.kernels.integer_stages import Quantized, quantized_source
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.pooling import Ending, bind_pooling, bind_reduction, can_pool, can_reduce
 from dryfit_cpu.kernels.requantization import (
     Requantization,
@@ -56,7 +55,7 @@ def integer_pooling(
     @kernel(
         name,
         kinds=kind,
-        data_types=[DataType.FLOAT, DataType.INT8],
+        data_types=SERVED_TYPES,
         accepts=accepts,
         fuses=fuses,
         absorbs_dequantize=True,

@@ -20,6 +20,8 @@ from dryfit_cpu import codes
 from dryfit_cpu.kernels.affine import Affine, affine_of
 from dryfit_cpu.kernels.epilogues import activation_code
 
+SERVED_TYPES = codes.FLOATS | {DataType.INT8}
+"""Types of what integer groups read and write: real operands and results are computed in FP32."""
 UNLIMITED = (-np.inf, np.inf)
 _WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
 _COMBINATIONS = {

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from tests.targets.cpu.group_runner import Guarded, run_group, specs_of
 
+from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.constant import Constant
@@ -34,12 +35,12 @@ def random_bytes(shape, seed=7):
 class QuantizedChain:
     """A network of quantized layers that grows at its end, and the layers of its one group."""
 
-    def __init__(self, shape, scale=0.05):
+    def __init__(self, shape, scale=0.05, zero_point=0):
         self.network = Network()
         self.layers = []
         self.fill = self.whole_bias = self.real_bias = None
         self._quantized = self.network.add_input("x", DataType.INT8, shape)
-        self.scale = scale
+        self.scale, self.zero_point = scale, zero_point
         self.value = None
         self.dequantize()
 
@@ -59,14 +60,19 @@ class QuantizedChain:
         self.value = self.layers[-1].get_output(0)
         return self.layers[-1]
 
+    def grid(self, scale, zero_point=0):
+        """The inputs that name a grid: a zero point of 0 is left out."""
+        scale = self.constant(np.array(scale, np.float32))
+        return [scale, self.constant(np.array(zero_point, np.int8))] if zero_point else [scale]
+
     def dequantize(self):
         """The value, which is quantized, as real numbers."""
-        self.add(Dequantize(), [self._quantized, self.constant(np.array(self.scale, np.float32))])
+        self.add(Dequantize(), [self._quantized, *self.grid(self.scale, self.zero_point)])
 
-    def quantize(self, scale):
+    def quantize(self, scale, zero_point=0):
         """The value rounded in units of a scale."""
-        self.scale = scale
-        self.add(Quantize(), [self.value, self.constant(np.array(scale, np.float32))])
+        self.scale, self.zero_point = scale, zero_point
+        self.add(Quantize(), [self.value, *self.grid(scale, zero_point)])
         self._quantized = self.value
 
     def convolve(self, weights, scales, bias, **parameters):
@@ -78,20 +84,24 @@ class QuantizedChain:
             self.whole_bias, bias = bias, bias.astype(np.float32) * (scales * np.float32(self.scale))
         else:
             self.real_bias = bias
-        real = self.network.add_layer(Dequantize(axis=0), [self.constant(weights), self.constant(scales)])
-        self.layers.append(real)
         layer = Convolution(num_output_maps=weights.shape[0], kernel_size_nd=weights.shape[2:], bias=bias, **parameters)
+        self.multiply(layer, weights, Dequantize(axis=0), scales)
+
+    def multiply(self, layer, weights, dequantize, scales):
+        """A layer with quantized weights."""
+        real = self.network.add_layer(dequantize, [self.constant(weights), self.constant(scales)])
+        self.layers.append(real)
         self.add(layer, [self.value, real.get_output(0)])
 
-    def residual(self, scale, *, rounds_first):
-        """Add another quantized tensor, after a rounding or at once."""
+    def residual(self, scale, *, rounds_first, operation=ElementWiseOperation.SUM, zero_point=0, shape=None):
+        """Combine another quantized tensor with the value, after a rounding or at once."""
         if rounds_first:
-            self.quantize(0.04)
+            self.quantize(0.04, zero_point)
             self.dequantize()
-        other = self.network.add_input("residual", DataType.INT8, self.value.shape)
-        real = self.network.add_layer(Dequantize(), [other, self.constant(np.array(scale, np.float32))])
+        other = self.network.add_input("residual", DataType.INT8, shape or self.value.shape)
+        real = self.network.add_layer(Dequantize(), [other, *self.grid(scale, zero_point)])
         self.layers.append(real)
-        layer = self.network.add_elementwise(self.value, real.get_output(0), ElementWiseOperation.SUM)
+        layer = self.network.add_elementwise(self.value, real.get_output(0), operation)
         self.layers.append(layer)
         self.value = layer.get_output(0)
 
@@ -141,25 +151,18 @@ def in_one_step(chain):
 
 
 def exact_convolution(chain):
-    """The INT32 sums of a chain's convolution by its reference in FP64, the scales of sums, and a real bias."""
+    """The INT32 sums of a chain's (de)convolution by its reference in FP64, the scales of sums, and a real bias."""
     weights, layer = integer_weights(chain.group), chain.group.main
-    bare = Convolution(
-        num_output_maps=layer.num_output_maps,
-        kernel_size_nd=layer.kernel_size_nd,
-        kernel=weights.kernel.astype(np.float64),
-        bias=None if chain.whole_bias is None else chain.whole_bias.astype(np.float64),
-        num_groups=layer.num_groups,
-        stride_nd=layer.stride_nd,
-        dilation_nd=layer.dilation_nd,
-        pre_padding=layer.pre_padding,
-        post_padding=layer.post_padding,
-    )
-    network = Network()
+    bare = copy_layer(layer)
+    bare.kernel = layer.inputs[1].producer.inputs[0].spec.value.astype(np.float64)
+    bare.bias = None if chain.whole_bias is None else chain.whole_bias.astype(np.float64)
+    network, zero_point = Network(), weights.source.zero_point
     network.add_layer(bare, [network.add_input("x", DataType.DOUBLE, chain.network.inputs[0].shape)])
-    sums = evaluate(bare, [chain.feeds()["x"].astype(np.float64)])[0]
+    sums = evaluate(bare, [chain.feeds()["x"].astype(np.float64) - zero_point])[0]
     assert (sums == np.rint(sums)).all()
-    bias = None if chain.real_bias is None else chain.real_bias.astype(np.float64)[:, None, None]
-    return sums.astype(np.int32), weights.scales[:, None, None], bias
+    spread = (slice(None), *[None] * len(layer.kernel_size_nd))
+    bias = None if chain.real_bias is None else chain.real_bias.astype(np.float64)[spread]
+    return sums.astype(np.int32), weights.scales[spread], bias
 
 
 def assert_like_definition(chain, kernel, exact, layouts=None, rounding=RoundingMode.HALF_TO_EVEN):
