@@ -14,14 +14,20 @@ A segment that its target compiles is one group, whatever is in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.fused_group import FusedGroup, LayerPlace
 from dryfit.builder.group_order import in_order
 from dryfit.builder.kernel_choice import KernelChoice
-from dryfit.builder.quantized_fusion import dequantizations_before, needed, quantized_type, sources_of_its_own
+from dryfit.builder.quantized_fusion import (
+    dequantizations_before,
+    may_end,
+    needed,
+    quantized_type,
+    sources_of_its_own,
+)
 from dryfit.engine.segment_program import segment_kernel
 from dryfit.errors import PluginError
 from dryfit.network.layer import Layer
@@ -97,12 +103,12 @@ class _GrowingGroup:
     Attributes:
         place: where it runs.
         joined: all its layers.
-        whole: the longest beginning that is no mere beginning of a fusion.
+        whole: the longest beginning that is no mere beginning of a fusion; None as long as there is none.
     """
 
     place: LayerPlace
     joined: _Joined
-    whole: _Joined
+    whole: _Joined | None
 
     @property
     def group(self) -> LayerGroup:
@@ -119,10 +125,18 @@ class _GrowingGroup:
 
 
 class _Fuser:
-    """Adds one layer after another."""
+    """Adds one layer after another. Those that are named as real read real numbers, whoever would dequantize them."""
 
-    def __init__(self, specs: Specs, outputs: set[str], places: Places, choice: KernelChoice) -> None:
+    def __init__(
+        self,
+        specs: Specs,
+        outputs: set[str],
+        places: Places,
+        choice: KernelChoice,
+        real: Collection[str] = (),
+    ) -> None:
         self._specs = specs
+        self._real = real
         self._outputs = outputs
         self._places = places
         self._choice = choice
@@ -158,7 +172,7 @@ class _Fuser:
         group = LayerGroup((*self._dequantizations(layer), layer))
         quantized = attrs.evolve(place, precision=quantized_type(group) or place.precision)
         candidates: Sequence[Kernel] = ()
-        if group.prologue and rounds_once(quantized):
+        if group.prologue and rounds_once(quantized) and layer.name not in self._real:
             candidates = self._choice.absorbing(place.device, group, self._specs)
         if candidates:
             place = quantized
@@ -166,7 +180,7 @@ class _Fuser:
             group = LayerGroup((layer,))
             candidates = self._choice.candidates(place.device, group, self._specs)
         joined = _Joined(group, candidates)
-        self._groups.append(_GrowingGroup(place, joined, joined))
+        self._groups.append(_GrowingGroup(place, joined, joined if self._may_end(group) else None))
         return self._groups[-1]
 
     def _dequantizations(self, layer: Layer) -> list[Layer]:
@@ -210,30 +224,41 @@ class _Fuser:
         """Make a group longer, if the device declares no fusions or one begins so."""
         fusions, layers = registry.target(growing.place.device).fusions, chain(longer.layers)
         if fusions is None or len(layers) == 1:
-            growing.grow(_Joined(longer, candidates), is_whole=True)
+            growing.grow(_Joined(longer, candidates), is_whole=self._may_end(longer))
             return True
         fusion = allowing(fusions, layers)
         if fusion is None and not any(one.may_begin_with(layers) for one in fusions):
             return False
-        growing.grow(_Joined(longer, candidates, fusion.name if fusion else ""), is_whole=fusion is not None)
+        growing.grow(
+            _Joined(longer, candidates, fusion.name if fusion else ""),
+            is_whole=fusion is not None and self._may_end(longer),
+        )
         return True
+
+    def _may_end(self, group: LayerGroup) -> bool:
+        """Whether a group is whole: what an implicitly quantized network computes in INT8 may give real numbers."""
+        is_implicit = self._places[group.main.name].precision is DataType.INT8
+        return not group.prologue or is_implicit or may_end(group)
 
     def finished(self) -> list[FusedGroup]:
         """The groups with their kernels, none longer than the fusions of its device allow."""
         groups = list(self._cut_back())
-        groups = [groups[index] for index in needed([one.whole.group for one in groups], self._outputs)]
-        return [self._with_kernel(one.whole, one.place) for one in groups]
+        groups = [groups[index] for index in needed([whole.group for whole, _ in groups], self._outputs)]
+        return [self._with_kernel(whole, place) for whole, place in groups]
 
     def _with_kernel(self, whole: _Joined, place: LayerPlace) -> FusedGroup:
         kernel, reason = self._choice.fastest(whole.candidates, whole.group)
         return FusedGroup(whole.group, kernel, place, reason, whole.fusion)
 
-    def _cut_back(self) -> Iterable[_GrowingGroup]:
-        """The groups, and after each what becomes of the layers that are too many for a fusion."""
+    def _cut_back(self) -> Iterable[tuple[_Joined, LayerPlace]]:
+        """The groups, and after each what becomes of the layers that are too many for it."""
         for growing in self._groups:
-            yield growing
-            left = [layer for layer in growing.group.layers if layer not in growing.whole.group.layers]
-            rest = _Fuser(self._specs, self._outputs, self._places, self._choice)
+            whole = () if growing.whole is None else growing.whole.group.layers
+            if growing.whole is not None:
+                yield growing.whole, growing.place
+            left = [layer for layer in growing.group.layers if layer not in whole]
+            real = {growing.group.main.name} if growing.whole is None else set()
+            rest = _Fuser(self._specs, self._outputs, self._places, self._choice, real)
             for layer in left:
                 # A dequantization has a group of its own from the beginning.
                 if not is_repeatable(layer):

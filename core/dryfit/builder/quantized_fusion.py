@@ -1,9 +1,17 @@
-"""What dequantizations mean for fusing: they are repeated in groups, and left out where nobody reads what they give."""
+"""What dequantizations mean for fusing: they are repeated in groups, and left out where nobody reads what they give.
+
+A group that sums products may give real numbers. Every other one has to end quantized, or it is none: its layers then
+read real numbers, which dequantizations of their own give.
+
+Source: TensorRT, Working with Quantized Types, Q/DQ Layer-Placement Recommendations: non-weighted layers with INT8
+inputs also require INT8 outputs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from dryfit.builder.real_tensors import WEIGHTED_KINDS
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
@@ -31,6 +39,11 @@ def quantized_type(group: LayerGroup) -> DataType | None:
         if source is not None and (source.producer is None or source.producer.kind != "constant"):
             return source.dtype
     return None
+
+
+def may_end(group: LayerGroup) -> bool:
+    """Whether a quantized group of an explicitly quantized network is whole with the layers that it has."""
+    return group.main.kind in WEIGHTED_KINDS or group.layers[-1].kind == "quantize"
 
 
 def sources_of_its_own(group: LayerGroup, outputs: Collection[str]) -> list[Tensor]:

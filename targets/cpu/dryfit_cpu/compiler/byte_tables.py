@@ -20,6 +20,18 @@ def _index(builder: Builder, source: Value) -> Value:
     return builder.zext(load(builder, BYTE, source), WORD)
 
 
+@operation(types.int64, types.int64)
+def load_code(builder: Builder, address: Value) -> Value:
+    """The INT8 value at an address."""
+    return builder.sext(load(builder, BYTE, address), WORD)
+
+
+@operation(types.void, types.int64, types.int64)
+def store_integer(builder: Builder, address: Value, value: Value) -> None:
+    """Write a 64-bit integer as FP32, rounded to nearest even."""
+    store(builder, builder.sitofp(value, FLOAT), address)
+
+
 def _look_up_vectors(builder: Builder, destination: Value, source: Value, count: Value, table: Value) -> Value:
     """Look up as many whole registers as there are; returns how many values those were."""
     kind = emit.vector_of(BYTE, _WIDTH)

@@ -1,7 +1,8 @@
 """Functions of one quantized tensor, whatever they are: a table of 256 results, which the references compute.
 
 So a sigmoid between a dequantize and a quantize layer costs a load for each value, and its results are those of the
-layers one by one, bit for bit.
+layers one by one, bit for bit. Layers may read the tensor in several places, as `x * sigmoid(x)` does, and numbers that
+are known. Where these differ from channel to channel, as the slopes of a parametric ReLU, each channel has a table.
 """
 
 from __future__ import annotations
@@ -9,21 +10,26 @@ from __future__ import annotations
 import math
 from typing import cast
 
+import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layers.activation import Activation
 from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.elementwise import Elementwise
+from dryfit.network.layers.parametric_relu import ParametricRelu
 from dryfit.network.layers.quantize import Quantize
-from dryfit.network.tensor import Tensor
+from dryfit.network.layers.scale import Scale, ScaleMode
+from dryfit.network.layers.unary import Unary
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes
-from dryfit_cpu.kernels.functions import function_code
-from dryfit_cpu.kernels.integer_stages import grid_of, quantized_source
+from dryfit_cpu.kernels.integer_stages import Grid, grid_of, quantized_source
 from dryfit_cpu.kernels.operands import bound_array, element_code
 from dryfit_cpu.kernels.quantization import quantized
 from dryfit_cpu.kernels.requantization import requantization_of
@@ -33,37 +39,80 @@ _LOOK_UP = NativeFunction("lookup", "look_up")
 _AXES = 4
 
 
-def table_of(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Array | None:
-    """What a group makes of each INT8 value, in the order of unsigned bytes; None where it is no function of one value.
+@attrs.frozen(eq=False)
+class Table:
+    """What a group makes of each INT8 value.
 
-    Real results where the group does not end with a quantize layer.
+    Attributes:
+        values: `[256]`, or `[channels, 256]`, in the order of unsigned bytes; real where the group does not quantize.
+        axis: the axis of the channels; None where all values have one table.
+    """
+
+    values: Array
+    axis: int | None
+
+
+def table_of(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Table | None:
+    """The table of a group; None where it is no function of one value.
 
     Args:
         group: the layers.
         rounding: how the device rounds where it quantizes.
     """
     source = quantized_source(group.main.inputs[0], group)
-    if source is None or isinstance(group.layers[-1], Dequantize):
+    if source is None or isinstance(group.layers[-1], Dequantize) or not source.tensor.shape:
         return None
-    known: dict[str, Array] = {source.tensor.name: np.arange(256, dtype=np.uint8).view(np.int8)}
+    shape, axes = source.tensor.shape, set[int]()
+    known: dict[str, Array] = {}
+    for layer in group.layers:
+        axes |= _axes_of(layer, shape)
+    axis = next(iter(axes), None)
+    # Values lie along an axis that is not the channels'.
+    along = next((place for place in reversed(range(len(shape))) if place != axis), None)
+    if len(axes) > 1 or along is None or (axis is not None and shape[axis] < 1):
+        return None
+    codes_along = [256 if place == along else 1 for place in range(len(shape))]
+    probe = [shape[place] if place == axis else extent for place, extent in enumerate(codes_along)]
+    every = np.arange(256, dtype=np.uint8).view(np.int8).reshape(codes_along)
+    known[source.tensor.name] = np.broadcast_to(every, probe)
     for layer in group.layers:
         values = [_value(tensor, known) for tensor in layer.inputs]
         if not _is_function(layer) or any(value is None for value in values):
             return None
         known[layer.outputs[0].name] = _result(layer, cast("list[Array]", values), rounding)
-    return known[group.outputs[0].name]
+    results = np.broadcast_to(known[group.outputs[0].name], probe)
+    if axis is None:
+        return Table(np.ascontiguousarray(results.reshape(256)), None)
+    return Table(np.ascontiguousarray(np.moveaxis(results, (axis, along), (0, 1)).reshape(-1, 256)), axis)
+
+
+def _axes_of(layer: Layer, shape: Shape) -> set[int]:
+    """The axes along which a layer's known numbers differ."""
+    if isinstance(layer, Scale):
+        return {layer.channel_axis} if layer.mode is not ScaleMode.UNIFORM else set()
+    values = [tensor.spec.value for tensor in layer.inputs if tensor is not None]
+    if not isinstance(layer, (Elementwise, ParametricRelu)):
+        return set()
+    known = [value.shape for value in values if value is not None and value.ndim == len(shape)]
+    return {place for extents in known for place, extent in enumerate(extents) if extent != 1}
 
 
 def _result(layer: Layer, values: list[Array], rounding: RoundingMode) -> Array:
     if isinstance(layer, Quantize):
-        return quantized(values[0], values[1], rounding)
+        grid = cast("Grid", grid_of(layer))
+        return quantized(values[0], np.array(grid.scale, np.float32), rounding, grid.zero_point)
     with np.errstate(all="ignore"):
         (result,) = evaluate(layer, values)
     return result
 
 
 def _is_function(layer: Layer) -> bool:
-    return grid_of(layer) is not None or function_code(layer) is not None
+    """Whether each element of what a layer gives depends on the elements in its place alone."""
+    if isinstance(layer, (Quantize, Dequantize)):
+        return grid_of(layer) is not None
+    if isinstance(layer, Scale):
+        return layer.mode is not ScaleMode.ELEMENTWISE
+    return isinstance(layer, (Activation, Elementwise, ParametricRelu, Unary))
 
 
 def _value(tensor: Tensor | None, known: dict[str, Array]) -> Array | None:
@@ -84,29 +133,34 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
     return isinstance(layer, Dequantize) or table_of(longer) is not None
 
 
-def _work(table: Array, source: Array, output: Array, threads: int) -> list[Work]:
+def _work(table: Table, source: Array, output: Array, threads: int) -> list[Work]:
     if not output.size:
         return []
-    arrays = [output, source]
+    arrays = [output, source, _tables(table, output.shape)]
     axes = joined_axes(arrays)
     outer, inner = axes[:-_AXES], axes[-_AXES:]
-    padded = [(1, [0, 0])] * (_AXES - len(inner)) + list(inner)
+    padded = [(1, [0, 0, 0])] * (_AXES - len(inner)) + list(inner)
     chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
     work = []
     for index in np.ndindex(*(extent for extent, _ in outer)):
         arguments = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
-        for number, name in enumerate(("output", "source")):
+        for number, name in enumerate(("output", "source", "table")):
             beyond = sum(i * strides[number] for i, (_, strides) in zip(index, outer, strict=True))
             arguments[name] = arrays[number].ctypes.data + beyond
             arguments.update((f"{name}_stride{axis}", strides[number]) for axis, (_, strides) in enumerate(padded))
-        kind = element_code(output)
-        work.append(_LOOK_UP.work(chunks, table=table.ctypes.data, output_kind=kind, **arguments))
+        work.append(_LOOK_UP.work(chunks, output_kind=element_code(output), **arguments))
     return work
+
+
+def _tables(table: Table, shape: Shape) -> Array:
+    """For each value the first one of its table: an array of the output's shape, most of whose strides are 0."""
+    strides = [table.values.strides[0] if place == table.axis else 0 for place in range(len(shape))]
+    return np.lib.stride_tricks.as_strided(table.values, shape, strides, writeable=False)
 
 
 @kernel(
     "cpu.integer_function",
-    kinds=["activation", "unary"],
+    kinds=["activation", "unary", "elementwise", "scale", "parametric_relu"],
     data_types=[DataType.FLOAT, DataType.INT8],
     accepts=_accepts,
     fuses=_fuses,
@@ -118,5 +172,5 @@ def look_up(binding: Binding) -> NativeStep:
     group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
     source = quantized_source(group.main.inputs[0], group)
     values = bound_array(binding, cast("Tensor", source and source.tensor).name)
-    table = np.ascontiguousarray(cast("Array", table_of(group, binding.rounding)))
+    table = cast("Table", table_of(group, binding.rounding))
     return NativeStep(group.name, _work(table, values, output, binding.num_threads), [binding, table])

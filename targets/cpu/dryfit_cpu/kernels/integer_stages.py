@@ -198,8 +198,9 @@ def _extended(stage: Stage, layer: Layer, value: Tensor, group: LayerGroup) -> S
 def _combination(layer: Elementwise, value: Tensor, group: LayerGroup) -> tuple[int, Quantized] | None:
     """The code of an operation on two tensors, and the operand that is not `value`.
 
-    Of a group that begins with the operation either operand may be repeated along axes; else the other one has the
-    shape of what it is combined with.
+    Of a group that begins with the operation either operand may be repeated along axes, and known numbers that differ
+    along one axis make it a function of one tensor, for which there is a table; else the other operand has the shape of
+    what it is combined with.
     """
     code = _COMBINATIONS.get(layer.op)
     if code is None or (code == codes.SUB and layer.inputs[0] is not value):
@@ -207,6 +208,8 @@ def _combination(layer: Elementwise, value: Tensor, group: LayerGroup) -> tuple[
     others = [tensor for tensor in layer.inputs if tensor is not value]
     other = _operand(others[0], group) if len(others) == 1 else None
     if other is None or (layer is not group.main and other.tensor.shape != value.shape):
+        return None
+    if layer is group.main and other.tensor.spec.value is not None and sum(n > 1 for n in other.tensor.shape) < 2:
         return None
     return code, other
 

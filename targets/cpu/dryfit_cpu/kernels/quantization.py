@@ -54,10 +54,10 @@ def _picture_work(x: Array, scale: float, output: Array, threads: int) -> Work:
     )
 
 
-def quantized(x: Array, scale: Array, rounding: RoundingMode) -> Array:
-    """`saturate(round(x / scale))` as INT8, in numpy; NaN becomes the lowest."""
+def quantized(x: Array, scale: Array, rounding: RoundingMode, zero_point: int = 0) -> Array:
+    """`saturate(round(x / scale) + zero_point)` as INT8, in numpy; NaN becomes the lowest."""
     with np.errstate(all="ignore"):
-        whole = round_values(x.astype(np.float32) / scale, rounding)
+        whole = round_values(x.astype(np.float32) / scale, rounding) + np.float32(zero_point)
     # fmax takes the number where the other operand is NaN.
     limited: Array = np.fmin(np.fmax(whole, np.float32(-128)), np.float32(127))
     return limited.astype(np.int8)

@@ -14,6 +14,10 @@ def look_up(
     chunk: int,
     chunks: int,
     table: int,
+    table_stride0: int,
+    table_stride1: int,
+    table_stride2: int,
+    table_stride3: int,
     source: int,
     source_stride0: int,
     source_stride1: int,
@@ -30,7 +34,10 @@ def look_up(
     extent2: int,
     extent3: int,
 ) -> None:
-    """`output = table[source]` over four axes, the table in the order of unsigned bytes, of the output's type."""
+    """`output = table[source]` over four axes, the table in the order of unsigned bytes, of the output's type.
+
+    A stride says how far apart tables lie that serve different indices of an axis; 0 where they are one.
+    """
     blocks = (extent3 + _BLOCK - 1) // _BLOCK
     total = extent0 * extent1 * extent2 * blocks
     block, stop = total * chunk // chunks, total * (chunk + 1) // chunks
@@ -47,7 +54,14 @@ def look_up(
         count = min(last * _BLOCK, extent3) - i3
         at = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2 + i3 * source_stride3
         to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2 + i3 * output_stride3
-        if output_kind == INT8 and source_stride3 == 1 and output_stride3 == 1:
-            look_up_bytes(to, at, count, table)
+        here = table + i0 * table_stride0 + i1 * table_stride1 + i2 * table_stride2 + i3 * table_stride3
+        if table_stride3 != 0:
+            for i in range(count):
+                look_up_apart(
+                    to + i * output_stride3, 0, at + i * source_stride3, 0, 1, here + i * table_stride3,
+                    output_kind == FP32,
+                )  # fmt: skip
+        elif output_kind == INT8 and source_stride3 == 1 and output_stride3 == 1:
+            look_up_bytes(to, at, count, here)
         else:
-            look_up_apart(to, output_stride3, at, source_stride3, count, table, output_kind == FP32)
+            look_up_apart(to, output_stride3, at, source_stride3, count, here, output_kind == FP32)
