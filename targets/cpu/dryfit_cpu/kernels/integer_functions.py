@@ -124,7 +124,8 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     """A chain of functions that are more than what a requantization does."""
     del specs
     is_short = len(group.layers) == 1 or isinstance(group.main, Quantize)
-    return not is_short and requantization_of(group) is None and table_of(group) is not None
+    is_stage = isinstance(group.main, (Activation, Elementwise)) and requantization_of(group) is not None
+    return not is_short and not is_stage and table_of(group) is not None
 
 
 def _fuses(group: LayerGroup, layer: Layer) -> bool:

@@ -17,6 +17,7 @@ from tests.targets.cpu.kernels.quantized_groups import (
 )
 
 from dryfit.errors import ExecutionError
+from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.inference import infer_specs
 from dryfit.target.kernels import Binding
@@ -28,13 +29,13 @@ from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of
 
 
-def convolution(shape, K, kernel, *, seed=0, groups=1, bias="real", **parameters):
+def convolution(shape, K, kernel, *, seed=0, groups=1, bias="real", zero_point=0, **parameters):
     """A chain that begins with a convolution whose sums are spread over the range of its scales.
 
     Its bias is "real", "whole" units of the products, or None.
     """
     generator = np.random.default_rng(seed)
-    chain = QuantizedChain(shape)
+    chain = QuantizedChain(shape, zero_point=zero_point)
     weights = generator.integers(-127, 128, (K, shape[1] // groups, *kernel)).astype(np.int8)
     scales = generator.uniform(0.5, 1.5, K).astype(np.float32) / np.float32(30 * np.sqrt(weights[0].size))
     offsets = generator.standard_normal(K).astype(np.float32) if bias else None
@@ -42,6 +43,14 @@ def convolution(shape, K, kernel, *, seed=0, groups=1, bias="real", **parameters
         offsets = np.rint(offsets / scales / np.float32(0.05)).astype(np.int32)
     chain.convolve(weights, scales, offsets, num_groups=groups, **parameters)
     return chain
+
+
+COMBINED = (
+    ElementWiseOperation.SUB,
+    ElementWiseOperation.PROD,
+    ElementWiseOperation.MAX,
+    ElementWiseOperation.MIN,
+)
 
 
 @st.composite
@@ -62,18 +71,22 @@ def chains(draw):
         kernel,
         groups=groups,
         bias=draw(st.sampled_from([None, "real", "whole"])),
+        zero_point=draw(st.sampled_from([0, 0, -128, 3, 127])),
         stride_nd=stride,
         dilation_nd=dilation,
         pre_padding=pre,
         post_padding=post,
     )
     if draw(st.booleans()):
-        chain.residual(draw(st.sampled_from([0.02, 0.05])), rounds_first=draw(st.booleans()))
+        operation = draw(st.sampled_from([ElementWiseOperation.SUM, ElementWiseOperation.SUM, *COMBINED]))
+        zero = draw(st.sampled_from([0, 0, -9]))
+        scale = draw(st.sampled_from([0.02, 0.05]))
+        chain.residual(scale, rounds_first=draw(st.booleans()), operation=operation, zero_point=zero)
     if draw(st.booleans()):
         chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
     ending = draw(st.sampled_from(["real", "rounded", "rounded twice"]))
     if ending != "real":
-        chain.quantize(0.03)
+        chain.quantize(0.03, draw(st.sampled_from([0, 0, -128, 5])))
     if ending == "rounded twice":
         chain.dequantize()
         chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
@@ -81,7 +94,7 @@ def chains(draw):
     return chain, {name: draw(st.sampled_from(LAYOUTS)) for name in ("x", "residual", "y")}
 
 
-@settings(max_examples=120)
+@settings(max_examples=160)
 @given(chains())
 def test_every_chain_in_every_layout_equals_the_definition(case):
     chain, layouts = case

@@ -23,9 +23,9 @@ from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
 from dryfit_cpu.kernels.requantization import requantization_of
 
 
-def depthwise(shape, kernel, *, bias="real", **parameters):
+def depthwise(shape, kernel, *, zero_point=0, bias="real", **parameters):
     """A chain that begins with a depthwise convolution, whose bias is "real", "whole" or None."""
-    generator, chain, C = np.random.default_rng(0), QuantizedChain(shape), shape[1]
+    generator, chain, C = np.random.default_rng(0), QuantizedChain(shape, zero_point=zero_point), shape[1]
     weights = generator.integers(-128, 128, (C, 1, *kernel)).astype(np.int8)
     scales = generator.uniform(0.5, 1.5, C).astype(np.float32) / np.float32(30 * np.sqrt(np.prod(kernel)))
     offsets = generator.standard_normal(C).astype(np.float32) if bias else None
@@ -50,17 +50,18 @@ def chains(draw):
         shape,
         kernel,
         bias=draw(st.sampled_from([None, "real", "whole"])),
+        zero_point=draw(st.sampled_from([0, 0, -128, 3, 127])),
         stride_nd=stride,
         dilation_nd=dilation,
         pre_padding=pre,
         post_padding=post,
     )
     if draw(st.booleans()):
-        chain.residual(0.05, rounds_first=draw(st.booleans()))
+        chain.residual(0.05, rounds_first=draw(st.booleans()), zero_point=draw(st.sampled_from([0, 7])))
     ending = draw(st.sampled_from(["real", "rounded", "rounded twice"]))
     if ending != "real":
         chain.activate(None)
-        chain.quantize(0.03)
+        chain.quantize(0.03, draw(st.sampled_from([0, 0, -128, 5])))
     if ending == "rounded twice":
         chain.dequantize()
         chain.activate((0.0, 1.2))
