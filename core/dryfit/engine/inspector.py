@@ -2,8 +2,9 @@
 
 The JSON has the keys of TensorRT 10 where it has one for the thing (`Name`, `LayerType`, `Inputs`,
 `Format/Datatype`, `Metadata`, ...), so that tools that read those files read ours, and keys of our own for what
-TensorRT does not tell: `Device`, `Segment`, `Precision`, `SourceLayers`. `TacticName` is the host's kernel. It is
-detailed whatever `profiling_verbosity` the engine was built with: our choice, because here it costs nothing.
+TensorRT does not tell: `Device`, `Segment`, `Precision`, `MultiplyAccumulates`, `SourceLayers`. `TacticName` is the
+host's kernel. It is detailed whatever `profiling_verbosity` the engine was built with: our choice, because here it
+costs nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from dryfit.engine.device_tensors import format_description
@@ -21,7 +23,8 @@ from dryfit.engine.segment_program import operation_group
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.tensor import Tensor
+from dryfit.network.layer_macs import multiply_accumulates
+from dryfit.network.tensor import Tensor, TensorSpec
 
 if TYPE_CHECKING:
     from dryfit.engine.engine import Engine
@@ -107,10 +110,16 @@ class EngineInspector:
             "Device": operation.device,
             "Segment": operation.segment,
             "Precision": operation.precision.name,
+            "MultiplyAccumulates": sum(multiply_accumulates(layer, self._specs(layer)) for layer in layers),
             "SourceLayers": list(operation.source_layers),
             "Weights": {name: _weights(array) for name, array in operation.weights.items()},
         }
         return facts
+
+    def _specs(self, layer: Layer) -> Mapping[str, TensorSpec]:
+        """The specs of a layer's tensors, with the shapes that count."""
+        tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
+        return {tensor.name: attrs.evolve(tensor.spec, shape=self._shape(tensor)) for tensor in tensors}
 
     def _tensor(self, tensor: Tensor) -> dict[str, Any]:
         plan = self._engine.plan

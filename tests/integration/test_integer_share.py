@@ -1,0 +1,71 @@
+"""How much of quantized networks is computed in integers: multiply-accumulates by kernel, as the inspector tells."""
+
+from __future__ import annotations
+
+import collections
+import json
+
+import numpy as np
+import pytest
+from tests.integration.quantized_networks import mobilenetv2, resnet50
+
+import dryfit
+
+
+def built(network):
+    config = dryfit.Builder().create_builder_config()
+    config.default_device_type = dryfit.DeviceType.CPU
+    config.builder_optimization_level = 0
+    for tensor in network.inputs:
+        if -1 in tensor.shape:
+            profile = dryfit.Builder().create_optimization_profile()
+            profile.set_shape(tensor.name, *[tuple(max(extent, 1) for extent in tensor.shape)] * 3)
+            config.add_optimization_profile(profile)
+    return dryfit.Builder().build_engine(network, config)
+
+
+def layers_of(engine):
+    return json.loads(engine.create_engine_inspector().get_engine_information("json"))["Layers"]
+
+
+def shares(engine):
+    """Kernel to its share of the multiply-accumulates, of those that have any."""
+    found = collections.Counter()
+    for layer in layers_of(engine):
+        found[layer["TacticName"]] += layer["MultiplyAccumulates"]
+    return {kernel: count / found.total() for kernel, count in found.items() if count}
+
+
+def integer_share(engine):
+    return sum(share for kernel, share in shares(engine).items() if kernel.startswith("cpu.integer_"))
+
+
+@pytest.mark.parametrize("network", [resnet50, mobilenetv2])
+def test_a_quantized_network_multiplies_in_integers_only(network):
+    engine = built(network(share=1 / 8, extent=64))
+    assert integer_share(engine) == 1.0
+    others = {layer["TacticName"] for layer in layers_of(engine) if not layer["TacticName"].startswith("cpu.integer_")}
+    assert others == {"cpu.quantization"}
+    assert len([layer for layer in layers_of(engine) if layer["TacticName"] == "cpu.quantization"]) == 1
+    image = np.random.default_rng(1).standard_normal((1, 3, 64, 64)).astype(np.float32)
+    (result,) = engine.create_execution_context().run({"image": image}).values()
+    assert np.isfinite(result).all()
+    assert result.std() > 0
+
+
+@pytest.mark.parametrize(("network", "millions"), [(resnet50, 4089), (mobilenetv2, 301)])
+def test_the_whole_of_a_known_network_is_counted(network, millions):
+    whole = built(network())
+    total = sum(layer["MultiplyAccumulates"] for layer in layers_of(whole))
+    assert round(total / 1e6) == millions
+    assert integer_share(whole) >= 0.95
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["squeezenet1.1-int8-qdq-sym", "clothing_mobilenetv2_int8-qdq-sym", "mobilenetv2-int8-qdq-asym-tflite"],
+)
+def test_a_quantized_model_multiplies_in_integers_only(model, shared_models):
+    network = dryfit.Network(model)
+    assert dryfit.OnnxParser(network).parse_from_file(shared_models / f"{model}.onnx")
+    assert integer_share(built(network)) == 1.0
