@@ -20,6 +20,7 @@ from dryfit_cpu.kernels import (
     integer_pointwise,
     integer_pooling,
     integer_softmax,
+    integer_volumes,
     lrn,
     matrix_multiply,
     movement,
@@ -41,6 +42,7 @@ from dryfit_cpu.kernels import (
 KERNELS: tuple[Kernel, ...] = (
     integer_convolution.convolve_integers,
     integer_depthwise.convolve_integer_channels,
+    integer_volumes.convolve_integer_volumes,
     integer_deconvolution.deconvolve_integers,
     integer_deconvolution.deconvolve_integer_channels,
     integer_fully_connected.connect_integers,

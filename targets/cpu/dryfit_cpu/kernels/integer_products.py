@@ -114,10 +114,25 @@ def bind_integer_window(
         steps: what happens to the sums.
         part: ends the names of the packed weights.
     """
-    threads = binding.num_threads
     fill = accepted_weights(binding.group).source.zero_point
     read = _input(binding, window, Operand.of(images.source), fill)
-    window, steps = without_steps(window), without_needless_rounding(steps)
+    return bind_integer_product(binding, without_steps(window), read, images, steps, part)
+
+
+def bind_integer_product(
+    binding: Binding, window: Window, read: Input, images: Images, steps: Requantization, part: str = ""
+) -> NativeStep:
+    """A step that sums what register blocks read.
+
+    Args:
+        binding: a group with packed panels.
+        window: the geometry.
+        read: the input as blocks read it, and the work that brings it there.
+        images: what it writes and adds.
+        steps: what happens to the sums.
+        part: ends the names of the packed weights.
+    """
+    threads, steps = binding.num_threads, without_needless_rounding(steps)
     output, after = _with_dense_channels(images.output, threads)
     residual, before = None, list[Work]()
     if images.residual is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Shape, TensorSpec
 from dryfit_cpu.kernels.matrix_products import is_narrow
 from dryfit_cpu.kernels.operands import fp32_bytes
 
@@ -24,6 +24,15 @@ _PITCH_PADDING = 64
 def pair(values: Sequence[int]) -> tuple[int, int]:
     """Sizes along one or two spatial axes as (height, width)."""
     return (1, values[0]) if len(values) == 1 else (values[0], values[1])
+
+
+def read_paddings(layer: Convolution, x: Shape, y: Shape) -> list[tuple[int, int]]:
+    """What windows read before and behind each spatial axis; what rounding up adds behind the padding is zero too."""
+    given = zip(layer.axes(x[2:]), layer.paddings(x[2:]), y[2:], strict=True)
+    return [
+        (pre, max(0, (outputs - 1) * stride + (kernel - 1) * dilation + 1 - pre - extent))
+        for (extent, kernel, stride, dilation, _, _), (pre, _), outputs in given
+    ]
 
 
 def pixel_pitch(channels: int, size: int, step: int = 1) -> int:
@@ -68,18 +77,9 @@ class Window:
         def image(shape: Sequence[int]) -> tuple[int, int, int, int]:
             return (shape[0], shape[1], *pair(shape[2:]))
 
-        paddings = layer.paddings(x.shape[2:])
-        rows, columns = ((0, 0), paddings[0]) if len(paddings) == 1 else (paddings[0], paddings[1])
-        output = image(y.shape)
         stride, dilation, kernel = pair(layer.stride_nd), pair(layer.dilation_nd), pair(layer.kernel_size_nd)
-        # What rounding up adds behind the trailing padding is zero too.
-        source = image(x.shape)
-        reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(output[2:], stride, kernel, dilation, strict=True)]
-        sides = [
-            (pre, max(0, needed - pre - extent))
-            for (pre, _), needed, extent in zip((rows, columns), reach, source[2:], strict=True)
-        ]
-        return cls(source, output, kernel, stride, dilation, (sides[0], sides[1]), layer.num_groups)
+        rows, columns = [*[(0, 0)] * (4 - x.rank), *read_paddings(layer, x.shape, y.shape)]
+        return cls(image(x.shape), image(y.shape), kernel, stride, dilation, (rows, columns), layer.num_groups)
 
     @property
     def has_conflicts(self) -> bool:

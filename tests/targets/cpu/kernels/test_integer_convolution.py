@@ -25,6 +25,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.kernels.integer_convolution import convolve_integers
 from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
+from dryfit_cpu.kernels.integer_volumes import convolve_integer_volumes
 from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of
 
@@ -92,6 +93,35 @@ def chains(draw):
         chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
         chain.quantize(0.011)
     return chain, {name: draw(st.sampled_from(LAYOUTS)) for name in ("x", "residual", "y")}
+
+
+@st.composite
+def volumes(draw):
+    """A convolution with three spatial axes, and what quantizers write after one."""
+    groups = draw(st.sampled_from([1, 1, 2]))
+    C, K = groups * draw(st.sampled_from([1, 3, 4, 16, 64])), groups * draw(st.sampled_from([1, 16, 33]))
+    extents = draw(st.tuples(*[st.integers(1, 9)] * 3))
+    axis = st.tuples(st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.integers(0, 2), st.integers(0, 2))
+    axes = [draw(axis) for _ in range(3)]
+    for extent, (kernel, _, dilation, pre, post) in zip(extents, axes, strict=True):
+        assume(extent + pre + post > (kernel - 1) * dilation)
+    kernel, stride, dilation, pre, post = zip(*axes, strict=True)
+    parameters = {"stride_nd": stride, "dilation_nd": dilation, "pre_padding": pre, "post_padding": post}
+    zero_point = draw(st.sampled_from([0, 0, -128, 3]))
+    shape = (draw(st.integers(1, 2)), C, *extents)
+    chain = convolution(shape, K, kernel, groups=groups, zero_point=zero_point, **parameters)
+    if draw(st.booleans()):
+        chain.residual(0.05, rounds_first=draw(st.booleans()))
+    if draw(st.booleans()):
+        chain.quantize(0.03, draw(st.sampled_from([0, -5])))
+    return chain, {name: draw(st.sampled_from(["linear", "strided"])) for name in ("x", "residual", "y")}
+
+
+@settings(max_examples=60)
+@given(volumes())
+def test_every_convolution_of_volumes_equals_the_definition(case):
+    chain, layouts = case
+    assert_like_definition(chain, convolve_integer_volumes, exact_convolution(chain), layouts)
 
 
 @settings(max_examples=160)
