@@ -20,11 +20,11 @@ from dryfit_cpu import codes
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.pooling import Ending, bind_pooling, bind_reduction, can_pool, can_reduce
 from dryfit_cpu.kernels.requantization import (
-    Requantization,
     bound_requantization,
     in_units,
     requantization_of,
     rounding_code,
+    takes_scaled,
 )
 from dryfit_cpu.steps import NativeStep
 
@@ -43,21 +43,17 @@ def integer_pooling(
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         source = quantized_source(group.main.inputs[0], group)
         steps = requantization_of(group)
-        if source is None or steps is None or not _is_plain(steps):
+        if source is None or steps is None or not steps.only_scales:
             return False
         x = specs[source.tensor.name]
         return can_run(group.main, x) and abs(math.prod(x.shape[2:])) < _LARGEST_COUNT
-
-    def fuses(group: LayerGroup, layer: Layer) -> bool:
-        steps = requantization_of(LayerGroup((*group.layers, layer)))
-        return steps is not None and _is_plain(steps)
 
     @kernel(
         name,
         kinds=kind,
         data_types=SERVED_TYPES,
         accepts=accepts,
-        fuses=fuses,
+        fuses=takes_scaled,
         absorbs_dequantize=True,
         layout=HostLayout.CHANNELS_LAST,
     )
@@ -77,10 +73,6 @@ def integer_pooling(
         return bind_to(binding, ending)
 
     return pool
-
-
-def _is_plain(steps: Requantization) -> bool:
-    return not (steps.rounds_sum or steps.residual or steps.rounds_last)
 
 
 pool_integers = integer_pooling("cpu.integer_pooling", "pooling", bind_pooling, can_pool)

@@ -17,16 +17,20 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
-from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.softmax import Softmax
 from dryfit.quantization.rounding import round_values
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, grid_of, quantized_source
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.operands import bound_array
-from dryfit_cpu.kernels.requantization import Requantization, bound_requantization, rounding_code
+from dryfit_cpu.kernels.requantization import (
+    Requantization,
+    bound_requantization,
+    requantization_of,
+    rounding_code,
+    takes_scaled,
+)
 from dryfit_cpu.kernels.softmax import softmax_work
 from dryfit_cpu.steps import NativeStep
 
@@ -62,15 +66,10 @@ def _multiplier(steps: Requantization) -> np.float32:
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
-    """Softmax alone, or with the quantization of its results."""
     del specs
-    followed = len(group.epilogue)
+    steps = requantization_of(group)
     is_known = isinstance(group.main, Softmax) and quantized_source(group.main.inputs[0], group) is not None
-    return is_known and (not followed or (followed == 1 and grid_of(group.layers[-1]) is not None))
-
-
-def _fuses(group: LayerGroup, layer: Layer) -> bool:
-    return not group.epilogue and isinstance(layer, Quantize) and grid_of(layer) is not None
+    return is_known and steps is not None and steps.only_scales
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
@@ -83,7 +82,7 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
     kinds="softmax",
     data_types=SERVED_TYPES,
     accepts=_accepts,
-    fuses=_fuses,
+    fuses=takes_scaled,
     absorbs_dequantize=True,
     pack=_pack,
 )

@@ -12,6 +12,7 @@ from typing import cast
 import attrs
 import numpy as np
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.parametric_relu import ParametricRelu
@@ -188,7 +189,7 @@ def map_elements(binding: Binding) -> NativeStep:
 @kernel(
     "cpu.concatenation",
     kinds="concatenation",
-    data_types=codes.FLOATS,
+    data_types=codes.FLOATS | {DataType.INT8},
     accepts=lambda group, specs: len(group.layers) == 1,
 )
 def concatenate(binding: Binding) -> NativeStep:

@@ -7,6 +7,7 @@ from typing import cast
 
 import attrs
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
@@ -58,6 +59,8 @@ class Ending:
     def of(cls, group: LayerGroup) -> Ending:
         """Of a group of real numbers."""
         activation = NO_ACTIVATION
+        if group.outputs[0].dtype is DataType.INT8:
+            activation = (codes.CLIP, -128.0, 127.0)
         for layer in group.epilogue:
             activation = activation_code(layer) or NO_ACTIVATION
         return cls(cast("Tensor", group.main.inputs[0]).name, activation)
@@ -178,6 +181,13 @@ def _has_known_epilogue(group: LayerGroup) -> bool:
     return len(group.layers) <= 2 and all(activation_code(layer) is not None for layer in group.epilogue)
 
 
+def _is_maximum(layer: Layer) -> bool:
+    """Whether a layer gives values of its input, so that quantized ones keep their scale."""
+    if isinstance(layer, Pooling):
+        return layer.pooling_type is PoolingType.MAX
+    return isinstance(layer, Reduce) and layer.op is ReduceOperation.MAX
+
+
 def can_pool(layer: Layer, x: TensorSpec) -> bool:
     """Whether a layer pools as the native function does."""
     del x
@@ -203,6 +213,8 @@ def can_reduce(layer: Layer, x: TensorSpec) -> bool:
 def _accepting(can_run: Callable[[Layer, TensorSpec], bool]) -> Callable[[LayerGroup, Specs], bool]:
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         x = specs[cast("Tensor", group.main.inputs[0]).name]
+        if x.dtype is DataType.INT8 and not (len(group.layers) == 1 and _is_maximum(group.main)):
+            return False
         return can_run(group.main, x) and _has_known_epilogue(group)
 
     return accepts
@@ -211,7 +223,7 @@ def _accepting(can_run: Callable[[Layer, TensorSpec], bool]) -> Callable[[LayerG
 @kernel(
     "cpu.pooling",
     kinds="pooling",
-    data_types=FLOATS,
+    data_types=FLOATS | {DataType.INT8},
     accepts=_accepting(can_pool),
     fuses=_fuses,
     layout=HostLayout.CHANNELS_LAST,
@@ -224,7 +236,7 @@ def pool(binding: Binding) -> NativeStep:
 @kernel(
     "cpu.global_pooling",
     kinds="reduce",
-    data_types=FLOATS,
+    data_types=FLOATS | {DataType.INT8},
     accepts=_accepting(can_reduce),
     fuses=_fuses,
     layout=HostLayout.CHANNELS_LAST,

@@ -64,6 +64,11 @@ class Requantization:
     rounding: RoundingMode
     is_quantized: bool
 
+    @property
+    def only_scales(self) -> bool:
+        """Whether values are scaled, limited and rounded once, and nothing else."""
+        return not (self.rounds_sum or self.residual or self.rounds_last)
+
     def fields(self) -> dict[str, float]:
         """The fields by which native functions know it."""
         return {
@@ -136,6 +141,12 @@ def _residual_multiplier(stage: Stage) -> float:
 def takes_requantized(group: LayerGroup, layer: Layer) -> bool:
     """What `fuses` of an integer kernel is: the group with the layer has a requantization."""
     return requantization_of(LayerGroup((*group.layers, layer))) is not None
+
+
+def takes_scaled(group: LayerGroup, layer: Layer) -> bool:
+    """What `fuses` of an integer kernel is that scales, limits and rounds once."""
+    steps = requantization_of(LayerGroup((*group.layers, layer)))
+    return steps is not None and steps.only_scales
 
 
 def required_requantization(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Requantization:

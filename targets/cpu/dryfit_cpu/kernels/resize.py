@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
+import attrs
 import numpy as np
 
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FLOATS
+from dryfit_cpu.codes import FLOATS, HALF_TO_EVEN
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import Operand, bound_array
@@ -20,7 +24,7 @@ from dryfit_cpu.steps import NativeStep
 _RESIZE = NativeFunction("resize", "resize")
 
 
-def _axis_tables(layer: Resize, source: Operand, output: Operand, axis: int) -> tuple[Array, Array]:
+def axis_tables(layer: Resize, source: Operand, output: Operand, axis: int) -> tuple[Array, Array]:
     """Byte offsets int64[outputs, 2] and weights float32[outputs, 2] of one axis.
 
     The reference says where each output lies: it resizes an image whose pixels hold their own index.
@@ -39,13 +43,27 @@ def _axis_tables(layer: Resize, source: Operand, output: Operand, axis: int) -> 
     return np.ascontiguousarray(offsets), np.ascontiguousarray(np.stack([1 - weight, weight], axis=1))
 
 
-def _accepts(group: LayerGroup, specs: Specs) -> bool:
-    layer = group.main
-    if not isinstance(layer, Resize) or len(group.layers) > 1 or len(layer.inputs) > 2:
-        return False
-    x, y = specs[cast("Tensor", layer.inputs[0]).name], specs[layer.outputs[0].name]
+@attrs.frozen
+class Ending:
+    """What happens to sampled values, as the native function's fields have it."""
+
+    source_zero: int = 0
+    multiplier: float = 1.0
+    low: float = -math.inf
+    high: float = math.inf
+    zero_point: int = 0
+    rounding: int = HALF_TO_EVEN
+
+
+_OF_INT8 = Ending(low=-128.0, high=127.0)
+
+
+def can_resize(layer: Layer, x: TensorSpec, y: TensorSpec) -> bool:
+    """Whether a layer samples images as the native function does."""
     return (
-        x.rank == 4
+        isinstance(layer, Resize)
+        and len(layer.inputs) <= 2
+        and x.rank == 4
         and x.shape[:2] == y.shape[:2]
         and all(scale == 1 for scale in layer.scales[:2])
         and layer.resize_mode in (InterpolationMode.NEAREST, InterpolationMode.LINEAR)
@@ -56,19 +74,11 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     )
 
 
-@kernel(
-    "cpu.resize",
-    kinds="resize",
-    data_types=FLOATS,
-    accepts=_accepts,
-    layout=HostLayout.CHANNELS_LAST,
-)
-def resize_image(binding: Binding) -> NativeStep:
-    """A step that samples the image by tables of places."""
+def bind_resize(binding: Binding, x: Array, y: Array, ending: Ending) -> NativeStep:
+    """A step that samples an image by tables of places."""
     layer = cast("Resize", binding.group.main)
-    source = Operand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
-    output = Operand.of(bound_array(binding, layer.outputs[0].name))
-    tables = [_axis_tables(layer, source, output, axis) for axis in (2, 3)]
+    source, output = Operand.of(x), Operand.of(y)
+    tables = [axis_tables(layer, source, output, axis) for axis in (2, 3)]
     (row_offsets, row_weights), (column_offsets, column_weights) = tables
     N, C, H, W = output.shape
     work = _RESIZE.work(
@@ -83,5 +93,28 @@ def resize_image(binding: Binding) -> NativeStep:
         column_offsets=column_offsets.ctypes.data,
         column_weights=column_weights.ctypes.data,
         is_nearest=int(layer.resize_mode is InterpolationMode.NEAREST),
+        **attrs.asdict(ending),
     )
     return NativeStep(binding.group.name, [work], [binding, tables])
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    """Real images, and quantized ones where values are only picked."""
+    layer = group.main
+    x, y = specs[cast("Tensor", layer.inputs[0]).name], specs[layer.outputs[0].name]
+    is_served = x.dtype in FLOATS or cast("Resize", layer).resize_mode is InterpolationMode.NEAREST
+    return len(group.layers) == 1 and is_served and can_resize(layer, x, y)
+
+
+@kernel(
+    "cpu.resize",
+    kinds="resize",
+    data_types=FLOATS | {DataType.INT8},
+    accepts=_accepts,
+    layout=HostLayout.CHANNELS_LAST,
+)
+def resize_image(binding: Binding) -> NativeStep:
+    """A step that samples the image."""
+    layer = binding.group.main
+    x, y = (bound_array(binding, tensor.name) for tensor in (cast("Tensor", layer.inputs[0]), layer.outputs[0]))
+    return bind_resize(binding, x, y, _OF_INT8 if y.dtype == np.int8 else Ending())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from numba import float32
 
+from dryfit_cpu.codes import INT8
 from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.memory import load_float, load_int, read, write
 from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.native.requantization import limited, rounded
 
 
 @native
@@ -32,8 +34,17 @@ def resize(
     column_offsets: int,
     column_weights: int,
     is_nearest: int,
+    source_zero: float,
+    multiplier: float,
+    low: float,
+    high: float,
+    zero_point: float,
+    rounding: int,
 ) -> None:
     """The weighted sum of four pixels, rows first, or the first of them.
+
+    Then its distance from a zero point, times a multiplier, is limited, and where it is INT8 rounded; of real numbers
+    the zero points are 0 and the multiplier is 1.
 
     The offset tables hold two byte offsets for each output row and column, the weight tables two FP32 weights.
     """
@@ -61,5 +72,8 @@ def resize(
                     on_right = read(upper + right + at, channel_stride, kind, count) * upper_weight
                     on_right = on_right + read(lower + right + at, channel_stride, kind, count) * lower_weight
                     value = on_left * left_weight + on_right * right_weight
+                value = limited((value - splat(source_zero)) * splat(multiplier), low, high)
+                if output_kind == INT8:
+                    value = rounded(value, rounding) + splat(zero_point)
                 at_output = to + column * output_pixel_stride + channel * output_channel_stride
                 write(at_output, output_channel_stride, output_kind, value, count)

@@ -15,18 +15,22 @@ from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.parametric_relu import ParametricRelu
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
 from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.layers.softmax import Softmax
 from dryfit.network.layers.unary import Unary, UnaryOperation
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit_cpu.kernels import integer_pooling
 from dryfit_cpu.kernels.integer_convolution import convolve_integers
 from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
 from dryfit_cpu.kernels.integer_functions import look_up
 from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, map_integers
+from dryfit_cpu.kernels.integer_resize import resize_integers
 from dryfit_cpu.kernels.integer_softmax import exponentials, normalize_integers, normalized
+from dryfit_cpu.kernels.operands import Operand
 from dryfit_cpu.kernels.requantization import in_units, requantization_of
+from dryfit_cpu.kernels.resize import axis_tables
 
 SHAPE = (2, 20, 5, 9)
 SCALE = float(np.float32(0.05))
@@ -238,6 +242,49 @@ def test_numbers_that_differ_along_two_axes_make_no_table():
     chain.add(ParametricRelu(), [chain.value, chain.constant(slopes)])
     chain.quantize(0.03)
     assert not look_up.accepts(chain.group, chain.specs)
+
+
+# Resizing -------------------------------------------------------------------------------------------------------------
+
+
+def resized(codes, layer, zero_point, steps):
+    """The definition: rows, then columns, in FP32, each step one operation; the weights are those of the tables."""
+    image = codes.astype(np.float32)
+    operand, output = Operand.of(codes), Operand.of(np.zeros(layer.shape, np.int8))
+    (rows, row_weights), (columns, column_weights) = (axis_tables(layer, operand, output, axis) for axis in (2, 3))
+    rows, columns = rows // codes.strides[2], columns // codes.strides[3]
+    if layer.resize_mode is InterpolationMode.NEAREST:
+        x = image[:, :, rows[:, 0]][..., columns[:, 0]]
+    else:
+        upper, lower = row_weights[:, :1], row_weights[:, 1:]
+        down = image[:, :, rows[:, 0]] * upper + image[:, :, rows[:, 1]] * lower
+        x = down[..., columns[:, 0]] * column_weights[:, 0] + down[..., columns[:, 1]] * column_weights[:, 1]
+    return requantized_reals(x - np.float32(zero_point), steps)
+
+
+def requantized_reals(x, steps):
+    """Real numbers in units of the input, scaled, limited and rounded."""
+    x = x * in_units(np.array(SCALE), steps.unit)
+    low, high = (np.float32(limit) for limit in steps.limits)
+    return (round_values(np.minimum(np.maximum(x, low), high), steps.rounding) + steps.zero_point).astype(np.int8)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("zero_points", [(0, 0), (-128, 40)])
+@pytest.mark.parametrize("mode", [InterpolationMode.NEAREST, InterpolationMode.LINEAR])
+@pytest.mark.parametrize("kind", [ResizeCoordinateTransformation.HALF_PIXEL, ResizeCoordinateTransformation.ASYMMETRIC])
+def test_a_resize_is_sampled_in_fp32_and_rounded_once(kind, mode, zero_points, layout):
+    chain = QuantizedChain((2, 20, 5, 9), zero_point=zero_points[0])
+    layer = Resize(shape=(2, 20, 11, 7), resize_mode=mode, coordinate_transformation=kind)
+    chain.add(layer, [chain.value])
+    chain.quantize(0.037, zero_points[1])
+    feeds, steps = chain.feeds({"x": layout}), requantization_of(chain.group)
+    assert resize_integers.accepts(chain.group, chain.specs)
+    expected = resized(feeds["x"], layer, zero_points[0], steps)
+    for threads in (1, 3):
+        actual = run_group(chain.network, chain.layers, feeds, kernel=resize_integers, layout=layout, threads=threads)
+        np.testing.assert_array_equal(actual, expected)
+    assert np.abs(expected.astype(np.int32) - chain.layer_by_layer()).max() <= 1
 
 
 # Softmax --------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,156 @@
+"""Layers that give elements of their input, which they find along each axis, or a constant beside it.
+
+Gather with known indices, padding, and slices that reach outside their input; and select, which takes each element from
+one of two inputs. Elements are copied as they are, so these serve every type, quantized ones too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.gather import Gather, GatherMode
+from dryfit.network.layers.padding import Padding
+from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import Slice
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
+from dryfit.reference.indexing import from_start
+from dryfit.reference.registry import evaluate
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, Specs, kernel
+from dryfit_cpu.codes import FLOATS
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.kernels.copying import chunks_for, joined_axes
+from dryfit_cpu.kernels.operands import bound_array
+from dryfit_cpu.steps import NativeStep, Work
+
+_PICK = NativeFunction("picking", "pick")
+_SELECT = NativeFunction("picking", "select")
+_AXES = 4
+_OUTSIDE = -1
+_TYPES = FLOATS | {DataType.INT8, DataType.INT32, DataType.INT64}
+"""Types whose elements are whole bytes."""
+
+Places = Sequence[Array]
+"""For each axis of the output the index in the input of each of its indices, `_OUTSIDE` for the constant."""
+
+
+def _gathered(layer: Gather, x: Shape, inputs: Sequence[Array | None]) -> Places:
+    """Axis by axis all, but along the one that is gathered."""
+    indices = from_start(layer, cast("Array", inputs[1]).reshape(-1), x[layer.axis])
+    return [indices if axis == layer.axis else np.arange(extent) for axis, extent in enumerate(x)]
+
+
+def _padded(layer: Padding, x: Shape, inputs: Sequence[Array | None]) -> Places:
+    del inputs
+    inner = [np.arange(extent) for extent in x[:-2]]
+    sides = zip(x[-2:], layer.pre_padding_nd, layer.post_padding_nd, strict=True)
+    return [*inner, *(_inside(np.arange(-pre, extent + post), extent) for extent, pre, post in sides)]
+
+
+def _sliced(layer: Slice, x: Shape, inputs: Sequence[Array | None]) -> Places:
+    specs = [None if array is None else TensorSpec.of(array) for array in inputs]
+    specs[0] = TensorSpec(x, DataType.INT64)
+    places = []
+    for extent, start, count, stride in zip(x, *layer.window(x, specs), strict=True):
+        if layer.mode is SampleMode.FILL:
+            places.append(_inside(start + stride * np.arange(count), extent))
+        else:
+            one = Slice(start=(start,), shape=(count,), stride=(stride,), mode=layer.mode)
+            places.append(evaluate(one, [np.arange(extent)])[0])
+    return places
+
+
+def _inside(indices: Array, extent: int) -> Array:
+    return np.where((indices >= 0) & (indices < extent), indices, _OUTSIDE)
+
+
+_PLACES: Mapping[str, Callable[[Any, Shape, Sequence[Array | None]], Places]] = {
+    "gather": _gathered,
+    "padding": _padded,
+    "slice": _sliced,
+}
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    """One layer, whose other inputs (indices along one axis, bounds, the constant) are known."""
+    layer = group.main
+    others = [specs[tensor.name].value for tensor in layer.inputs[1:] if tensor is not None]
+    x, y = (specs[cast("Tensor", tensor).name] for tensor in (layer.inputs[0], layer.outputs[0]))
+    if len(group.layers) > 1 or any(value is None for value in others) or not 1 <= x.rank <= _AXES or 0 in x.shape:
+        return False
+    if isinstance(layer, Gather):
+        return layer.mode is GatherMode.DEFAULT and not layer.num_elementwise_dims and x.rank == y.rank
+    return not isinstance(layer, Slice) or layer.mode is not SampleMode.STRICT_BOUNDS
+
+
+@kernel("cpu.picking", kinds=("gather", "padding", "slice"), data_types=_TYPES, accepts=_accepts)
+def pick_elements(binding: Binding) -> NativeStep:
+    """A step that copies from known places."""
+    layer = binding.group.main
+    inputs = [None if tensor is None else bound_array(binding, tensor.name) for tensor in layer.inputs]
+    source, output = cast("Array", inputs[0]), bound_array(binding, layer.outputs[0].name)
+    fill = inputs[4] if isinstance(layer, Slice) and len(inputs) > 4 else None
+    constant = np.ascontiguousarray(np.zeros(1, output.dtype) if fill is None else fill.reshape(-1)[:1])
+    places = _PLACES[layer.kind](layer, source.shape, inputs)
+    offsets = [
+        np.where(index < 0, _OUTSIDE, index * stride).astype(np.int64)
+        for index, stride in zip(places, source.strides, strict=True)
+    ]
+    work, keeps = _pick_work(source, offsets, constant, output, binding.num_threads)
+    return NativeStep(binding.group.name, work, [binding, source, constant, keeps])
+
+
+def _pick_work(
+    source: Array, offsets: Sequence[Array], fill: Array, output: Array, threads: int
+) -> tuple[list[Work], object]:
+    """The work, and what it reads, which has to be kept; the axis whose elements lie together is the innermost."""
+    if not output.size:
+        return [], None
+    order = sorted(range(output.ndim), key=lambda axis: -abs(output.strides[axis]))
+    size, inner = output.itemsize, order[-1]
+    lies_together = output.strides[inner] == size and np.array_equal(
+        offsets[inner], np.arange(output.shape[inner]) * size
+    )
+    if lies_together:
+        size, order = size * output.shape[inner], order[:-1]
+        fill = np.repeat(fill, output.shape[inner])
+    axes = [(output.shape[axis], output.strides[axis], offsets[axis]) for axis in order]
+    axes = [(1, 0, np.zeros(1, np.int64))] * (_AXES - len(axes)) + axes
+    arguments = {"source": source.ctypes.data, "output": output.ctypes.data, "fill": fill.ctypes.data, "size": size}
+    for number, (extent, stride, places) in enumerate(axes):
+        arguments |= {f"places{number}": places.ctypes.data, f"output_stride{number}": stride}
+        arguments[f"extent{number}"] = extent
+    chunks = chunks_for(math.prod(extent for extent, _, _ in axes), threads)
+    return [_PICK.work(chunks, **arguments)], (fill, axes)
+
+
+def _selects(group: LayerGroup, specs: Specs) -> bool:
+    types = {specs[cast("Tensor", tensor).name].dtype for tensor in group.main.inputs[1:]}
+    return len(group.layers) == 1 and types <= _TYPES
+
+
+@kernel("cpu.select", kinds="select", data_types=_TYPES | {DataType.BOOL}, accepts=_selects)
+def select_elements(binding: Binding) -> NativeStep:
+    """A step that copies from one of two inputs."""
+    layer = binding.group.main
+    output = bound_array(binding, layer.outputs[0].name)
+    given = [bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs]
+    arrays = [output, *(np.broadcast_to(array, output.shape) for array in given)]
+    axes = joined_axes(arrays) if output.size else []
+    outer, inner = axes[:-_AXES], axes[-_AXES:]
+    whole = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + list(inner)
+    work = []
+    for index in np.ndindex(*(extent for extent, _ in outer)) if output.size else ():
+        arguments = {f"extent{number}": extent for number, (extent, _) in enumerate(whole)}
+        for place, name in enumerate(("output", "condition", "first", "second")):
+            beyond = sum(i * strides[place] for i, (_, strides) in zip(index, outer, strict=True))
+            arguments[name] = arrays[place].ctypes.data + beyond
+            arguments.update((f"{name}_stride{number}", strides[place]) for number, (_, strides) in enumerate(whole))
+        chunks = chunks_for(math.prod(extent for extent, _ in whole), binding.num_threads)
+        work.append(_SELECT.work(chunks, size=output.itemsize, **arguments))
+    return NativeStep(binding.group.name, work, [binding, arrays])
