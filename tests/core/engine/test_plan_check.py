@@ -62,7 +62,7 @@ def test_an_output_that_groups_compute_only_for_themselves_is_refused():
     network, x = image_network()
     x = quantized(network, x, "x")
     network.mark_output(x)
-    network.mark_output(activation(network, x, "r"))
+    network.mark_output(quantized(network, activation(network, x, "r"), "y"))
     config = BuilderConfig()
     config.default_device_type = "CPU"
     made = Builder().build_engine(network, config).plan
