@@ -69,3 +69,25 @@ def test_a_quantized_model_multiplies_in_integers_only(model, shared_models):
     network = dryfit.Network(model)
     assert dryfit.OnnxParser(network).parse_from_file(shared_models / f"{model}.onnx")
     assert integer_share(built(network)) == 1.0
+
+
+def test_a_model_with_zero_points_differs_from_onnx_runtime_as_its_own_kernels_do(shared_models):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    path = shared_models / "mobilenetv2-int8-qdq-asym-tflite.onnx"
+    network = dryfit.Network("asymmetric")
+    dryfit.OnnxParser(network).parse_from_file(path)
+    context = built(network).create_execution_context()
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    layer_by_layer, fused = onnxruntime.InferenceSession(path, options), onnxruntime.InferenceSession(path)
+    generator, ours, theirs = np.random.default_rng(0), [], []
+    for _ in range(3):
+        # Pixels of large patches: noise of single pixels would average out to no class at all.
+        patches = generator.integers(0, 256, (1, 7, 7, 3)).astype(np.uint8)
+        feeds = {"input": np.kron(patches, np.ones((1, 32, 32, 1), np.uint8))}
+        (result,), (whole,) = context.run(feeds).values(), fused.run(None, feeds)
+        (expected,) = layer_by_layer.run(None, feeds)
+        ours.append(np.abs(result.astype(int) - expected))
+        theirs.append(np.abs(whole.astype(int) - expected))
+    assert np.sum(ours) <= 2 * np.sum(theirs) + 8
+    assert np.max(ours) <= 16

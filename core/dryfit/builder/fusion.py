@@ -30,6 +30,7 @@ from dryfit.builder.quantized_fusion import (
 )
 from dryfit.engine.segment_program import segment_kernel
 from dryfit.errors import PluginError
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor

@@ -74,6 +74,7 @@ INSPECT = _published(
                     "Device": _TEXT,
                     "Segment": {"type": "integer", "minimum": -1, "description": "-1 where it belongs to none."},
                     "Precision": _TEXT,
+                    "MultiplyAccumulates": {**_COUNT, "description": "Of one run; dynamic extents count as 1."},
                     "SourceLayers": {**_TEXTS, "description": "Layers of the user's network."},
                     "Weights": {"type": "object", "additionalProperties": _object({"Type": _TEXT, "Count": _COUNT})},
                 },

@@ -9,7 +9,9 @@ from dryfit.builder.fusion import LayerPlace, fuse_layers
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
+from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 
 
@@ -149,3 +151,69 @@ def test_a_group_of_quantized_values_counts_as_int8():
     network.mark_output(convolution(network, quantized(network, x, "x"), "c"))
     places = {layer.name: LayerPlace("CPU", 0, DataType.FLOAT) for layer in network.layers if layer.kind != "constant"}
     assert [one.place.precision for one in fuse_layers(network, places)] == [DataType.FLOAT, DataType.INT8]
+
+
+def test_a_layer_without_weights_takes_quantized_values_only_where_it_gives_such():
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    network.mark_output(activation(network, x, "r"))
+    network.mark_output(quantized(network, activation(network, x, "s"), "s'"))
+    assert groups(network) == [["x.q"], ["x.dq"], ["r"], ["x.dq", "s", "s'.q"], ["s'.dq"]]
+
+
+def test_what_follows_the_last_quantization_of_a_layer_without_weights_reads_real_numbers():
+    network, x = image_network()
+    total = add(network, quantized(network, x, "x"), quantized(network, activation(network, x, "r"), "y"), "sum")
+    network.mark_output(activation(network, quantized(network, total, "z"), "end"))
+    assert groups(network) == [["x.q"], ["r"], ["y.q"], ["x.dq", "y.dq", "sum", "z.q"], ["z.dq"], ["end"]]
+
+
+def test_a_real_operand_of_a_sum_keeps_the_result_real():
+    network, x = image_network()
+    real = activation(network, x, "r")
+    total = add(network, real, convolution(network, quantized(network, x, "x"), "c"), "sum")
+    network.mark_output(quantized(network, total, "y"))
+    assert groups(network)[-3:] == [["x.dq", "c.w", "c", "sum"], ["y.q"], ["y.dq"]]
+
+
+def test_a_quantized_operand_of_a_sum_lets_its_quantization_join():
+    network, x = image_network()
+    other = quantized(network, activation(network, x, "r"), "o")
+    total = add(network, other, convolution(network, quantized(network, x, "x"), "c"), "sum")
+    network.mark_output(quantized(network, total, "y"))
+    assert groups(network)[-2:] == [["x.dq", "c.w", "c", "o.dq", "sum", "y.q"], ["y.dq"]]
+
+
+def test_a_normalization_and_an_activation_follow_a_weighted_layer_in_their_order():
+    network, x = image_network()
+    y = convolution(network, quantized(network, x, "x"), "c")
+    factor, shift = np.ones(8, np.float32), np.full(8, 0.5, np.float32)
+    y = named(network.add_scale(y, ScaleMode.CHANNEL, shift, factor), "bn")
+    network.mark_output(quantized(network, activation(network, y, "r"), "y"))
+    assert groups(network)[1] == ["x.dq", "c.w", "c", "bn", "r", "y.q"]
+
+
+def test_a_normalization_behind_an_activation_is_not_folded_over_it():
+    network, x = image_network()
+    y = activation(network, convolution(network, quantized(network, x, "x"), "c"), "r")
+    y = named(network.add_scale(y, ScaleMode.UNIFORM, None, np.full(1, 2.0, np.float32)), "bn")
+    network.mark_output(quantized(network, y, "y"))
+    assert groups(network)[1:4] == [["x.dq", "c.w", "c", "r"], ["bn"], ["y.q"]]
+
+
+def test_silu_behind_a_weighted_layer_is_computed_in_real_numbers():
+    network, x = image_network()
+    y = convolution(network, quantized(network, x, "x"), "c")
+    gate = activation(network, y, "gate", ActivationType.SIGMOID)
+    y = named(network.add_elementwise(y, gate, ElementWiseOperation.PROD), "silu")
+    network.mark_output(quantized(network, y, "y"))
+    assert groups(network)[1:4] == [["x.dq", "c.w", "c"], ["gate", "silu"], ["y.q"]]
+
+
+def test_silu_of_a_quantized_tensor_is_one_group():
+    network, x = image_network()
+    x = quantized(network, x, "x")
+    gate = activation(network, x, "gate", ActivationType.SIGMOID)
+    y = named(network.add_elementwise(x, gate, ElementWiseOperation.PROD), "silu")
+    network.mark_output(quantized(network, y, "y"))
+    assert groups(network)[1] == ["x.dq", "gate", "silu", "y.q"]

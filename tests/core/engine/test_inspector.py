@@ -47,6 +47,7 @@ def test_the_json_has_tensorrt_keys_and_our_own(engine):
         "Device": "GPU",
         "Segment": 0,
         "Precision": "FLOAT",
+        "MultiplyAccumulates": 4 * 8 * 8 * 3 * 9,
         "SourceLayers": ["conv", "relu"],
         "Weights": {"w": {"Type": "Half", "Count": 7}},
     }
