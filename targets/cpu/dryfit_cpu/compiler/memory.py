@@ -182,6 +182,12 @@ def load_float(builder: Builder, address: Value) -> Value:
     return emit.load(builder, FLOAT, address, 4)
 
 
+@operation(types.void, types.int64, types.int64)
+def store_int32(builder: Builder, address: Value, value: Value) -> None:
+    """Write the lower half of a 64-bit integer."""
+    emit.store(builder, builder.trunc(value, INT), address, 4)
+
+
 @operation(types.void, types.int64, types.int64, types.int64)
 def copy_bytes(builder: Builder, destination: Value, source: Value, count: Value) -> None:
     """Copy so many bytes between pieces of memory that do not overlap."""

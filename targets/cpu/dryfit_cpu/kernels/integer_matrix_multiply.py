@@ -53,7 +53,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     del num_threads
     x, y = (specs[cast("Tensor", tensor).name].shape for tensor in (group.main.inputs[0], group.main.outputs[0]))
     rows = math.prod(x[:-1])
-    return integer_workspace_bytes(_window((1, x[-1], 1, rows), (1, y[-1], 1, rows)))
+    return integer_workspace_bytes(window_of_rows((1, x[-1], 1, rows), (1, y[-1], 1, rows)))
 
 
 @kernel(
@@ -71,23 +71,23 @@ def multiply_integers(binding: Binding) -> NativeStep:
     """A step that multiplies rows by the weights."""
     source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
     given, threads = Images.of(binding, source.tensor.name, steps.residual), binding.num_threads
-    x, before = _pixels(given.source, threads, is_read=True)
-    y, after = _pixels(given.output, threads, is_read=False)
+    x, before = pixels_of_rows(given.source, threads, is_read=True)
+    y, after = pixels_of_rows(given.output, threads, is_read=False)
     residual = None
     if given.residual is not None:
-        residual, work = _pixels(given.residual, threads, is_read=True)
+        residual, work = pixels_of_rows(given.residual, threads, is_read=True)
         before += work
-    step = bind_integer_window(binding, _window(x.shape, y.shape), Images(x, y, residual), steps)
+    step = bind_integer_window(binding, window_of_rows(x.shape, y.shape), Images(x, y, residual), steps)
     return NativeStep(step.name, [*before, *step.work, *after], [given, *step.keeps])
 
 
-def _window(x: Shape, y: Shape) -> Window:
+def window_of_rows(x: Shape, y: Shape) -> Window:
     """Pixels `[1, K, 1, rows]` under a window of one."""
     (N, C, H, W), (_, K, _, _) = x, y
     return Window((N, C, H, W), (N, K, H, W), (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), 1)
 
 
-def _pixels(array: Array, threads: int, *, is_read: bool) -> tuple[Array, list[Work]]:
+def pixels_of_rows(array: Array, threads: int, *, is_read: bool) -> tuple[Array, list[Work]]:
     """Rows `[..., K]` as pixels `[1, K, 1, rows]`, and the work that copies them where they do not lie together."""
     rows, work = array, list[Work]()
     if not array.flags.c_contiguous:

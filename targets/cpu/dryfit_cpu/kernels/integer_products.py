@@ -96,6 +96,47 @@ class Images:
         return cls(bound_array(binding, source), output, added)
 
 
+@attrs.frozen(eq=False)
+class Panels:
+    """Weights as this machine multiplies them, and what belongs to their channels; all by groups.
+
+    Attributes:
+        values: INT8 `[groups, panels, units, 32, 4]`, or INT16 `[groups, panels, units, 2, 32, 2]`.
+        starts: INT32 `[groups, panels * 32]`: what sums begin at.
+        multipliers: FP32, of the same shape.
+        real_bias: the same; None where there is none.
+    """
+
+    values: Array
+    starts: Array
+    multipliers: Array
+    real_bias: Array | None
+
+    @classmethod
+    def of(cls, binding: Binding, window: Window, read: Input, part: str = "") -> Panels:
+        """The packed weights of a group for what is read.
+
+        Args:
+            binding: of the group.
+            window: the geometry.
+            read: the input; it tells how many words are summed.
+            part: ends the names of the packed weights.
+        """
+        groups, outputs = window.groups, window.output[1] // window.groups
+        count = -(-outputs // PANEL_CHANNELS)
+        units = len(read.segments) * read.length // current_tier().staged_bytes
+        channels = (groups, count * PANEL_CHANNELS)
+        panels = binding.weight(f"panels{part}", (groups, count, units, PANEL_CHANNELS, UNIT), DataType.INT8)
+        starts = binding.weight(f"bias{part}", channels, DataType.INT32)
+        sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
+        multipliers = binding.weight("multipliers", channels)
+        real_bias = binding.weight(REAL_BIAS, channels) if REAL_BIAS in binding.weights else None
+        if current_tier().staged_bytes == 1:
+            return cls(panels, starts - 128 * sums, multipliers, real_bias)
+        pairs = panels.reshape(groups, count, units, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
+        return cls(np.ascontiguousarray(pairs, dtype=np.int16), starts, multipliers, real_bias)
+
+
 def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
     """A step for a layer with a window over an image: from the image that its group dequantizes to what it gives."""
     source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
@@ -115,29 +156,30 @@ def bind_integer_window(
         part: ends the names of the packed weights.
     """
     fill = accepted_weights(binding.group).source.zero_point
-    read = _input(binding, window, Operand.of(images.source), fill)
-    return bind_integer_product(binding, without_steps(window), read, images, steps, part)
+    read = read_input(binding, window, Operand.of(images.source), fill)
+    window, weights = without_steps(window), Panels.of(binding, window, read, part)
+    return bind_integer_product(binding, window, read, images, steps, weights)
 
 
 def bind_integer_product(
-    binding: Binding, window: Window, read: Input, images: Images, steps: Requantization, part: str = ""
+    binding: Binding, window: Window, read: Input, images: Images, steps: Requantization, weights: Panels
 ) -> NativeStep:
     """A step that sums what register blocks read.
 
     Args:
-        binding: a group with packed panels.
+        binding: the group.
         window: the geometry.
         read: the input as blocks read it, and the work that brings it there.
         images: what it writes and adds.
         steps: what happens to the sums.
-        part: ends the names of the packed weights.
+        weights: what it multiplies by.
     """
     threads, steps = binding.num_threads, without_needless_rounding(steps)
     output, after = _with_dense_channels(images.output, threads)
     residual, before = None, list[Work]()
     if images.residual is not None:
         residual, before = _with_dense_channels(images.residual, threads, is_read=True)
-    panels, starts, multipliers, real_bias = _weights(binding, window, len(read.segments) * read.length, part)
+    panels, starts, multipliers, real_bias = attrs.astuple(weights, recurse=False)
     axes = joined(pixel_axes(window, read.strides, output, residual))
     tiles = tile_table(axes)[0]
     depth = len(read.segments) * read.length
@@ -187,7 +229,7 @@ def bind_integer_product(
     return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
 
 
-def _input(binding: Binding, window: Window, source: Operand, fill: int) -> Input:
+def read_input(binding: Binding, window: Window, source: Operand, fill: int) -> Input:
     """The input where it lies or staged, and where rows are too short for tiles, its windows gathered."""
     workspace, threads = Workspace(binding), binding.num_threads
     window, source = without_steps(window), with_pixels_of(window, source)
@@ -223,22 +265,3 @@ def _with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -
     other = channels_last(operand.shape, array.dtype.type)
     copy = copy_work(operand.array, other, threads) if is_read else copy_work(other, operand.array, threads)
     return Operand.of(other), copy
-
-
-def _weights(binding: Binding, window: Window, depth: int, part: str) -> tuple[Array, Array, Array, Array | None]:
-    """Panels of so many words as this machine multiplies them; what sums start at, multipliers, real bias, by groups.
-
-    The last one is None where the layer has none.
-    """
-    groups, outputs = window.groups, window.output[1] // window.groups
-    count = -(-outputs // PANEL_CHANNELS)
-    units, channels = depth // current_tier().staged_bytes, (groups, count * PANEL_CHANNELS)
-    panels = binding.weight(f"panels{part}", (groups, count, units, PANEL_CHANNELS, UNIT), DataType.INT8)
-    starts = binding.weight(f"bias{part}", channels, DataType.INT32)
-    sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
-    multipliers = binding.weight("multipliers", channels)
-    real_bias = binding.weight(REAL_BIAS, channels) if REAL_BIAS in binding.weights else None
-    if current_tier().staged_bytes == 1:
-        return panels, starts - 128 * sums, multipliers, real_bias
-    pairs = panels.reshape(groups, count, units, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
-    return np.ascontiguousarray(pairs, dtype=np.int16), starts, multipliers, real_bias

@@ -17,7 +17,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.kernels.integer_products import Images, Input, bind_integer_product
+from dryfit_cpu.kernels.integer_products import Images, Input, Panels, bind_integer_product
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_staging import Staged, stage_integers_work, weight_runs
 from dryfit_cpu.kernels.integer_weights import accepted_weights, integer_weights, pack_integer_panels, packed_runs
@@ -108,13 +108,14 @@ def convolve_integer_volumes(binding: Binding) -> NativeStep:
     source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
     images = Images.of(binding, source.tensor.name, steps.residual)
     volume = _volume(binding.group, binding.specs)
+    window = volume.window
     memory = Workspace(binding).take((volume.words,))
     made = []
     for x, y, number in zip(images.source, images.output, range(len(images.output)), strict=True):
         residual = None if images.residual is None else _slices(images.residual[number])
         one = Images(_slices(x), _slices(y), residual)
         read = _staged(volume, one.source, memory, source.zero_point, binding.num_threads)
-        made.append(bind_integer_product(binding, volume.window, read, one, steps))
+        made.append(bind_integer_product(binding, window, read, one, steps, Panels.of(binding, window, read)))
     work = [work for step in made for work in step.work]
     return NativeStep(binding.group.name, work, [binding, images, memory, *made])
 

@@ -12,6 +12,7 @@ from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.parametric_relu import ParametricRelu
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
@@ -25,6 +26,7 @@ from dryfit_cpu.kernels.integer_convolution import convolve_integers
 from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
 from dryfit_cpu.kernels.integer_functions import look_up
+from dryfit_cpu.kernels.integer_matrices import multiply_matrices
 from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, map_integers
 from dryfit_cpu.kernels.integer_resize import resize_integers
 from dryfit_cpu.kernels.integer_softmax import exponentials, normalize_integers, normalized
@@ -242,6 +244,37 @@ def test_numbers_that_differ_along_two_axes_make_no_table():
     chain.add(ParametricRelu(), [chain.value, chain.constant(slopes)])
     chain.quantize(0.03)
     assert not look_up.accepts(chain.group, chain.specs)
+
+
+# Products of two tensors ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["linear", "strided"])
+@pytest.mark.parametrize("turned", [(False, False), (True, True), (False, True)])
+@pytest.mark.parametrize(("batches", "zero_point"), [(((2, 3), (2, 3)), 0), (((2, 1), (1, 3)), -128), (((), ()), 5)])
+def test_a_product_of_two_tensors_is_exact(batches, zero_point, turned, layout):
+    m, k, n = 13, 37, 40
+    shapes = [
+        (*batches[0], k, m) if turned[0] else (*batches[0], m, k),
+        (*batches[1], n, k) if turned[1] else (*batches[1], k, n),
+    ]
+    chain = QuantizedChain(shapes[0], zero_point=zero_point)
+    other = chain.network.add_input("y_", DataType.INT8, shapes[1])
+    real = chain.network.add_layer(Dequantize(), [other, *chain.grid(0.03)])
+    chain.layers.append(real)
+    operations = [MatrixOperation.TRANSPOSE if one else MatrixOperation.NONE for one in turned]
+    chain.add(MatrixMultiply(op0=operations[0], op1=operations[1]), [chain.value, real.get_output(0)])
+    chain.activate((-9.0, 11.0))
+    chain.quantize(0.3, 3)
+    feeds = chain.feeds({"x": layout, "y_": layout})
+    a, b = (feeds[name].astype(np.int64) for name in ("x", "y_"))
+    a, b = (one.swapaxes(-1, -2) if is_turned else one for one, is_turned in zip((a, b), turned, strict=True))
+    steps, scale = requantization_of(chain.group), SCALE * float(np.float32(0.03))
+    expected = requantized(((a - zero_point) @ b).astype(np.int32), in_units(np.array(scale), steps.unit), steps)
+    assert multiply_matrices.accepts(chain.group, chain.specs)
+    for threads in (1, 3):
+        actual = run_group(chain.network, chain.layers, feeds, kernel=multiply_matrices, layout=layout, threads=threads)
+        np.testing.assert_array_equal(actual, expected)
 
 
 # Resizing -------------------------------------------------------------------------------------------------------------
