@@ -5,7 +5,8 @@
     data        the arrays one after another, each at a multiple of 64 bytes
 
 safetensors allows no holes, so the gaps between arrays are arrays too, of zeros, named `padding/...`. Types that
-`safetensors.numpy` lacks lie there as their bytes (`U8`), and their real type stands in the manifest.
+`safetensors.numpy` lacks lie there as their bytes (`U8`), those of 4 and 2 bits packed, and their real type stands in
+the manifest.
 
 The header is canonical: it follows from the manifest. A reader derives it, and refuses a file whose header differs by
 one byte; the manifest and each array have a SHA-256. So no byte can change unnoticed, and nothing is used before it
@@ -26,6 +27,7 @@ import numpy as np
 
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
+from dryfit.network.packed_elements import packed
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +38,7 @@ LARGEST_HEADER = 100_000_000
 LARGEST_RANK = 32
 """Axes that every supported numpy has."""
 FORMAT = "dryfit-engine"
-SCHEMA = 2
+SCHEMA = 3
 """Version of the file's structure. A reader takes exactly its own."""
 
 _NAME = re.compile(r"[A-Za-z0-9_./:-]{1,200}")
@@ -64,7 +66,7 @@ class ArrayEntry:
         name: unique in the file.
         dtype: `DataType` name.
         shape: extents.
-        sha256: hexadecimal digest of the array's bytes, row-major and little-endian.
+        sha256: hexadecimal digest of the array's bytes in the file, row-major and little-endian.
     """
 
     name: str
@@ -73,14 +75,9 @@ class ArrayEntry:
     sha256: str
 
     @property
-    def element_size(self) -> int:
-        """Bytes of an element in the file; types below 8 bits take a byte, as in memory."""
-        return max(1, DataType[self.dtype].bits // 8)
-
-    @property
     def size(self) -> int:
-        """Bytes in the file."""
-        return math.prod(self.shape) * self.element_size
+        """Bytes in the file; types of 4 and 2 bits are packed."""
+        return DataType[self.dtype].bytes_of(math.prod(self.shape))
 
 
 @attrs.frozen
@@ -107,7 +104,10 @@ def describe(name: str, array: Array) -> tuple[ArrayEntry, Array]:
     if not is_array_name(name):
         raise EngineFileError("An array's name is letters, digits and _ . / : -", where=f"array {name!r}")
     dtype = DataType.from_numpy(array.dtype)
-    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+    if dtype.bits < 8:
+        plain = packed(array)
+    else:
+        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
     return ArrayEntry(name, dtype.name, array.shape, hashlib.sha256(_bytes_of(plain)).hexdigest()), plain
 
 

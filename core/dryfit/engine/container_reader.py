@@ -29,6 +29,7 @@ from dryfit.engine.container import (
 )
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
+from dryfit.network.packed_elements import unpacked
 
 _AGAIN = "Save the engine again; if the file was copied, compare its size and checksum with the original"
 _PIECE_BYTES = 2**20
@@ -94,7 +95,9 @@ def read_manifest(data: memoryview, where: str) -> tuple[str, dict[str, Any]]:
 
 
 def read_arrays(data: memoryview, manifest: str, entries: Sequence[ArrayEntry], where: str) -> dict[str, Array]:
-    """The arrays of a file by name, as read-only views of `data`, each checked against its digest.
+    """The arrays of a file by name, read-only, each checked against its digest.
+
+    They are views of `data`, but for those of 4 and 2 bits an element, which numpy holds one a byte.
 
     Args:
         data: the whole file; it has to stay as it is while the arrays live.
@@ -204,7 +207,7 @@ def _check_entry(entry: ArrayEntry, file_size: int, where: str) -> None:
             allowed=f"at most {LARGEST_RANK} extents of at least 0",
         )
     limit = _LARGEST_EMPTY if 0 in entry.shape else file_size
-    size = math.prod(max(extent, 1) for extent in entry.shape) * entry.element_size
+    size = DataType[entry.dtype].bytes_of(math.prod(max(extent, 1) for extent in entry.shape))
     if size > limit:
         raise EngineFileError(
             "The array is larger than the file",
@@ -221,6 +224,7 @@ def _array(raw: memoryview, entry: ArrayEntry, where: str) -> Array:
         raise EngineFileError(
             "A BOOL element is 0 or 1", where=f"{where}: array {entry.name!r}", found=int(contents.max())
         )
-    array = contents.view(dtype.numpy).reshape(entry.shape)
+    elements = contents.view(dtype.numpy) if dtype.bits >= 8 else unpacked(contents, dtype, math.prod(entry.shape))
+    array = elements.reshape(entry.shape)
     array.flags.writeable = False
     return array

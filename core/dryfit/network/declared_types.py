@@ -19,6 +19,7 @@ import numpy as np
 
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
+from dryfit.network.weights import Weights
 
 Check = Callable[[Any], Any]
 """Takes a value, returns it in its declared type, or raises `WrongTypeError`."""
@@ -55,7 +56,7 @@ def check_for(kind: Any) -> Check:
     if origin in (typing.Union, types.UnionType):
         return _union_check(arguments)
     if origin is np.ndarray or kind is np.ndarray:
-        return _class_check(np.ndarray, "an array")
+        return _array
     if origin is tuple:
         return _tuple_check(arguments)
     if origin is dict:
@@ -108,6 +109,10 @@ def _str(value: Any) -> str:
     raise WrongTypeError(described(value), "a text")
 
 
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    return _AN_ARRAY(value.numpy() if isinstance(value, Weights) else value)  # type: ignore[no-any-return]
+
+
 def _none(value: Any) -> None:
     if value is not None:
         raise WrongTypeError(described(value), "None")
@@ -122,6 +127,9 @@ def _class_check(cls: Any, words: str) -> Check:
         return value
 
     return check
+
+
+_AN_ARRAY = _class_check(np.ndarray, "an array")
 
 
 def _enumeration_check(kind: type[enum.Enum]) -> Check:

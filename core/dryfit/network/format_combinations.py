@@ -89,7 +89,7 @@ def chosen_combination(
     inputs: Inputs,
     wishes: Sequence[DataType],
     *,
-    allowed: Sequence[DataType] = EXCHANGED_TYPES,
+    allowed: Sequence[DataType] | None = EXCHANGED_TYPES,
 ) -> FormatCombination | None:
     """The combination that a plugin gets; None where it takes what the network has.
 
@@ -101,7 +101,7 @@ def chosen_combination(
         fields: the layer's, complete.
         inputs: specs of the network's inputs.
         wishes: types for FLOAT, HALF and BF16 slots, the dearest first.
-        allowed: the types that those slots may have.
+        allowed: the types that those slots may have; None: each the one that the network has.
 
     Raises:
         NetworkError: none fits; lists all of them.
@@ -115,15 +115,21 @@ def chosen_combination(
         types = [spec.dtype.name for spec in inputs if spec is not None]
         raise NetworkError(
             f"The plugin {plugin_title(plugin.key)} does not compute with these types",
-            found=f"{', '.join(types)} with {', '.join(dtype.name for dtype in allowed)} permitted",
+            found=f"{', '.join(types)} {_permission(allowed)}",
             allowed="; ".join(map(str, combinations)) or "nothing",
-            remedy="Cast the inputs, or permit a type with a builder flag such as FP16",
+            remedy="Cast the inputs" + (", or permit a type with a builder flag such as FP16" if allowed else ""),
         )
 
     def granted(combination: FormatCombination) -> list[int]:
         return [-sum(dtype is wish for dtype in _types(combination, inputs)) for wish in wishes]
 
     return min(fitting, key=granted)
+
+
+def _permission(allowed: Sequence[DataType] | None) -> str:
+    if allowed is None:
+        return "in a strongly typed network"
+    return f"with {', '.join(dtype.name for dtype in allowed)} permitted"
 
 
 def _types(combination: FormatCombination, inputs: Inputs) -> list[DataType]:
@@ -133,7 +139,11 @@ def _types(combination: FormatCombination, inputs: Inputs) -> list[DataType]:
 
 
 def _fits(
-    plugin: LayerPlugin, fields: Fields, inputs: Inputs, combination: FormatCombination, allowed: Sequence[DataType]
+    plugin: LayerPlugin,
+    fields: Fields,
+    inputs: Inputs,
+    combination: FormatCombination,
+    allowed: Sequence[DataType] | None,
 ) -> bool:
     """Whether the inputs can be had in a combination's types and formats, and the plugin then gives its outputs."""
     for (dtype, layout), spec in zip(combination.inputs, inputs, strict=True):
@@ -145,8 +155,8 @@ def _fits(
     )
 
 
-def _can_be(own: DataType, other: DataType, allowed: Sequence[DataType]) -> bool:
-    return own is other if own not in EXCHANGED_TYPES else other in allowed
+def _can_be(own: DataType, other: DataType, allowed: Sequence[DataType] | None) -> bool:
+    return own is other if allowed is None or own not in EXCHANGED_TYPES else other in allowed
 
 
 def _has_channels(spec: TensorSpec, layout: str) -> bool:

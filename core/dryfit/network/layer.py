@@ -236,7 +236,12 @@ class Layer(abc.ABC):
     @property
     def is_host_only(self) -> bool:
         """Whether it uses an operation or a parameter that TensorRT lacks, so that no device can have it."""
-        return False
+        return bool(self.host_only_reason)
+
+    @property
+    def host_only_reason(self) -> str:
+        """What about it no device has, for kinds that can say more than that they are host only; else empty."""
+        return ""
 
     @property
     def num_inputs(self) -> int:

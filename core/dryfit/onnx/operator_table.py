@@ -6,6 +6,7 @@ import inspect
 
 import onnx
 
+from dryfit.onnx.integer_operators import INTEGER_OPERATORS
 from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, all_importers
 
 _HEAD = f"""# ONNX operators
@@ -16,7 +17,9 @@ Models of opset {OLDEST_OPSET} to {NEWEST_OPSET} are imported, and older ones wh
 {OLDEST_OPSET}. "Becomes" names the layers that a node turns into; what is known when the model is imported is computed
 then, and becomes no layer. An operator that is not in the table is imported by what an installed package brings for it,
 as a layer plugin of its name, or through the function by which ONNX defines it. Strings, sequences, optionals, sparse
-tensors and graphs inside nodes are not supported.
+tensors and graphs inside nodes are not supported. Operators that compute on quantized integers themselves
+({", ".join(sorted(INTEGER_OPERATORS))}, and ONNX Runtime's own) are refused, all of
+a model in one error: quantized models are taken in Q/DQ form.
 
 | operator | opsets | becomes |
 |---|---|---|

@@ -18,13 +18,16 @@ from dryfit.onnx.importer import GraphImport, network_from_onnx
 from dryfit.onnx.layer_plugins import has_layer_plugin
 from dryfit.onnx.model_file import ModelSource, read_model
 from dryfit.onnx.problems import ErrorCode, ImportProblem
-from dryfit.onnx.registry import NEWEST_OPSET, find_importer
+from dryfit.onnx.registry import NEWEST_OPSET, TENSORRT_DOMAIN, find_importer
 
 __all__ = ["OnnxParser", "OnnxParserFlag", "ParserError", "network_from_onnx"]
 
 
 class OnnxParserFlag(enum.IntEnum):
-    """TensorRT's `OnnxParserFlag`. They are kept, and change nothing: the importer has one way for each operator."""
+    """TensorRT's `OnnxParserFlag`. They are kept, and change nothing: the importer has one way for each operator.
+
+    UINT8 and asymmetric quantization are imported without their flag; each device says for itself whether it has them.
+    """
 
     NATIVE_INSTANCENORM = 0
     ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA = 1
@@ -105,8 +108,12 @@ class OnnxParser:
         self._errors.clear()
 
     def supports_operator(self, op_name: str) -> bool:
-        """Whether an operator of ONNX's own set can be parsed, in the newest opset, or a layer plugin has its name."""
-        return find_importer(op_name, "", NEWEST_OPSET) is not None or has_layer_plugin(op_name)
+        """Whether an operator of ONNX's own set, in the newest opset, or of TensorRT's can be parsed.
+
+        So can one that has the name of a layer plugin.
+        """
+        found = find_importer(op_name, "", NEWEST_OPSET) or find_importer(op_name, TENSORRT_DOMAIN, 1)
+        return found is not None or has_layer_plugin(op_name)
 
     def set_flag(self, flag: OnnxParserFlag) -> None:
         """Set one flag."""

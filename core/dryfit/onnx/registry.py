@@ -26,6 +26,8 @@ OperatorFunction = Callable[[Node], Result]
 
 OLDEST_OPSET, NEWEST_OPSET = 7, 28
 """The versions of ONNX's own operator set that can be imported. Up to 6, broadcasting was another."""
+TENSORRT_DOMAIN = "trt"
+"""The operator set of what TensorRT's parser takes beyond ONNX."""
 
 
 @attrs.frozen

@@ -14,6 +14,7 @@ from onnx import TensorProto
 
 from dryfit.errors import OnnxImportError
 from dryfit.network.data_types import DataType
+from dryfit.network.packed_elements import unpacked
 from dryfit.onnx.external_data import ExternalData
 
 Array = np.ndarray[Any, Any]
@@ -110,20 +111,8 @@ def _decode(data: Array, dtype: DataType, shape: tuple[int, ...], where: str) ->
             remedy="The file is damaged, or was cut off",
         )
     if dtype.bits < 8:
-        return _unpacked(data, dtype, elements).reshape(shape)
+        return unpacked(data, dtype, elements).reshape(shape)
     return data.view(dtype.numpy).reshape(shape)
-
-
-def _unpacked(data: Array, dtype: DataType, elements: int) -> Array:
-    """One element a byte from packed 2-bit or 4-bit elements, the lowest bits first."""
-    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
-    codes = (data[:, None] >> shifts).reshape(-1)[:elements] & np.uint8((1 << dtype.bits) - 1)
-    if not dtype.is_integer:
-        return codes.view(dtype.numpy)
-    if dtype.numpy_name.startswith("int"):
-        sign = np.uint8(1 << (dtype.bits - 1))
-        return ((codes ^ sign).astype(np.int8) - np.int8(sign)).astype(dtype.numpy)
-    return codes.astype(dtype.numpy)
 
 
 def _from_fields(tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], where: str) -> Array:
@@ -137,7 +126,7 @@ def _from_fields(tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], w
     elif dtype in (DataType.UINT32, DataType.UINT64):
         values = np.asarray(tensor.uint64_data, np.uint64).astype(dtype.numpy)
     elif dtype.bits < 8:
-        values = _unpacked(np.asarray(tensor.int32_data, np.int32).astype(np.uint8), dtype, math.prod(shape))
+        values = unpacked(np.asarray(tensor.int32_data, np.int32).astype(np.uint8), dtype, math.prod(shape))
     elif dtype.numpy_name in _BIT_PATTERNS_IN_INT32:
         values = np.asarray(tensor.int32_data, np.int32).astype(np.uint16).view(dtype.numpy)
     elif dtype.is_floating_point:

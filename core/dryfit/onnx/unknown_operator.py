@@ -6,6 +6,7 @@ from onnx import AttributeProto, NodeProto
 
 from dryfit.network.layer_plugin import PluginKey
 from dryfit.network.plugin_table import likely_meant
+from dryfit.onnx.integer_operators import integer_operator
 from dryfit.onnx.layer_plugins import candidate_keys
 from dryfit.onnx.problems import NodeRefusedError
 from dryfit.plugins import registry
@@ -25,6 +26,9 @@ def unknown_operator(proto: NodeProto, domain: str, opset: int) -> NodeRefusedEr
     """
     if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in proto.attribute):
         return NodeRefusedError("Operators with graphs inside them are not supported")
+    refusal = integer_operator(proto.op_type, domain)
+    if refusal is not None:
+        return refusal
     connect()
     keys = candidate_keys(proto)
     facts = [

@@ -20,15 +20,14 @@ def quantize(layer: Quantize, inputs: Sequence[Array | None]) -> list[Array]:
         raise layer.problem("Data and scale are connected")
     wide = np.float64 if x.dtype == np.float64 else np.float32
     factor = spread(layer, scale.astype(wide), x.shape, layer.axis, layer.block_shape)
-    ratio = x.astype(wide) / factor
-    offset = None
+    codes = x.astype(wide) / factor
+    if not layer.to_type.is_floating_point:
+        codes = np.rint(codes)
     if zero_point is not None:
         offset = spread(layer, zero_point.astype(wide), x.shape, layer.axis, layer.block_shape)
+        codes = np.where(offset == 0, codes, codes + offset)  # a sum with 0 would lose the sign of -0
     if layer.to_type.is_floating_point:
-        # Without a zero point nothing is added, not even 0: a negative zero keeps its sign, as in ONNX Runtime.
-        moved = ratio if offset is None else ratio + offset
-        return [convert(moved, layer.to_type, saturate=layer.saturate)]
-    rounded = np.rint(ratio) if offset is None else np.rint(ratio) + offset
+        return [convert(codes, layer.to_type, saturate=layer.saturate)]
     low, high = limits(layer.to_type)
     # fmax takes the number where the other operand is NaN.
-    return [np.fmin(np.fmax(rounded, wide(low)), wide(high)).astype(np.int32).astype(layer.to_type.numpy)]
+    return [np.fmin(np.fmax(codes, wide(low)), wide(high)).astype(np.int32).astype(layer.to_type.numpy)]

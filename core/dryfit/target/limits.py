@@ -77,7 +77,7 @@ class LimitTable:
         """All rules that apply, evaluated. A layer of a kind that the device does not have fails for that alone."""
         found: dict[str, list[Violation]] = {severity: [] for severity in SEVERITIES}
         precision = question.precision
-        for one in self.kind_rules if self._lacks(question.layer.kind) else self.rules:
+        for one in self.kind_rules if self.lacks(question.layer.kind) else self.rules:
             finding = self._finding(one, question)
             if finding is not None:
                 found[one.severity].append(one.violation(finding))
@@ -108,7 +108,8 @@ class LimitTable:
                 remedy=f"Tell the makers of the target {self.device}",
             ) from error
 
-    def _lacks(self, kind: str) -> bool:
+    def lacks(self, kind: str) -> bool:
+        """Whether the device runs no layer of a kind, or none that the table has rules for."""
         return self.supported_kinds is not None and kind not in self.supported_kinds
 
     def _kind_rules(self) -> list[Rule]:
@@ -119,7 +120,7 @@ class LimitTable:
 
         def has_kind(question: Question) -> Finding | None:
             kind = question.layer.kind
-            if not self._lacks(kind) or kind in self.unmodelled:
+            if not self.lacks(kind) or kind in self.unmodelled:
                 return None
             reason = self.unsupported.get(kind, "its document lists none")
             return Finding(kind, known, message=f"{self.device} runs no {kind} layer: {reason}")

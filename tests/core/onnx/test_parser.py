@@ -85,6 +85,7 @@ def test_operators_are_known_by_name() -> None:
     parser = OnnxParser(Network())
     assert parser.supports_operator("Conv")
     assert parser.supports_operator("Det")
+    assert parser.supports_operator("TRT_FP4DynamicQuantize")
     assert not parser.supports_operator("Nonsense")
 
 

@@ -91,3 +91,9 @@ def test_a_zero_point_counts_for_floating_point_outputs_too():
     x, zero = np.array([1.0, 2.0], np.float32), np.asarray(3, ml_dtypes.float8_e4m3fn)
     (output,) = run(Quantize(to_type=DataType.FP8), x, np.asarray(0.5, np.float32), zero)
     assert output.astype(np.float32).tolist() == [5, 7]
+
+
+def test_a_zero_point_of_0_keeps_the_sign_of_zeros():
+    x, zero = np.array([-0.0, 0.0], np.float32), np.asarray(0, ml_dtypes.float8_e4m3fn)
+    (output,) = run(Quantize(to_type=DataType.FP8), x, np.asarray(0.5, np.float32), zero)
+    assert output.view(np.uint8).tolist() == [0x80, 0]

@@ -13,6 +13,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.spatial_window import ints
 from dryfit.network.tensor import TensorSpec
+from dryfit.network.weights import Weights
 
 
 @layer_kind("constant")
@@ -44,6 +45,6 @@ class Constant(Layer):
 class AddConstant:
     """The builder method of constants."""
 
-    def add_constant(self: LayerOwner, shape: Sequence[int], weights: np.ndarray[Any, Any]) -> Constant:
-        """Add a constant; TensorRT's `add_constant`."""
-        return self.add_layer(Constant(shape=tuple(shape), weights=weights), [])
+    def add_constant(self: LayerOwner, shape: Sequence[int], weights: np.ndarray[Any, Any] | Weights) -> Constant:
+        """Add a constant; TensorRT's `add_constant`. Elements of 4 bits that are packed come as `Weights`."""
+        return self.add_layer(Constant(shape=tuple(shape), weights=np.asarray(weights)), [])

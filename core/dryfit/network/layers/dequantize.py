@@ -9,7 +9,7 @@ import attrs
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.quantize import QUANTIZED_TYPES
-from dryfit.network.layers.scale_granularity import check_scale
+from dryfit.network.layers.scale_granularity import check_scale, reasons_against_devices
 from dryfit.network.layers.spatial_window import ints
 from dryfit.network.tensor import Tensor, TensorSpec
 
@@ -19,7 +19,7 @@ class Dequantize(Layer):
     """`(x - zero_point) * scale`.
 
     Inputs: 0 the quantized data (on the host INT32 too: the bias of a quantized convolution), 1 the scale, 2 the zero
-    point (optional, of the data's type; 0 where absent; no device has it).
+    point (optional, of the data's type; 0 where absent; devices have no other).
 
     Attributes:
         axis: with one scale for each index of an axis, that axis; -1 otherwise.
@@ -35,10 +35,9 @@ class Dequantize(Layer):
     block_shape: tuple[int, ...] = attrs.field(default=(), converter=ints)
 
     @property
-    def is_host_only(self) -> bool:
-        """Whether no device has this form of the layer."""
-        source = self.inputs[0] if self.inputs else None
-        return len(self.inputs) > 2 or (source is not None and not source.dtype.is_quantized)
+    def host_only_reason(self) -> str:
+        """What about it no device has."""
+        return ", ".join(reasons_against_devices(self, self.get_input(0), self.axis, self.block_shape))
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The input's shape, of `to_type`."""
@@ -65,7 +64,14 @@ class AddDequantize:
     """The builder method of dequantize layers."""
 
     def add_dequantize(
-        self: LayerOwner, input: Tensor, scale: Tensor, output_type: DataType = DataType.FLOAT
+        self: LayerOwner, input: Tensor, scale: Tensor, output_type: DataType | None = None
     ) -> Dequantize:
-        """Add a dequantize layer; TensorRT's `add_dequantize`. Set `axis` on the layer where the scale is a vector."""
-        return self.add_layer(Dequantize(to_type=output_type), [input, scale], is_finished=False)
+        """Add a dequantize layer; TensorRT's `add_dequantize`. Set `axis` on the layer where the scale is a vector.
+
+        Args:
+            input: the quantized data.
+            scale: FLOAT, HALF or BF16.
+            output_type: None: the scale's type in a strongly typed network, and else FLOAT.
+        """
+        to_type = output_type or (scale.dtype if input.network.is_strongly_typed else DataType.FLOAT)
+        return self.add_layer(Dequantize(to_type=to_type), [input, scale], is_finished=False)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.known_values import check_axis
+from dryfit.network.layers.scale_granularity import check_positive
 from dryfit.network.tensor import Tensor, TensorSpec
 
 _FORMS = {(DataType.FP4, DataType.FP8): 16, (DataType.FP8, DataType.E8M0): 32}
@@ -64,6 +65,8 @@ class DynamicQuantize(Layer):
             )
         if outer is not None and (outer.shape not in ((), (1,)) or not outer.dtype.is_floating_point):
             raise self.problem("Input 1 is one floating-point number", found=f"{outer.dtype.name} {outer.shape}")
+        if outer is not None:
+            check_positive(self, inputs)
         blocks = -1 if extent < 0 else extent // self.block_size
         scales = (*x.shape[: self.axis], blocks, *x.shape[self.axis + 1 :])
         return [TensorSpec(x.shape, self.to_type), TensorSpec(scales, self.scale_type)]

@@ -8,7 +8,7 @@ import attrs
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.scale_granularity import check_scale
+from dryfit.network.layers.scale_granularity import check_scale, reasons_against_devices
 from dryfit.network.layers.spatial_window import ints
 from dryfit.network.tensor import Tensor, TensorSpec
 
@@ -24,8 +24,8 @@ QUANTIZED_TYPES = tuple(
 class Quantize(Layer):
     """`saturate(round(x / scale) + zero_point)`; ties go to the even number, saturation is to the output's range.
 
-    Inputs: 0 the data, 1 the scale, 2 the zero point (optional, of the output's type; 0 where absent; on
-    the host only).
+    Inputs: 0 the data, 1 the scale, 2 the zero point (optional, of the output's type; 0 where absent;
+    devices have no other).
 
     Attributes:
         axis: with one scale for each index of an axis, that axis; -1 otherwise.
@@ -43,9 +43,12 @@ class Quantize(Layer):
     saturate: bool = True
 
     @property
-    def is_host_only(self) -> bool:
-        """Whether no device has this form of the layer."""
-        return not self.to_type.is_quantized or len(self.inputs) > 2
+    def host_only_reason(self) -> str:
+        """What about it no device has."""
+        reasons = reasons_against_devices(self, next(iter(self.outputs), None), self.axis, self.block_shape)
+        if self.to_type is DataType.FP8 and not self.saturate:
+            reasons.append("values that do not saturate")
+        return ", ".join(reasons)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The input's shape, of `to_type`."""

@@ -1,36 +1,124 @@
 """Which elements share a quantization scale: all, one axis's, or a block's. Shared by quantize and dequantize.
 
-Source: TensorRT "Working with Quantized Types", quantization granularities; ONNX `QuantizeLinear`.
+Source: TensorRT "Working with Quantized Types", quantization modes; ONNX `QuantizeLinear`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer
-from dryfit.network.tensor import Shape
+from dryfit.network.stand_ins import is_stand_in
+from dryfit.network.tensor import Shape, Tensor
+
+DEVICE_SCALE_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.E8M0)
+"""Types of scales that devices have: high precision, and the powers of two of MXFP8."""
+SCALE_TYPES = (*DEVICE_SCALE_TYPES, DataType.DOUBLE, DataType.INT32)
+"""Types of scales; the last two on the host only (ONNX quantizes INT32 by INT32 scales)."""
+LARGEST_BLOCKED_RANK = 3
+"""Axes of data that devices quantize in blocks."""
 
 
 def check_scale(layer: Layer, inputs: Inputs, axis: int, block_shape: Sequence[int]) -> None:
     """Check the scale (input 1) and the shape of the zero point (input 2) against the data (input 0).
 
     Raises:
-        NetworkError: a shape does not fit, or a scale that is known is not finite or not positive.
+        NetworkError: a shape or the scale's type does not fit, or a scale that is known is not finite or not positive.
     """
     x, scale = layer.required(inputs, 0), layer.required(inputs, 1)
-    if not scale.dtype.is_floating_point and not scale.dtype.is_integer:
-        raise layer.problem("A scale is a number", found=scale.dtype.name)
+    if scale.dtype not in SCALE_TYPES:
+        raise layer.problem(
+            "The scale has a type that no scale has",
+            found=f"{scale.dtype.name}{_named(layer, 1)}",
+            allowed=", ".join(dtype.name for dtype in SCALE_TYPES),
+            remedy="Dequantize the scales first, by the scale of scales" if scale.dtype is DataType.FP8 else None,
+        )
     block_extents(layer, x.shape, scale.shape, axis, block_shape)
-    if scale.value is not None:
-        numbers = scale.value.astype(np.float64).reshape(-1)
-        wrong = numbers[~(np.isfinite(numbers) & (numbers > 0))]
-        if wrong.size:
-            raise layer.problem("A scale is finite and positive", found=float(wrong[0]))
+    check_positive(layer, inputs)
     zero_point = inputs[2] if len(inputs) > 2 else None
     if zero_point is not None and not _fits(zero_point.shape, scale.shape):
         raise layer.problem("The zero point has the scale's shape", found=zero_point.shape, allowed=scale.shape)
+
+
+def check_positive(layer: Layer, inputs: Inputs) -> None:
+    """Check the values of the scale (input 1), as far as they are known.
+
+    Raises:
+        NetworkError: one is not finite or not positive; names the tensor and the index.
+    """
+    scale = layer.required(inputs, 1)
+    wrong = None if scale.value is None or is_stand_in(scale.value) else wrong_scales(scale.value)
+    if wrong is not None:
+        raise layer.problem("Scales are finite and positive", found=f"{wrong}{_named(layer, 1)}")
+
+
+def wrong_scales(scales: np.ndarray[Any, Any]) -> str | None:
+    """Which scales are not finite or not positive, in words: how many, and the first with its index; or None."""
+    numbers = scales.astype(np.float64)
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
+    if not wrong.size:
+        return None
+    value = float(numbers.reshape(-1)[wrong[0]])
+    if numbers.size == 1:
+        return str(value)
+    index = [int(i) for i in np.unravel_index(wrong[0], numbers.shape)]
+    others = f", and {wrong.size - 1} of the others" if wrong.size > 1 else ""
+    return f"{value} at index {index}{others}"
+
+
+def reasons_against_devices(layer: Layer, quantized: Tensor | None, axis: int, block_shape: Sequence[int]) -> list[str]:
+    """What about a quantize or dequantize layer no device has; empty where devices have all of it.
+
+    Args:
+        layer: the layer; nothing is said of what is not connected yet.
+        quantized: its quantized tensor.
+        axis: the layer's.
+        block_shape: the layer's.
+
+    Source: TensorRT "Working with Quantized Types": symmetric quantization to INT8, FP8, INT4 and FP4; scales of FP32,
+        FP16 or BF16; one-dimensional blocks of data with up to 3 dimensions. An even number of 4-bit values:
+        onnx-tensorrt, onnxOpImporters.cpp.
+    """
+    return [
+        *([] if quantized is None else _against_values(quantized)),
+        *_against_scales(layer, axis, block_shape),
+    ]
+
+
+def _against_values(quantized: Tensor) -> Iterator[str]:
+    if not quantized.dtype.is_quantized:
+        yield f"values of type {quantized.dtype.name} (tensor {quantized.name!r})"
+    elif quantized.dtype.bits == 4 and quantized.spec.is_static and math.prod(quantized.shape) % 2:
+        yield f"an odd number of 4-bit values, {math.prod(quantized.shape)} (tensor {quantized.name!r})"
+
+
+def _against_scales(layer: Layer, axis: int, block_shape: Sequence[int]) -> Iterator[str]:
+    zero_point = layer.get_input(2)
+    if zero_point is not None and (zero_point.spec.value is None or zero_point.spec.value.astype(np.float32).any()):
+        yield f"a zero point that is not 0{_named(layer, 2)}"
+    x, scale = layer.get_input(0), layer.get_input(1)
+    if x is None or scale is None:
+        return
+    if scale.dtype not in DEVICE_SCALE_TYPES:
+        yield f"scales of type {scale.dtype.name}{_named(layer, 1)}"
+    if set(scale.shape) <= {1} or (len(scale.shape) == 1 and len(x.shape) > 1):
+        return
+    blocks = block_extents(layer, x.shape, scale.shape, axis, block_shape)
+    if len(x.shape) > LARGEST_BLOCKED_RANK:
+        yield f"blocks of data with {len(x.shape)} axes{_named(layer, 0)}"
+    if sum(block > 1 for block in blocks) > 1:
+        yield f"blocks of shape {blocks}, along more than one axis{_named(layer, 1)}"
+
+
+def _named(layer: Layer, index: int) -> str:
+    """The tensor at an input, for a message; nothing where none is connected."""
+    tensor = layer.get_input(index)
+    return "" if tensor is None else f" (tensor {tensor.name!r})"
 
 
 def block_extents(layer: Layer, shape: Shape, scale: Shape, axis: int, block_shape: Sequence[int]) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dryfit.network.layer import Layer
@@ -68,27 +70,41 @@ def _bias(c: Operand | None, outputs: int, beta: float) -> Array | None:
 def _quantized_weights(node: Node, b: Operand, trans_b: bool) -> Operand | None:
     """Weights `[outputs, inputs]` of a constant that is quantized, or None where B is something else.
 
-    A constant the other way round is turned before it is dequantized, so that the layer's weights stay a dequantized
-    constant.
+    The constant is dequantized (weights that are stored quantized), or quantized and dequantized. One the other way
+    round is turned before that, so that the layer's weights stay a dequantized constant; the axis of its scales turns
+    with it: 0 in models from PyTorch (`transB`), 1 in those from TensorFlow.
+
+    Source: TensorRT "Working with Quantized Types", ONNX support, warning on Gemm.
     """
-    dequantize = b.tensor.producer if b.tensor is not None else None
-    if not isinstance(dequantize, Dequantize) or dequantize.inputs[0] is None:
-        return None
-    source = dequantize.inputs[0].producer
-    if isinstance(source, Quantize) and source.inputs[0] is not None and trans_b:
-        return b if isinstance(source.inputs[0].producer, Constant) else None
-    if not isinstance(source, Constant):
+    layers: list[Layer] = []
+    tensor = b.tensor
+    while tensor is not None and isinstance(tensor.producer, Quantize | Dequantize):
+        layers.append(tensor.producer)
+        tensor = tensor.producer.inputs[0]
+    constant = tensor.producer if tensor is not None else None
+    if [type(layer) for layer in layers] not in _WEIGHTS or not isinstance(constant, Constant):
         return None
     if trans_b:
         return b
-    turned = Dequantize(
-        axis=1 - dequantize.axis if dequantize.axis >= 0 else -1,
-        to_type=dequantize.to_type,
-        block_shape=tuple(reversed(dequantize.block_shape)),
-    )
-    codes = node.array(source.weights.reshape(source.shape).T)
-    factors = [_turned(node, tensor) for tensor in dequantize.inputs[1:]]
-    return _instead_of(dequantize, node.add(turned, codes, *factors, fold=False))
+    if any(len(t.shape) > 1 and t.spec.value is None for layer in layers for t in layer.inputs[1:] if t is not None):
+        return None
+    weights = node.array(constant.weights.reshape(constant.shape).T)
+    for layer in reversed(layers):
+        factors = [_turned(node, tensor) for tensor in layer.inputs[1:]]
+        weights = _instead_of(layer, node.add(_turned_layer(layer), weights, *factors, fold=False))
+    return weights
+
+
+_WEIGHTS: list[list[type[Layer]]] = [[Dequantize], [Dequantize, Quantize]]
+"""What may stand behind quantized weights, from the weights to their constant."""
+
+
+def _turned_layer(layer: Layer) -> Layer:
+    """A quantize or dequantize layer as it is for the transposed matrix, with no connections."""
+    turned: Any = _copy(layer)
+    turned.axis = 1 - turned.axis if turned.axis >= 0 else -1
+    turned.block_shape = tuple(reversed(turned.block_shape))
+    return turned  # type: ignore[no-any-return]
 
 
 def _turned(node: Node, tensor: Tensor | None) -> Operand | None:

@@ -1,72 +1,35 @@
-"""Quantize and dequantize. They are never folded: a quantized weight has to reach the device as it is."""
+"""ONNX's quantize and dequantize. They are never folded: a quantized weight has to reach the device as it is.
+
+The division is in FP32 (FP64 for FP64 data) whatever `precision` says, as ONNX Runtime has it.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.unary import UnaryOperation
-from dryfit.onnx.composition import cast, divide, elementwise, positive_axis, reduce, subtract, unary
+from dryfit.onnx.composition import cast, divide, elementwise, reduce, subtract, unary
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand
-from dryfit.onnx.problems import ErrorCode
-from dryfit.onnx.registry import operator
-from dryfit.onnx.tensors import data_type
-
-
-def _granularity(node: Node, x: Operand, scale: Operand) -> tuple[int, tuple[int, ...]]:
-    """(axis, block shape) as the layers have them: axis -1 and no block for one scale."""
-    block_size = node.get_int("block_size", 0)
-    if scale.rank == 0 or scale.shape == (1,):
-        return -1, ()
-    axis = positive_axis(node, node.get_int("axis", 1), x.rank)
-    if scale.rank == 1 and not block_size:
-        return axis, ()
-    if block_size < 1 or scale.rank != x.rank:
-        raise node.refusal(
-            "The scale is one number, a vector along `axis`, or one number a block",
-            code=ErrorCode.UNSUPPORTED_NODE_SHAPE,
-            found=f"scale {scale.shape}, block size {block_size}",
-        )
-    return axis, tuple(block_size if index == axis else 1 for index in range(x.rank))
-
-
-def _zero_point(node: Node) -> Operand | None:
-    """The zero point, or None where there is none or where it is known to be 0, which is all that devices have."""
-    operand = node.input(2)
-    if operand is not None and operand.value is not None and not np.any(operand.value.astype(np.float32)):
-        return None
-    return operand
+from dryfit.onnx.quantization import add_dequantize, add_quantize, quantized_type
+from dryfit.onnx.registry import TENSORRT_DOMAIN, operator
 
 
 @operator("QuantizeLinear")
 @operator("QuantizeLinear", domain="com.microsoft")
 def quantize_linear(node: Node) -> Operand:
     """Quantize."""
-    x, scale, zero_point = node[0], node[1], node.input(2)
-    axis, block_shape = _granularity(node, x, scale)
-    to_type = zero_point.dtype if zero_point is not None else DataType.UINT8
-    if node.get_int("output_dtype", 0):
-        to_type = data_type(node.get_int("output_dtype", 0), "attribute 'output_dtype'")
-    layer = Quantize(axis=axis, to_type=to_type, block_shape=block_shape, saturate=bool(node.get_int("saturate", 1)))
-    return node.add(layer, x, scale, _zero_point(node), fold=False)
+    return add_quantize(node, node[0], node[1], quantized_type(node, DataType.UINT8))
 
 
 @operator("DequantizeLinear")
 @operator("DequantizeLinear", domain="com.microsoft")
+@operator("DequantizeLinear", domain=TENSORRT_DOMAIN)
 def dequantize_linear(node: Node) -> Operand:
     """Dequantize; an INT32 constant, which is the bias of a quantized layer, is turned into real numbers at once."""
-    x, scale = node[0], node[1]
-    axis, block_shape = _granularity(node, x, scale)
-    to_type = scale.dtype
-    if node.get_int("output_dtype", 0):
-        to_type = data_type(node.get_int("output_dtype", 0), "attribute 'output_dtype'")
-    layer = Dequantize(axis=axis, to_type=to_type, block_shape=block_shape)
-    return node.add(layer, x, scale, _zero_point(node), fold=x.dtype is DataType.INT32)
+    return add_dequantize(node, node[0], node[1])
 
 
 @operator("DynamicQuantizeLinear")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.core.network.layers.inferring import assert_refused, spec
+from tests.core.network.layers.inferring import assert_refused, scalar, spec
 
 from dryfit.errors import UnfinishedLayerError
 from dryfit.network.data_types import DataType
@@ -27,6 +27,12 @@ def test_what_does_not_fit_is_refused():
     assert_refused(layer, [spec(16), spec()], "not an axis", found=1)
     assert_refused(layer, [spec(2, 16, 2, 2), spec()], "last or the second last", found=1)
     assert_refused(DynamicQuantize(axis=1, block_size=32), [spec(2, 32)], "no such form")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+def test_the_scale_of_scales_is_finite_and_positive(value):
+    layer = DynamicQuantize(axis=0, block_size=16)
+    assert_refused(layer, [spec(16), scalar(value, np.float32)], "finite and positive", found=str(value))
 
 
 def test_the_scale_of_scales_may_be_connected_after_the_layer_was_added():

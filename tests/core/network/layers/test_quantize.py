@@ -1,13 +1,17 @@
 """Quantize and dequantize: scales of a tensor, an axis, a block; and refusals."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from tests.core.network.layers.inferring import assert_refused, known, scalar, shape_of, spec
 
-from dryfit.errors import UnfinishedLayerError
+from dryfit.errors import NetworkError, UnfinishedLayerError
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import QUANTIZED_TYPES, Quantize
+from dryfit.network.layers.scale_granularity import SCALE_TYPES
 from dryfit.network.network import Network
+from dryfit.network.tensor import TensorSpec
 
 
 @pytest.mark.parametrize(
@@ -44,10 +48,44 @@ def test_a_scale_of_another_shape_is_refused(shape, scale, parameters, message):
     assert_refused(Quantize(**parameters), [spec(*shape), spec(*scale)], message)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
-def test_a_scale_is_finite_and_positive(value):
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("value", [0.0, -0.0, -1.0, np.nan, np.inf, -np.inf])
+def test_a_scale_is_finite_and_positive(value, dtype):
     layer = Quantize(axis=0, name="asked")
-    assert_refused(layer, [spec(2), known(1.0, value, dtype=np.float32)], "finite and positive")
+    assert_refused(
+        layer, [spec(2), known(1.0, value, dtype=dtype)], "finite and positive", found=f"{value} at index [1]"
+    )
+    assert_refused(Quantize(), [spec(2), scalar(value, dtype)], "finite and positive", found=str(value))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16], ids=lambda dtype: dtype.__name__)
+def test_the_smallest_positive_scale_is_one(dtype):
+    smallest = np.nextafter(dtype(0), dtype(1))
+    assert shape_of(Quantize(), spec(2), scalar(smallest, dtype)) == (2,)
+
+
+def test_not_a_number_is_no_power_of_two():
+    codes = np.array([0, 127, 255], np.uint8).view(ml_dtypes.float8_e8m0fnu)
+    layer = Dequantize(axis=0)
+    assert_refused(layer, [spec(3, dtype=DataType.FP8), TensorSpec.of(codes)], "finite", found="nan at index [2]")
+
+
+def test_a_wrong_scale_is_told_with_its_tensor_and_its_place():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (4, 6))
+    scales = network.add_constant((4, 2), np.array([[1, 2], [3, 4], [5, -6], [0, 8]], np.float32)).get_output(0)
+    scales.name = "weight_scales"
+    with pytest.raises(NetworkError, match=r"-6.0 at index \[2, 1\], and 1 of the others \(tensor 'weight_scales'\)"):
+        network.add_quantize(x, scales)
+
+
+@pytest.mark.parametrize("dtype", DataType)
+def test_scales_are_of_high_precision_or_powers_of_two(dtype):
+    if dtype in SCALE_TYPES:
+        assert shape_of(Quantize(), spec(2), spec(dtype=dtype)) == (2,)
+    else:
+        remedy = "Dequantize the scales first, by the scale of scales" if dtype is DataType.FP8 else None
+        assert_refused(Quantize(), [spec(2), spec(dtype=dtype)], "type that no scale", found=dtype.name, remedy=remedy)
 
 
 @pytest.mark.parametrize("dtype", DataType)
@@ -66,7 +104,6 @@ def test_types_of_data_and_zero_point_are_checked():
     assert_refused(Quantize(), [spec(2), spec(), zero], "output's type", found="UINT8", allowed="INT8")
     long = spec(2, dtype=DataType.INT8)
     assert_refused(Quantize(), [spec(2), spec(), long], "scale's shape", found=(2,), allowed=())
-    assert_refused(Quantize(), [spec(2), spec(dtype=DataType.BOOL)], "A scale is a number", found="BOOL")
 
 
 def test_the_axis_may_be_set_after_the_layer_was_added():
@@ -80,17 +117,59 @@ def test_the_axis_may_be_set_after_the_layer_was_added():
     assert layer.get_output(0).dtype is DataType.INT8
 
 
-def test_only_tensorrts_forms_are_a_devices_affair():
+def a_layer(shape, scale, zero_point=None, to_type=DataType.INT8, **parameters):
+    """A quantize layer in a network, with the scale 1."""
     network = Network()
-    x = network.add_input("x", DataType.FLOAT, (2, 3))
-    scale = network.add_constant((), np.float32(1)).get_output(0)
-    zero = network.add_constant((), np.int8(3)).get_output(0)
-    assert not network.add_quantize(x, scale, DataType.FP8).is_host_only
-    assert network.add_quantize(x, scale, DataType.UINT8).is_host_only
-    layer = network.add_quantize(x, scale)
-    layer.set_input(2, zero)
+    x = network.add_input("x", DataType.FLOAT, shape)
+    layer = network.add_quantize(x, network.add_constant(scale, np.ones(scale, np.float32)).get_output(0), to_type)
+    for name, value in parameters.items():
+        setattr(layer, name, value)
+    layer.outputs[0].name = "q"
+    if zero_point is not None:
+        offsets = network.add_constant(scale, np.full(scale, zero_point, to_type.numpy)).get_output(0)
+        offsets.name = "z"
+        layer.set_input(2, offsets)
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("layer", "reason"),
+    [
+        (lambda: a_layer((2, 3), (), to_type=DataType.UINT8), "values of type UINT8 (tensor 'q')"),
+        (lambda: a_layer((3, 5), (), to_type=DataType.INT4), "an odd number of 4-bit values, 15 (tensor 'q')"),
+        (lambda: a_layer((2, 3), (), to_type=DataType.FP8, saturate=False), "values that do not saturate"),
+        (lambda: a_layer((2, 3), (), 3), "a zero point that is not 0 (tensor 'z')"),
+        (lambda: a_layer((2, 3, 4, 6), (2, 3, 4, 2)), "blocks of data with 4 axes (tensor 'x')"),
+        (
+            lambda: a_layer((4, 6), (2, 2), block_shape=(2, 3)),
+            "blocks of shape (2, 3), along more than one axis (tensor 'constant_0_output')",
+        ),
+    ],
+)
+def test_what_no_device_has_is_told_with_its_tensor(layer, reason):
+    layer = layer()
     assert layer.is_host_only
-    back = network.add_dequantize(layer.get_output(0), scale)
+    assert layer.host_only_reason.replace(layer.inputs[1].name, "constant_0_output") == reason
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: a_layer((2, 3), (), to_type=DataType.FP8),
+        lambda: a_layer((2, 3), (), 0),
+        lambda: a_layer((2, 3, 4, 6), (3,), axis=1),
+        lambda: a_layer((2, 4, 6), (2, 4, 2), to_type=DataType.INT4),
+        lambda: a_layer((6,), (2,), to_type=DataType.FP4),
+        lambda: a_layer((4, 6), (2, 6)),
+    ],
+)
+def test_tensorrts_forms_are_a_devices_affair(layer):
+    assert not layer().is_host_only
+
+
+def test_a_dequantize_layer_says_the_same_of_itself():
+    layer = a_layer((2, 3), (), 3)
+    back = layer.network.add_dequantize(layer.get_output(0), layer.get_input(1))
     assert not back.is_host_only
-    back.set_input(2, zero)
-    assert back.is_host_only
+    back.set_input(2, layer.get_input(2))
+    assert back.host_only_reason == "a zero point that is not 0 (tensor 'z')"

@@ -1,0 +1,54 @@
+"""Elements of 4 and 2 bits in bytes: two or four in each, the first in the lowest bits.
+
+numpy holds such elements one a byte. ONNX files, engine files and TensorRT's weights pack them.
+
+Source: TensorRT "Working with Quantized Types", quantized weights; ONNX `TensorProto`, `raw_data` and `int32_data`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from dryfit.network.data_types import DataType
+
+Array = np.ndarray[Any, Any]
+
+
+def packed(elements: Array) -> Array:
+    """The elements in row-major order as `uint8[bytes]`; bits of the last byte that no element needs are 0.
+
+    Args:
+        elements: of a type below 8 bits, in any shape.
+    """
+    dtype = DataType.from_numpy(elements.dtype)
+    each = 8 // dtype.bits
+    codes = np.zeros((dtype.bytes_of(elements.size), each), np.uint8)
+    codes.reshape(-1)[: elements.size] = elements.reshape(-1).view(np.uint8) & np.uint8(2**dtype.bits - 1)
+    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+    together: Array = np.bitwise_or.reduce(codes << shifts, axis=1, dtype=np.uint8)
+    return together
+
+
+def unpacked(data: Array, dtype: DataType, count: int) -> Array:
+    """The first `count` elements in packed bytes, as a vector of `dtype`.
+
+    Args:
+        data: `uint8[bytes]`, at least as many as the elements take.
+        dtype: a type below 8 bits.
+        count: how many elements there are.
+    """
+    elements: Array = _elements_of_bytes(dtype)[data[: dtype.bytes_of(count)]].reshape(-1)[:count]
+    return elements
+
+
+@functools.cache
+def _elements_of_bytes(dtype: DataType) -> Array:
+    """`dtype[256, elements a byte]`: what each byte holds."""
+    codes = (np.arange(256)[:, None] >> np.arange(0, 8, dtype.bits)) & (2**dtype.bits - 1)
+    if dtype.numpy_name.startswith("int"):
+        codes -= (codes >> (dtype.bits - 1)) << dtype.bits
+    elements: Array = codes.astype(np.uint8).view(dtype.numpy) if dtype.is_floating_point else codes.astype(dtype.numpy)
+    return elements

@@ -1,0 +1,81 @@
+"""Weights with a stated type: for elements of 4 bits that come packed, as TensorRT's own `Weights` are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dryfit.errors import NetworkError
+from dryfit.network.data_types import DataType
+from dryfit.network.packed_elements import packed, unpacked
+
+Array = np.ndarray[Any, Any]
+
+_PACKED = "Elements of 4 bits lie two in a byte, the first in the low bits; so do four elements of 2 bits"
+
+
+class Weights:
+    """TensorRT's `Weights`: an array, or bytes with the type and number of the elements in them.
+
+    Wherever a layer takes an array, it takes these too. An array itself needs no `Weights`: its type says what it
+    holds, and numpy holds elements of 4 bits one a byte (`ml_dtypes.int4`, `ml_dtypes.float4_e2m1fn`).
+
+    Args:
+        contents: an array; or the type of the elements in `data`.
+        data: bytes in row-major order, little-endian; elements of 4 bits two a byte, the first in the low bits.
+        count: how many elements there are.
+
+    Raises:
+        NetworkError: the bytes are more or fewer than the elements take.
+
+    Example:
+        >>> from dryfit import DataType, Weights
+        >>> weights = Weights(DataType.INT4, bytes([0x21, 0x0F]), 3)
+        >>> weights.numpy().astype(int).tolist(), weights.nbytes
+        ([1, 2, -1], 2)
+    """
+
+    def __init__(self, contents: Any = DataType.FLOAT, data: Any = b"", count: int = 0) -> None:
+        if not isinstance(contents, DataType):
+            self._elements = np.asarray(contents)
+            self.dtype = DataType.from_numpy(self._elements.dtype)
+            return
+        self.dtype = contents
+        found = np.frombuffer(np.ascontiguousarray(data) if isinstance(data, np.ndarray) else data, np.uint8)
+        if count < 0 or found.size != contents.bytes_of(count):
+            raise NetworkError(
+                "The bytes are not those of so many elements",
+                where="Weights",
+                found=f"{found.size} bytes",
+                allowed=f"{contents.bytes_of(max(count, 0))} bytes for {count} elements of {contents.name}",
+                remedy=_PACKED if contents.bits < 8 else None,
+            )
+        self._elements = unpacked(found, contents, count) if contents.bits < 8 else found.view(contents.numpy)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self._elements.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the packed elements."""
+        return self.dtype.bytes_of(self.size)
+
+    def numpy(self) -> Array:
+        """The elements as an array; those of 4 bits one a byte."""
+        return self._elements
+
+    def tobytes(self) -> bytes:
+        """The elements in row-major order, those of 4 bits two a byte."""
+        return (packed(self._elements) if self.dtype.bits < 8 else self._elements).tobytes()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self._elements.astype(dtype or self._elements.dtype, copy=bool(copy))
+
+    def __repr__(self) -> str:
+        return f"Weights({self.dtype.name}, {self.size} elements)"
