@@ -11,10 +11,12 @@ import attrs
 
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes
+from dryfit.builder.codes_on_devices import CodesOnDevices
 from dryfit.builder.format_sides import caller_device
 from dryfit.builder.formats import Formats, choose_formats
 from dryfit.builder.layer_precisions import choose_precisions
 from dryfit.builder.layer_roles import LayerRole
+from dryfit.builder.mode_rules import check_modes
 from dryfit.builder.partition import Partition, partition_network
 from dryfit.builder.placement import NOWHERE, Assignment, ask, assign_devices
 from dryfit.builder.precisions import Precisions
@@ -32,6 +34,7 @@ from dryfit.passes.canonical import canonical_pipeline
 from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.plugins import registry
 from dryfit.plugins.contributions import BuildObserver
+from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.quantization.scale_table import ScaleTable
 from dryfit.reference.inference import infer_specs
 
@@ -57,6 +60,7 @@ class Design:
         refusals: layers and segments that can run nowhere, in words.
         passes: names of the passes that the network went through, in order.
         claims: what became of its quantized groups.
+        rewrites: what became of its quantizations and dequantizations.
         scales: the INT8 scales of the user's tensors.
     """
 
@@ -71,6 +75,7 @@ class Design:
     refusals: Sequence[str]
     passes: Sequence[str]
     claims: GroupClaims
+    rewrites: RewriteJournal
     scales: ScaleTable
 
     @property
@@ -115,13 +120,16 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         ConfigError: config and network, or parts of the config, do not fit together.
         BuildError: a pass fails.
     """
-    stages.run("verify", lambda: check(network))
+    stages.run("verify", lambda: _check(network, config))
     own_devices = config.explicit_device_types(network)
     claims = GroupClaims()
-    pipeline = canonical_pipeline(claims)
+    rewrites = RewriteJournal()
+    pipeline = canonical_pipeline(claims, rewrites, CodesOnDevices(config, own_devices))
     work = stages.run(
         "canonicalise", lambda: canonicalise(network, config, pipeline), lambda copy: [network_text(copy)]
     )
+    copies = {layer.name: rewrites.origin(layer.name) for layer in work.layers}
+    own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
     scales = stages.run("find scales", lambda: network_scales(network, config), _describe_scales)
     whole_inputs = int8_inputs(network, scales)
     apply_scales(scales, work, whole_inputs)
@@ -178,8 +186,15 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         refusals=refusals,
         passes=pipeline.names,
         claims=claims,
+        rewrites=rewrites,
         scales=scales,
     )
+
+
+def _check(network: Network, config: BuilderConfig) -> None:
+    """Refuse a network that is wrong, or that does not go with the config."""
+    check(network)
+    check_modes(network, config)
 
 
 def _variants(config: BuilderConfig, assignment: Assignment) -> dict[str, TargetVariant]:

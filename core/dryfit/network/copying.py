@@ -21,7 +21,7 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
         NetworkError: shapes of the network cannot be inferred.
     """
     network.refresh_shapes()
-    copy = Network(network.name)
+    copy = Network(network.name, network.flags)
     copy.metadata.update(network.metadata)
     tensors: dict[str, Tensor] = {}
     for tensor in network.inputs:

@@ -15,10 +15,10 @@ from dryfit.network.copying import copy_layer
 from dryfit.network.layer import Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
-from dryfit.network.tensor import TensorSpec
-from dryfit.passes.replace_group import replace_group
+from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.passes.replace_groups import replace_groups
 from dryfit.plugins import facade
-from dryfit.quantization.quantized_group import QuantizedGroup, find_quantized_group
+from dryfit.quantization.quantized_group import QuantizedGroup, find_quantized_group, missing_for_group
 
 if TYPE_CHECKING:
     from dryfit.plugins.contributions import GroupClaim
@@ -32,52 +32,91 @@ class GroupClaims:
 
     Attributes:
         causes: name of the layer that took a group's place to who claimed it, and why.
+        taken: name of each layer of such a group to the name of the layer that took its place.
         warnings: plugin layers that take quantized tensors, but not these.
+        problems: plugin layers whose output was set to a quantized type that it does not have.
     """
 
     def __init__(self) -> None:
         self.causes: dict[str, str] = {}
+        self.taken: dict[str, str] = {}
         self.warnings: list[str] = []
+        self.problems: list[str] = []
 
     def __call__(self, network: Network) -> bool:
         """Replace every quantized group that is claimed; returns whether there was one."""
         network.refresh_shapes()
-        done = len(self.causes)
-        for layer in list(network.layers):
+        accepted: list[tuple[QuantizedGroup, Layer, str]] = []
+        for layer in network.layers:
             group = find_quantized_group(layer)
-            if group is None:
-                continue
-            if isinstance(layer, Plugin) and layer.implementation().takes_quantized:
-                self._absorb(network, group, layer)
-            elif claim := facade.claim(group):
-                self._accept(network, group, claim)
+            if isinstance(layer, Plugin) and takes_quantized(layer):
+                accepted += self._absorbing(layer, group)
+            elif group is not None and (claim := facade.claim(group)):
+                accepted += self._accepted(group, claim, [other for _, other, _ in accepted])
+        gone = replace_groups(network, [(group, layer) for group, layer, _ in accepted])
+        for (group, _, reason), members in zip(accepted, gone, strict=True):
+            self.taken.update((one.name, group.layer.name) for one in members)
+            absorbed = ", ".join(repr(one.name) for one in members)
+            self.causes[group.layer.name] = f"{reason} (in place of {absorbed})"
+            logger.info("%s: %s", group.layer.name, self.causes[group.layer.name])
         network.refresh_shapes()  # and with them the order: the new layers stand at the end
-        return len(self.causes) > done
+        return bool(accepted)
 
-    def _absorb(self, network: Network, group: QuantizedGroup, layer: Plugin) -> None:
-        """Let a plugin layer read and give quantized tensors, and tell it their scales."""
+    def _absorbing(self, layer: Plugin, group: QuantizedGroup | None) -> list[tuple[QuantizedGroup, Layer, str]]:
+        """The layer that stands for a plugin layer and the Q/DQ around it, and knows their scales; [] for none."""
+        who = "the layer plugin " + "::".join(filter(None, (layer.plugin_namespace, layer.plugin_name)))
+        if group is None:
+            self._tell(layer, who, "; ".join(missing_for_group(layer)))
+            return []
         absorbing = copy_layer(layer)
         scales = {"input_scales": tuple(group.input_scales), "output_scales": tuple(group.output_scales)}
         absorbing.fields = {**layer.fields, **scales}
-        who = "the layer plugin " + "::".join(filter(None, (layer.plugin_namespace, layer.plugin_name)))
-        problem = _misfit(absorbing, group)
+        problem = _other_types(layer, group.outputs) or _misfit(absorbing, group)
         if problem:
-            self.warnings.append(f"{layer.where}: {who} takes quantized tensors, but not these: {problem}")
-        else:
-            self._replace(network, group, absorbing, f"{who} takes quantized tensors")
+            self._tell(layer, who, problem)
+            return []
+        return [(group, absorbing, f"{who} takes quantized tensors")]
 
-    def _accept(self, network: Network, group: QuantizedGroup, claim: Owned[GroupClaim]) -> None:
-        """Let a claim's layer take the group's place, or record why it cannot."""
-        problem = _misfit(claim.value.layer, group)
+    def _tell(self, layer: Plugin, who: str, problem: str) -> None:
+        """Keep why a plugin layer does not absorb the Q/DQ around it, if there are any."""
+        wished = _other_types(layer, layer.outputs)
+        if wished:
+            self.problems.append(f"{layer.where}: {wished}, and cannot be: {problem}")
+        elif _has_quantized_neighbours(layer):
+            self.warnings.append(f"{layer.where}: {who} takes quantized tensors, but not these: {problem}")
+
+    def _accepted(
+        self, group: QuantizedGroup, claim: Owned[GroupClaim], taken: Sequence[Layer]
+    ) -> list[tuple[QuantizedGroup, Layer, str]]:
+        """The layer that a claim brings, and the reason; [] where it does not fit, which is recorded."""
+        layer = claim.value.layer
+        problem = "it brings a layer that it brought before" if any(layer is one for one in taken) else ""
+        problem = problem or _misfit(layer, group)
         if problem:
             facade.fail(claim, f"the claim of the quantized group of {group.layer.where} does not fit: {problem}")
-        else:
-            self._replace(network, group, claim.value.layer, f"{claim.plugin} claimed it: {claim.value.reason}")
+            return []
+        return [(group, layer, f"{claim.plugin} claimed it: {claim.value.reason}")]
 
-    def _replace(self, network: Network, group: QuantizedGroup, layer: Layer, reason: str) -> None:
-        absorbed = ", ".join(repr(one.name) for one in replace_group(network, group, layer))
-        self.causes[layer.name] = f"{reason} (in place of {absorbed})"
-        logger.info("%s: %s", layer.name, self.causes[layer.name])
+
+def takes_quantized(layer: Plugin) -> bool:
+    """Whether a plugin layer is to compute on quantized values: its plugin says so, or the type set of an output."""
+    return layer.implementation().takes_quantized or any(dtype.is_quantized for dtype in layer.output_types.values())
+
+
+def _has_quantized_neighbours(layer: Layer) -> bool:
+    """Whether anything that a layer reads is dequantized, or anything that it gives is quantized."""
+    before = [tensor.producer for tensor in layer.inputs if tensor is not None and tensor.producer is not None]
+    behind = [reader for tensor in layer.outputs for reader, _ in tensor.consumers]
+    return any(one.kind == "dequantize" for one in before) or any(one.kind == "quantize" for one in behind)
+
+
+def _other_types(layer: Plugin, outputs: Sequence[Tensor]) -> str:
+    """Which outputs of a plugin layer were set to quantized types that these do not have; "" for none."""
+    return ", ".join(
+        f"its output {index} was set to {dtype.name}, and is {outputs[index].dtype.name}"
+        for index, dtype in sorted(layer.output_types.items())
+        if dtype.is_quantized and index < len(outputs) and outputs[index].dtype is not dtype
+    )
 
 
 def _misfit(layer: Layer, group: QuantizedGroup) -> str:

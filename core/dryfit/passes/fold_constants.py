@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -29,22 +29,32 @@ def fold_constants(network: Network) -> bool:
 
     Tensors keep their names. A constant that nothing uses any more is left to `remove-dead-layers`.
     """
+    return bool(fold_layers(network, _KEPT))
+
+
+def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
+    """Replace layers whose inputs are all known by constants, but for some kinds; returns the layers that went.
+
+    Args:
+        network: is changed.
+        kept: kinds that stay as they are; what reads them is not known either.
+    """
     network.refresh_shapes()
     specs: dict[str, TensorSpec] = {tensor.name: tensor.spec for tensor in network.inputs}
     folded: list[Layer] = []
     values: dict[str, Array] = {}
     for layer in network.layers:
         inputs = [None if tensor is None else specs[tensor.name] for tensor in layer.inputs]
-        largest = 0 if layer.kind in _KEPT else LARGEST_FOLDED_ELEMENTS
+        largest = 0 if layer.kind in kept else LARGEST_FOLDED_ELEMENTS
         outputs = infer_with_values(layer, inputs, largest)
         specs.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
         known = {t.name: spec.value for t, spec in zip(layer.outputs, outputs, strict=True) if spec.value is not None}
-        if layer.kind not in _KEPT and len(known) == len(outputs):
+        if layer.kind not in kept and len(known) == len(outputs):
             folded.append(layer)
             values.update(known)
     _replace(network, folded, values)
     network.refresh_shapes()  # and with them the order: the new constants stand at the end
-    return bool(folded)
+    return folded
 
 
 def _replace(network: Network, folded: list[Layer], values: Mapping[str, Array]) -> None:

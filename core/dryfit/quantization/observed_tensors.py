@@ -11,6 +11,7 @@ from dryfit.network.layers.fill import Fill, FillOperation
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.collector import Array
+from dryfit.quantization.integer_inputs import integer_inputs
 from dryfit.reference.executor import needed_layers
 from dryfit.reference.registry import evaluate
 
@@ -18,7 +19,7 @@ from dryfit.reference.registry import evaluate
 def floating_point_network(network: Network) -> Network:
     """A copy in which nothing is in INT8 that has no scale of its own: what calibration runs.
 
-    Types that were asked for are forgotten, and an INT8 input is FLOAT, unless layers dequantize it.
+    Types that were asked for are forgotten, and an INT8 input that may stand for real numbers is FLOAT.
     """
     copy = copy_network(network)
     for layer in copy.layers:
@@ -28,15 +29,6 @@ def floating_point_network(network: Network) -> Network:
         copy.tensor(name).dtype = DataType.FLOAT
     copy.refresh_shapes()
     return copy
-
-
-def integer_inputs(network: Network) -> list[str]:
-    """Names of the INT8 inputs whose range calibration is to find: those that no layer dequantizes."""
-    return [
-        tensor.name
-        for tensor in network.inputs
-        if tensor.dtype is DataType.INT8 and not any(layer.kind == "dequantize" for layer, _ in tensor.consumers)
-    ]
 
 
 def observed_tensors(network: Network) -> list[Tensor]:

@@ -21,7 +21,10 @@ from dryfit.reference.scale_expansion import spread
 
 Array = np.ndarray[Any, Any]
 
-_NO_CENTRE = frozenset({"constant", "dequantize", "dynamic_quantize", "quantize", "shape"})
+EXPLICIT_KINDS = frozenset({"quantize", "dequantize", "dynamic_quantize"})
+"""Kinds whose presence makes a network an explicitly quantized one."""
+
+_NO_CENTRE = EXPLICIT_KINDS | {"constant", "shape"}
 """Kinds that compute nothing a group could be about."""
 
 
@@ -107,6 +110,36 @@ def find_quantized_group(layer: Layer) -> QuantizedGroup | None:
     quantizes = [quantize for output in layer.outputs if (quantize := _quantization(output)) is not None]
     is_group = any(dequantizes) and len(quantizes) == len(layer.outputs)
     return QuantizedGroup(layer, dequantizes, quantizes) if is_group else None
+
+
+def missing_for_group(layer: Layer) -> list[str]:
+    """What keeps a layer that is no centre of a quantized group from being one, in words; [] where nothing does."""
+    found = []
+    for tensor in layer.inputs:
+        producer = None if tensor is None else tensor.producer
+        if tensor is None or not tensor.dtype.is_floating_point or getattr(producer, "kind", "") == "constant":
+            continue
+        if not isinstance(producer, Dequantize):
+            found.append(f"its input {tensor.name!r} is not dequantized")
+        elif not _has_known_scale(producer):
+            found.append(f"{producer.where}, which gives its input {tensor.name!r}, {_UNKNOWN_SCALE}")
+    behind = [tensor for tensor in layer.outputs if _quantization(tensor) is None]
+    return [*found, *(f"its output {tensor.name!r} {_missing_behind(tensor)}" for tensor in behind)]
+
+
+_UNKNOWN_SCALE = "has a zero point, or a scale that is no constant"
+
+
+def _missing_behind(output: Tensor) -> str:
+    """Why no quantize layer stands for all readers of an output."""
+    others = [reader.name for reader, index in output.consumers if not isinstance(reader, Quantize) or index]
+    if output.is_network_output:
+        return "is an output of the network"
+    if others or not output.consumers:
+        return f"is read in real numbers by {', '.join(map(repr, others))}" if others else "is not quantized"
+    if not all(_has_known_scale(reader) for reader, _ in output.consumers if isinstance(reader, Quantize)):
+        return f"goes into a quantization that {_UNKNOWN_SCALE}"
+    return "is quantized in different ways, or under the names of two network outputs"
 
 
 def _quantization(output: Tensor) -> Quantize | None:

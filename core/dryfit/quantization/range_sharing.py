@@ -63,7 +63,7 @@ class Covering:
 def coverings(network: Network) -> Iterator[Covering]:
     """What the layers of a network say of the values of tensors, in the order of the network."""
     for layer in network.layers:
-        found = _covering(layer)
+        found = covering_of(layer)
         if found is not None:
             yield found
 
@@ -82,7 +82,8 @@ def sharing_groups(network: Network) -> list[SharingGroup]:
     return sorted(groups, key=lambda group: order[group.tensors[0]])
 
 
-def _covering(layer: Layer) -> Covering | None:
+def covering_of(layer: Layer) -> Covering | None:
+    """What a layer says of the values of its tensors; None where it computes values of its own."""
     source = layer.inputs[0] if layer.inputs else None
     if source is None or not layer.outputs or not _is_data(layer.outputs[0]) or not _is_data(source):
         return None

@@ -11,6 +11,7 @@ from dryfit.builder.builder import Builder
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.layer_places import layer_places
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.pooling import PoolingType
 from dryfit.quantization.dynamic_range import int8_scale
 from dryfit.reference.executor import run_reference
 
@@ -126,6 +127,36 @@ def test_a_shuffle_between_equal_scales_moves_whole_numbers_and_between_others_r
         x.dynamic_range = (-2, 2)
         network.tensor("turned").dynamic_range = (-other, other)
         assert kinds(lowered(int8_output(network), int8_config())) == expected
+
+
+@pytest.mark.parametrize("kind", ["slice", "padding", "resize"])
+def test_other_layers_that_commute_move_whole_numbers_too(kind):
+    network, x = image_network()
+    if kind == "slice":
+        layer = network.add_slice(x, (0, 0, 0, 0), (1, 4, 6, 6), (1, 1, 1, 1))
+    elif kind == "padding":
+        layer = network.add_padding_nd(x, (1, 1), (0, 0))
+    else:
+        layer = network.add_resize(x)
+        layer.shape = (1, 8, 12, 12)
+    layer.precision = INT8
+    network.mark_output(named(layer, "moved"))
+    result = lowered(int8_output(ranged(network)), int8_config())
+    assert kinds(result) == ["quantize", kind]
+
+
+def test_maximum_pooling_stays_between_its_scales():
+    """Kernels take its maxima from one scale to another in one step, so that nothing is gained by moving."""
+    network, x = image_network()
+    layer = network.add_pooling_nd(x, PoolingType.MAX, (2, 2))
+    layer.precision = INT8
+    network.mark_output(named(layer, "pooled"))
+    assert kinds(lowered(int8_output(ranged(network)), int8_config())) == [
+        "quantize",
+        "dequantize",
+        "pooling",
+        "quantize",
+    ]
 
 
 @pytest.mark.parametrize("kinds_of_layers", ["cr", "cerc", "rcrcr", "crec"])

@@ -49,10 +49,10 @@ def scale(network, value=SCALE):
     return constant(network, np.array(value, np.float32))
 
 
-def quantized(network, x, name):
+def quantized(network, x, name, value=SCALE):
     """The tensor quantized and dequantized, by layers NAME.q and NAME.dq."""
-    bytes_ = named(network.add_quantize(x, scale(network)), f"{name}.q")
-    return named(network.add_dequantize(bytes_, scale(network)), f"{name}.dq")
+    bytes_ = named(network.add_quantize(x, scale(network, value)), f"{name}.q")
+    return named(network.add_dequantize(bytes_, scale(network, value)), f"{name}.dq")
 
 
 def convolution(network, x, name):
@@ -183,7 +183,7 @@ def test_a_compiled_segment_reads_what_a_dequantization_gives(install):
     x = quantized(network, x, "x")
     network.mark_output(activation(network, x, "r"))
     pool = network.add_pooling_nd(x, PoolingType.MAX, (2, 2))
-    network.mark_output(quantized(network, named(pool, "p"), "y"))
+    network.mark_output(quantized(network, named(pool, "p"), "y", 2 * SCALE))
     config = BuilderConfig()
     config.default_device_type = "ACME_COMPILER"
     config.allow_fallback("CPU")

@@ -67,6 +67,7 @@ def test_a_claimed_group_becomes_one_layer_that_computes_the_same(install):
         "sum": "acme 1.0 (acme) claimed it: sums integers (in place of 'sum', 'y', 'a_real', 'b_real')"
     }
     np.testing.assert_array_equal(run_reference(network, feeds())["y"], run_reference(reference, feeds())["y"])
+    assert claims.taken == dict.fromkeys(["sum", "y", "a_real", "b_real"], "sum")
     assert registry.failures() == []
 
 

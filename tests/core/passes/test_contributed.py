@@ -55,6 +55,12 @@ def test_the_names_of_the_own_passes_are_part_of_the_plugin_interface():
         "fold-constants",
         "absorb-dimensions",
         "remove-identities",
+        "merge-quantizations",
+        "move-dequantizes",
+        "move-activations",
+        "move-quantizes",
+        "cancel-quantizations",
+        "fold-quantized-weights",
         "claim-quantized-groups",
         "remove-dead-layers",
     ]

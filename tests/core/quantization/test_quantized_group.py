@@ -7,7 +7,7 @@ from tests.core.passes.quantized_networks import dequantized, named, quantized, 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
-from dryfit.quantization.quantized_group import find_quantized_group
+from dryfit.quantization.quantized_group import find_quantized_group, missing_for_group
 
 
 def relu_between(scale=0.5, **quantize):
@@ -95,34 +95,42 @@ def test_quantizations_that_do_the_same_count_as_one_and_that_of_an_output_stand
     assert find_quantized_group(network.layer("relu")) is None
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda network: network.mark_output(network.tensor("relu")),
-        lambda network: network.mark_output(named(network.add_identity(network.tensor("relu")), "other")),
-        lambda network: network.mark_output(quantized(network, network.tensor("relu"), 0.5, "coarse")),
-        lambda network: network.mark_output(quantized(network, network.tensor("relu"), 0.25, "f8", DataType.FP8)),
-        lambda network: network.layer("y").set_input(2, zero_point(network)),
-        lambda network: network.layer("a_real").set_input(2, zero_point(network)),
-        lambda network: network.layer("a_real").set_input(1, network.add_input("scale", DataType.FLOAT, ())),
-        lambda network: network.layer("relu").set_input(0, network.add_input("x", DataType.FLOAT, (1, 4, 3, 3))),
-    ],
-    ids=[
-        "wanted in real numbers",
-        "read in real numbers",
-        "another scale",
-        "another type",
-        "zero point of the output",
-        "zero point of the input",
-        "unknown scale",
-        "unquantized data",
-    ],
-)
-def test_a_layer_without_whole_neighbours_is_no_group(spoil):
+SPOILED = {
+    "its output 'relu' is an output of the network": lambda network: network.mark_output(network.tensor("relu")),
+    "its output 'relu' is read in real numbers by 'other'": lambda network: network.mark_output(
+        named(network.add_identity(network.tensor("relu")), "other")
+    ),
+    "its output 'relu' is quantized in different ways, or under the names of two network outputs": lambda network: (
+        network.mark_output(quantized(network, network.tensor("relu"), 0.5, "coarse"))
+    ),
+    "its output 'relu' is quantized in different ways": lambda network: network.mark_output(
+        quantized(network, network.tensor("relu"), 0.25, "f8", DataType.FP8)
+    ),
+    "its output 'relu' goes into a quantization that has a zero point": lambda network: network.layer("y").set_input(
+        2, zero_point(network)
+    ),
+    "layer 'a_real' (dequantize), which gives its input 'a_real', has a zero point": lambda network: network.layer(
+        "a_real"
+    ).set_input(2, zero_point(network)),
+    "which gives its input 'a_real', has a zero point, or a scale that is no constant": lambda network: network.layer(
+        "a_real"
+    ).set_input(1, network.add_input("scale", DataType.FLOAT, ())),
+    "its input 'x' is not dequantized": lambda network: network.layer("relu").set_input(
+        0, network.add_input("x", DataType.FLOAT, (1, 4, 3, 3))
+    ),
+}
+"""What keeps a layer from being a group's centre, in words, to how a network is spoiled so."""
+
+
+@pytest.mark.parametrize("why", SPOILED)
+def test_a_layer_without_whole_neighbours_is_no_group_and_what_is_missing_is_told(why):
     network = relu_between()
     assert find_quantized_group(network.layer("relu")) is not None
-    spoil(network)
+    assert missing_for_group(network.layer("relu")) == []
+    SPOILED[why](network)
     assert find_quantized_group(network.layer("relu")) is None
+    [found] = missing_for_group(network.layer("relu"))
+    assert why in found
 
 
 def zero_point(network):

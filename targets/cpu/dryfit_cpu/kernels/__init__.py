@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dryfit.target.kernels import Kernel
 from dryfit_cpu.kernels import (
+    code_activation,
     convolution,
     deconvolution,
     depthwise,
@@ -60,6 +61,7 @@ KERNELS: tuple[Kernel, ...] = (
     integer_functions.look_up,
     integer_softmax.normalize_integers,
     integer_resize.resize_integers,
+    code_activation.cut_codes,
     quantization.scale_and_round,
     narrow_quantization.convert_numbers,
     dynamic_quantization.quantize_dynamically,

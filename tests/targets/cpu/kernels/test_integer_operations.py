@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.targets.cpu.group_runner import LAYOUTS, run_group
+from tests.targets.cpu.group_runner import LAYOUTS, run_group, specs_of
 from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_like_definition, exact_convolution
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.concatenation import Concatenation
+from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
@@ -20,7 +21,9 @@ from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordi
 from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.layers.softmax import Softmax
 from dryfit.network.layers.unary import Unary, UnaryOperation
+from dryfit.network.network import Network
 from dryfit.quantization.rounding import RoundingMode, round_values
+from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels import integer_pooling
 from dryfit_cpu.kernels.integer_convolution import convolve_integers
 from dryfit_cpu.kernels.integer_definition import requantized
@@ -172,6 +175,36 @@ def test_a_normalization_after_a_convolution_scales_its_sums_before_the_activati
     exact = (sums, *(values[:, None, None] for values in exact))
     result = assert_like_definition(chain, kernel, exact)
     assert (result == chain.layer_by_layer()).mean() > 0.99
+
+
+@pytest.mark.parametrize("dtype", [DataType.HALF, DataType.BF16])
+@pytest.mark.parametrize("ends_quantized", [True, False])
+def test_real_numbers_between_quantized_ones_may_be_narrow(dtype, ends_quantized):
+    generator, network = np.random.default_rng(2), Network()
+    values = generator.integers(-127, 128, (24, 16, 3, 3)).astype(np.int8)
+    x = network.add_input("x", DataType.INT8, (1, 16, 6, 7))
+
+    def constant(array):
+        return network.add_constant(array.shape, array).get_output(0)
+
+    scales = [constant(np.array(scale, dtype.numpy)) for scale in (0.05, 0.003, 0.25)]
+    reals = [
+        network.add_layer(Dequantize(to_type=dtype), [tensor, scale])
+        for tensor, scale in zip((x, constant(values)), scales[:2], strict=True)
+    ]
+    layer = Convolution(num_output_maps=24, kernel_size_nd=(3, 3))
+    layers = [*reals, network.add_layer(layer, [real.get_output(0) for real in reals])]
+    if ends_quantized:
+        layers.append(network.add_quantize(layers[-1].get_output(0), scales[2]))
+    steps, codes = requantization_of(LayerGroup(layers)), generator.integers(-128, 128, x.shape).astype(np.int8)
+    windows = np.lib.stride_tricks.sliding_window_view(codes.astype(np.int64), (3, 3), (2, 3))
+    sums = np.einsum("nchwyx,kcyx->nkhw", windows, values.astype(np.int64)).astype(np.int32)
+    first, second = (float(scale.spec.value) for scale in scales[:2])
+    expected = requantized(sums, in_units(np.array(first * second), steps.unit), steps)
+    assert convolve_integers.accepts(LayerGroup(layers), specs_of(network))
+    actual = run_group(network, layers, {"x": codes}, kernel=convolve_integers)
+    np.testing.assert_array_equal(actual, expected.astype(actual.dtype))
+    assert actual.dtype == (np.int8 if ends_quantized else dtype.numpy)
 
 
 # Functions ------------------------------------------------------------------------------------------------------------

@@ -105,11 +105,11 @@ def test_a_large_transpose_is_cut_into_chunks_without_a_seam():
 
 
 @pytest.mark.parametrize("mode", [mode for mode in SampleMode if mode is not SampleMode.STRICT_BOUNDS])
-def test_a_slice_that_may_leave_its_input_is_left_to_the_reference(mode):
+def test_a_slice_that_may_leave_its_input_is_no_mere_movement(mode):
     network = Network()
     layer = network.add_slice(network.add_input("x", DataType.FLOAT, (4, 6)), (0, 0), (2, 2), (1, 1))
     layer.mode = mode
-    assert chosen_kernel(network, [layer]).name == "cpu.reference"
+    assert chosen_kernel(network, [layer]).name == "cpu.picking"
 
 
 def test_a_reshape_to_extents_of_the_moment_is_left_to_the_reference():

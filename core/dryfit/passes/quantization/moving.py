@@ -1,0 +1,200 @@
+"""What the passes that move quantizations and dequantizations share: what they know of tensors, and how they rewire.
+
+A pass sweeps over the network once. Specs are inferred before it begins and kept up by hand, since what a network knows
+of itself is inferred anew after each change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from dryfit.errors import NetworkError
+from dryfit.network.copying import copy_layer, copy_tensor_notes
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer, LayerT
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.quantize import Quantize
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.passes.quantization.commutation import Commutation
+from dryfit.quantization.rewrites import Rewrite, RewriteAction, RewriteJournal
+
+Specs = Sequence[TensorSpec | None]
+
+Judge = Callable[[Layer, Specs, Specs], str]
+"""`(layer, specs of inputs with codes, with real numbers) -> why its device does not take the codes`; "" if it does."""
+
+
+def any_device(layer: Layer, specs: Specs, real: Specs) -> str:  # noqa: ARG001
+    """The judge of a network that has no devices yet: everything is computed."""
+    return ""
+
+
+class Movement:
+    """One sweep of one pass over a network.
+
+    Args:
+        pass_name: for the journal.
+        network: is rewritten.
+        journal: is told.
+
+    Attributes:
+        specs: tensor to spec, also of tensors that the pass adds.
+        outputs: the network's outputs.
+        known: constants, and codes that a pass lets follow from constants alone: they are computed while building.
+    """
+
+    def __init__(self, pass_name: str, network: Network, journal: RewriteJournal) -> None:
+        network.refresh_shapes()
+        self.network = network
+        self.specs = {tensor: tensor.spec for tensor in network.tensors}
+        self.outputs = set(network.outputs)
+        self.has_changed = False
+        self.known = {
+            tensor for tensor in self.specs if tensor.producer is not None and tensor.producer.kind == "constant"
+        }
+        self._pass_name = pass_name
+        self._journal = journal
+        self._dead: list[Layer] = []
+        self._names: dict[Layer, str] = {}
+
+    def add_copy(
+        self, layer: LayerT, place: str, data: Tensor, spec: TensorSpec, others: Iterable[Tensor | None] = ()
+    ) -> LayerT:
+        """Add a quantize or dequantize layer that is like another one, with its scale, at another place.
+
+        Args:
+            layer: the other one.
+            place: where the new one is, for its name: such as `after pool`.
+            data: what it reads.
+            spec: of what it gives.
+            others: its scale and zero point; those of the other one where none are given.
+        """
+        copy = copy_layer(layer)
+        copy.name = f"{self._journal.origin(layer.name)} {place}"
+        added = self.network.add_layer(copy, [data, *(others or layer.inputs[1:])], [spec])
+        self._journal.note_copy(added.name, layer.name)
+        self.specs[added.outputs[0]] = spec
+        self.has_changed = True
+        return added
+
+    def redirect(self, readers: Iterable[tuple[Layer, int]], old: Tensor, new: Tensor) -> None:
+        """Let layers, and the list of outputs, take one tensor in the place of another."""
+        for reader, index in list(readers):
+            reader.set_input(index, new)
+        if old in self.outputs:
+            self.network.outputs = [new if tensor is old else tensor for tensor in self.network.outputs]
+            self.outputs.remove(old)
+            self.outputs.add(new)
+        self.has_changed = True
+
+    def hand_name(self, old: Tensor, new: Tensor, name_of_old: str) -> None:
+        """Give a new tensor the name and the notes of the one whose values it has, and that one another name."""
+        name = old.name
+        copy_tensor_notes(old, new)
+        old.dynamic_range = None
+        self.network.rename_tensor(old, self.network.free_tensor_name(name_of_old))
+        self.network.rename_tensor(new, name)
+
+    def retire(self, layer: Layer, heir: Layer | None = None) -> None:
+        """Take a layer out at the end of the sweep, and give its name to the one that stands for it."""
+        name = self._names.pop(layer, layer.name)
+        self._dead.append(layer)
+        if heir is not None:
+            self._names[heir] = name
+        self.has_changed = True
+
+    def is_unread(self, tensor: Tensor) -> bool:
+        """Whether nobody takes a tensor any more."""
+        return not tensor.consumers and tensor not in self.outputs
+
+    def record(
+        self,
+        layer: Layer,
+        action: RewriteAction,
+        over: Sequence[str],
+        reason: str,
+        compared: tuple[str, ...] = (),
+    ) -> None:
+        """Tell the journal of a step."""
+        name = self._journal.origin(layer.name)
+        self._journal.add(Rewrite(self._pass_name, name, action, tuple(over), reason, compared))
+
+    def origin(self, layer: Layer) -> str:
+        """The name of a layer in the user's network."""
+        return self._journal.origin(layer.name)
+
+    def finish(self) -> bool:
+        """Take out what is dead, and infer shapes again; returns whether anything changed."""
+        self.network.remove_layers(self._dead)
+        for layer, name in self._names.items():
+            self.network.rename_layer(layer, name)
+            self._journal.note_copy(layer.name, name)
+        self.network.refresh_shapes()
+        return self.has_changed
+
+
+@attrs.frozen
+class Way:
+    """Whether the layer next to a quantization or dequantization can be moved over.
+
+    Attributes:
+        stop: what is in the way, in a sentence; "" where nothing is.
+        is_told: whether the journal is told of the stop: not where the place beside this layer is the goal.
+    """
+
+    stop: str = ""
+    is_told: bool = True
+
+    def __bool__(self) -> bool:
+        return not self.stop
+
+
+GOAL = Way("it is at its goal", is_told=False)
+"""Beside a layer that is computed on codes together with it."""
+
+
+def way_by_kind(row: Commutation, layer: Layer, movement: Movement) -> Way:
+    """What the kind of a layer and the user's wishes say."""
+    obstacle = row.obstacle(layer, movement.specs) if row.commutes else row.reason
+    if obstacle:
+        return GOAL if row.is_quantizable else Way(f"a layer of kind {layer.kind} does not commute: {obstacle}")
+    if layer.precision is not None or layer.output_types:
+        return Way("a type is asked for this layer, which is kept as it is")
+    return Way()
+
+
+def way_on_codes(layer: Layer, indices: Iterable[int], dtype: DataType, movement: Movement, judge: Judge | None) -> Way:
+    """What the layer's own type rule and its device say to codes in the place of real numbers at these inputs.
+
+    Args:
+        layer: the layer.
+        indices: of the inputs.
+        dtype: of the codes.
+        movement: knows the specs.
+        judge: speaks for the device; None where the layer is computed while building.
+    """
+    if judge is not None and not dtype.is_quantized:
+        return Way(f"no device computes on codes of {dtype.name}")
+    real = [None if tensor is None else movement.specs[tensor] for tensor in layer.inputs]
+    specs = list(real)
+    for index in indices:
+        found = specs[index]
+        specs[index] = None if found is None else TensorSpec(found.shape, dtype)
+    try:
+        layer.infer_outputs(specs)
+    except NetworkError as error:
+        return Way(f"it is not computed on codes: {error}")
+    return Way() if judge is None else Way(judge(layer, specs, real))
+
+
+def readers_of(tensor: Tensor) -> list[Layer]:
+    """The layers that read a tensor, each once."""
+    return list(dict.fromkeys(layer for layer, _ in tensor.consumers))
+
+
+def is_reading_data(layer: Layer, tensor: Tensor) -> bool:
+    """Whether a layer quantizes this tensor, or dequantizes it: not where it is the scale."""
+    return isinstance(layer, (Quantize, Dequantize)) and layer.inputs[0] is tensor
