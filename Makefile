@@ -12,6 +12,7 @@ export DRYFIT_CACHE_DIR ?= $(CURDIR)/.cache/dryfit
 python := $(VENV)/bin/python
 pip := $(python) -m pip --quiet --quiet --disable-pip-version-check
 wheel_pip := build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check
+strangers := dryfit-npu quantized-plugin
 packaged := pyproject.toml README.md $(shell find core targets plugins -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
@@ -50,10 +51,10 @@ docs: $(VENV)/development.stamp ## write the generated pages of docs anew
 wheel: build/wheel/installed.stamp ## build the wheel, install it into an empty environment and ask it for help
 	cd build/wheel && venv/bin/dryfit --help && venv/bin/dryfit targets list
 
-stranger: build/wheel/installed.stamp ## a package that is not dryfit's, beside the built wheel, in that environment
-	@$(wheel_pip) install --no-deps --force-reinstall ./examples/dryfit-npu
+stranger: build/wheel/installed.stamp ## packages that are not dryfit's, beside the built wheel, in that environment
+	@$(wheel_pip) install --no-deps --force-reinstall $(addprefix ./examples/,$(strangers))
 	@cd build/wheel && venv/bin/dryfit plugins doctor
-	@cd build/wheel && venv/bin/python -m pytest --quiet -p no:cacheprovider --rootdir=$(CURDIR)/examples/dryfit-npu $(CURDIR)/examples/dryfit-npu/tests
+	@cd build/wheel && set -e; for folder in $(addprefix $(CURDIR)/examples/,$(strangers)); do venv/bin/python -m pytest --quiet -p no:cacheprovider --rootdir=$$folder $$folder/tests; done
 
 clean: ## remove everything that was made, the environment too
 	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

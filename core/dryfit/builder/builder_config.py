@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from dryfit.builder.config_calibration import ConfigCalibration
+from dryfit.builder.config_devices import ConfigDevices
 from dryfit.builder.config_enumerations import (
     BuilderFlag,
     DeviceType,
@@ -20,18 +18,16 @@ from dryfit.builder.config_enumerations import (
 )
 from dryfit.builder.config_flags import ConfigFlags
 from dryfit.builder.config_kernels import ConfigKernels, require_network
-from dryfit.builder.config_platforms import ConfigPlatforms
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config_memory import ConfigMemory
+from dryfit.builder.config_profiles import ConfigProfiles
 from dryfit.builder.precision import computation_type
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.attribute_names import has_setter, settable_properties
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import layer_plugins, registry
-from dryfit.reference.inference import infer_specs
 from dryfit.target.limits import Question
-from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
@@ -40,7 +36,7 @@ layer_plugins.connect()
 __all__ = ["BuilderConfig", "BuilderFlag", "DeviceType", "EngineCapability", "MemoryPoolType", "ProfilingVerbosity"]
 
 
-class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels, ConfigCalibration):
+class BuilderConfig(ConfigFlags, ConfigDevices, ConfigMemory, ConfigProfiles, ConfigKernels, ConfigCalibration):
     """How a network is built; TensorRT's `IBuilderConfig`, open to any device.
 
     A device is a name, in any case: of a target that comes with dryfit (`DeviceType.DLA`), or of any installed one
@@ -64,17 +60,14 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels, ConfigCalibrati
     def reset(self) -> None:
         """Return to the state of a new config: every layer on the GPU, no flag but TF32, no profile."""
         ConfigFlags.__init__(self)
-        ConfigPlatforms.__init__(self)
+        ConfigDevices.__init__(self)
+        ConfigMemory.__init__(self)
+        ConfigProfiles.__init__(self)
         ConfigKernels.__init__(self)
         ConfigCalibration.__init__(self)
         self._profiling_verbosity = ProfilingVerbosity.LAYER_NAMES_ONLY
         self.progress_monitor: Any = None
         self._assume_scales = False
-        self._device_types: weakref.WeakKeyDictionary[Layer, str] = weakref.WeakKeyDictionary()
-        self._default_device = str(DeviceType.GPU)
-        self._pool_limits: dict[str, int] = {}
-        self._profiles: list[OptimizationProfile] = []
-        self._inferred: weakref.WeakKeyDictionary[Network, _Inferred] = weakref.WeakKeyDictionary()
         self._capability = EngineCapability.STANDARD
         self._optimization_level = 3
 
@@ -97,41 +90,6 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels, ConfigCalibrati
             super().__setattr__(name, value)
 
     # Devices ------------------------------------------------------------------------------------------------------
-
-    @property
-    def default_device_type(self) -> str:
-        """The device of every layer that can run there and has no device of its own; the GPU in a new config."""
-        return self._default_device
-
-    @default_device_type.setter
-    def default_device_type(self, device: str) -> None:
-        self._default_device = registry.target(device).device
-
-    def set_device_type(self, layer: Layer, device: str) -> None:
-        """Put a layer on a device, whatever the default is.
-
-        Raises:
-            UnknownNameError: no installed package brings the device.
-            ConfigError: the layer is in no network.
-        """
-        require_network(layer)
-        self._device_types[layer] = registry.target(device).device
-
-    def get_device_type(self, layer: Layer) -> str:
-        """The device of a layer: its own, or else the default. Whether it can run there is not asked."""
-        return self._device_types.get(layer, self._default_device)
-
-    def is_device_type_set(self, layer: Layer) -> bool:
-        """Whether the layer has a device of its own."""
-        return layer in self._device_types
-
-    def reset_device_type(self, layer: Layer) -> None:
-        """Let the default decide on a layer's device again."""
-        self._device_types.pop(layer, None)
-
-    def explicit_device_types(self, network: Network) -> dict[str, str]:
-        """Layer name to device, for the layers of a network that have a device of their own, in the network's order."""
-        return {layer.name: self._device_types[layer] for layer in network.layers if layer in self._device_types}
 
     def can_run_on(self, layer: Layer, device: str) -> Verdict:
         """Whether a layer, as it and this config stand now, can run on a device, and every rule that it fails.
@@ -192,22 +150,6 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels, ConfigCalibrati
             "assume_scales": assume_scales,
         }
 
-    def _fixed_specs(self, network: Network) -> Mapping[str, TensorSpec] | None:
-        """The specs for the one shape that all profiles state; None where the network is static, or they differ.
-
-        They are inferred once for as long as the network stays as it is: scripts ask about one layer after another.
-        """
-        if not self._profiles or all(extent >= 0 for tensor in network.inputs for extent in tensor.shape):
-            return None
-        shapes = self._profiles[0].fixed_shapes
-        if any(profile.fixed_shapes != shapes or not profile.is_fixed for profile in self._profiles):
-            return None
-        inferred = self._inferred.get(network)
-        if inferred is None or inferred.revision != network.revision or inferred.shapes != shapes:
-            specs = infer_specs(network, shapes)
-            inferred = self._inferred[network] = _Inferred(network.revision, shapes, specs)
-        return inferred.specs
-
     @property
     def engine_capability(self) -> EngineCapability:
         """What kind of engine is built."""
@@ -216,59 +158,6 @@ class BuilderConfig(ConfigFlags, ConfigPlatforms, ConfigKernels, ConfigCalibrati
     @engine_capability.setter
     def engine_capability(self, capability: EngineCapability) -> None:
         self._capability = member(EngineCapability, capability, "engine capability")
-
-    # Memory and shapes --------------------------------------------------------------------------------------------
-
-    def set_memory_pool_limit(self, pool: str, pool_size: int) -> None:
-        """Set the largest size of a memory pool, in bytes.
-
-        Raises:
-            UnknownNameError: no device has such a pool.
-            ConfigError: the device would refuse this size.
-        """
-        _, found = _pool(pool)
-        pool_size = whole_number(pool_size, f"limit of memory pool {found.name}")
-        found.check_limit(pool_size)
-        self._pool_limits[found.name] = pool_size
-
-    def get_memory_pool_limit(self, pool: str) -> int | None:
-        """The largest size of a memory pool in bytes: the one that was set, or the platform's default. None: no limit.
-
-        Raises:
-            UnknownNameError: no device has such a pool.
-        """
-        target, found = _pool(pool)
-        return self._pool_limits.get(found.name, found.default_for(self.platform(target.device).family))
-
-    def add_optimization_profile(self, profile: OptimizationProfile) -> int:
-        """Add shapes that the engine is built for; returns the profile's number.
-
-        Raises:
-            ConfigError: nothing was stated in the profile.
-        """
-        if not profile:
-            raise ConfigError("The optimization profile states no shapes", remedy="Call set_shape on it first")
-        self._profiles.append(profile)
-        return len(self._profiles) - 1
-
-    @property
-    def num_optimization_profiles(self) -> int:
-        """Number of profiles."""
-        return len(self._profiles)
-
-    def get_optimization_profile(self, index: int) -> OptimizationProfile:
-        """A profile by number.
-
-        Raises:
-            ConfigError: there is no such profile.
-        """
-        if not 0 <= index < len(self._profiles):
-            raise ConfigError(
-                "There is no optimization profile of this number",
-                found=index,
-                allowed=f"0 to {len(self._profiles) - 1}" if self._profiles else "none was added",
-            )
-        return self._profiles[index]
 
     # The build ----------------------------------------------------------------------------------------------------
 
@@ -345,25 +234,6 @@ _OLDER_SETTINGS = {
     "max_workspace_size": "Call set_memory_pool_limit(MemoryPoolType.WORKSPACE, size)",
 }
 """Settings of TensorRT 8 and older to what stands in their place."""
-
-
-@attrs.frozen(eq=False)
-class _Inferred:
-    """The specs of a network's tensors for fixed input shapes, and the revision of the network that they are of."""
-
-    revision: int
-    shapes: Mapping[str, Shape]
-    specs: Mapping[str, TensorSpec]
-
-
-def _pool(name: str) -> tuple[Target, MemoryPool]:
-    known = []
-    for target in registry.targets_in_turn():
-        for pool in target.memory_pools:
-            if isinstance(name, str) and name.upper() == pool.name:
-                return target, pool
-            known.append(pool.name)
-    raise UnknownNameError("memory pool", str(name), known)
 
 
 def _text(version: tuple[int, ...]) -> str:

@@ -21,10 +21,8 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise
 from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.quantization.quantized_group import EXPLICIT_KINDS
 from dryfit.target.target import Target
-
-EXPLICIT_KINDS = frozenset({"quantize", "dequantize", "dynamic_quantize"})
-"""Kinds whose presence makes a network an explicitly quantized one."""
 
 REAL_KINDS = frozenset(
     {
@@ -134,6 +132,9 @@ def _other_side(tensor: Tensor, layer: Layer) -> str:
     return tensor.consumers[0][0].name if producer is layer or producer is None else producer.name
 
 
+_EXPLICIT = PrecisionReason(
+    PrecisionCause.EXPLICIT, "The network has quantize and dequantize layers, which alone say what is quantized"
+)
 _NOISE = PrecisionReason(
     PrecisionCause.NOISE_REDUCTION, "It is near a network output, where nothing smooths quantization noise any more"
 )
@@ -146,8 +147,7 @@ def _own_reason(candidate: Candidate, is_explicit: bool) -> PrecisionReason | No
     """Why the layer itself cannot be computed in INT8; None where it can."""
     layer = candidate.layer
     if is_explicit:
-        text = "The network has quantize and dequantize layers: these say what is quantized, and ranges do not count"
-        return PrecisionReason(PrecisionCause.EXPLICIT, text)
+        return _EXPLICIT
     if candidate.missing:
         return without_scales(candidate.missing)
     if candidate.real_type is None:
@@ -169,7 +169,7 @@ def without_scales(missing: Sequence[str]) -> PrecisionReason:
 
 
 def first_reason(
-    layer: Layer, target: Target, config: BuilderConfig, asked: DataType, notes: Sequence[str]
+    layer: Layer, target: Target, config: BuilderConfig, asked: DataType, notes: Sequence[str], *, is_explicit: bool
 ) -> PrecisionReason:
     """Why a layer was not even asked about in INT8, or is computed in another type than it was asked about.
 
@@ -179,9 +179,12 @@ def first_reason(
         config: the flags.
         asked: the type that it was asked about.
         notes: what the device's rules tell of it.
+        is_explicit: whether the network says by quantize and dequantize layers what is quantized.
     """
     if layer.precision is not None:
         return PrecisionReason(PrecisionCause.CONSTRAINT, f"Its precision was set to {layer.precision.name}")
+    if is_explicit:
+        return _EXPLICIT
     if asked is DataType.INT8:
         return PrecisionReason(PrecisionCause.PROMOTED, "; ".join(notes) or f"{target.device} promotes it")
     if not config.get_flag(BuilderFlag.INT8):

@@ -1,9 +1,10 @@
 """The type in which each layer is computed, and with it the type of each tensor on its way between layers.
 
-Networks are weakly typed, as TensorRT's are up to version 10: FLOAT in a network means "as precise as the builder was
-allowed to be". Where the config's flags allow FP16, layers that work on floating-point numbers are computed in it.
-What is not arithmetic on such numbers keeps the types that it has. A layer plugin gets the combination of types, of
-those that it names, that suits the flags best.
+Networks are weakly typed unless they were created otherwise, as TensorRT's are up to version 10: FLOAT in a network
+means "as precise as the builder was allowed to be". Where the config's flags allow FP16, layers that work on
+floating-point numbers are computed in it. What is not arithmetic on such numbers keeps the types that it has. A layer
+plugin gets the combination of types, of those that it names, that suits the flags best. In a strongly typed network
+nothing is chosen.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.int8_choice import Candidate, first_reason, real_type, refused_candidates
 from dryfit.builder.int8_tensors import with_real_tensors
 from dryfit.builder.placement import Assignment
-from dryfit.builder.precision import REDUCED_TYPES, has_scale, tensors_without_range
+from dryfit.builder.precision import REDUCED_TYPES, has_scale, is_strongly_typed, tensors_without_range
 from dryfit.builder.precision_reason import PrecisionCause, PrecisionReason
 from dryfit.builder.precisions import WEAK_TYPES, Precisions
+from dryfit.builder.quantization_mode import is_explicit
 from dryfit.builder.real_tensors import is_inside_step
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
@@ -57,7 +59,7 @@ def choose_precisions(
     Raises:
         NetworkError: layer plugins do not compute with any types that are permitted; all of them are listed.
     """
-    chooser = _Chooser(config)
+    chooser = _Chooser(config, is_explicit=is_explicit(network))
     layers = [layer for layer in network.layers if layer.name in assignment.devices]
     for layer in layers:
         verdict = assignment.verdicts.get(layer.name, {}).get(assignment.devices[layer.name])
@@ -82,8 +84,9 @@ def choose_precisions(
 class _Chooser:
     """Chooses for one layer after another."""
 
-    def __init__(self, config: BuilderConfig) -> None:
+    def __init__(self, config: BuilderConfig, *, is_explicit: bool) -> None:
         self._config = config
+        self._is_explicit = is_explicit
         self._obeys = config.get_flag(BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
         self.layers: dict[str, DataType] = {}
         self.converted: list[str] = []
@@ -104,6 +107,9 @@ class _Chooser:
         elif own is None or layer.kind in TYPED_KINDS:
             self.layers[layer.name] = tensors[0].dtype if tensors else DataType.FLOAT
             self.reasons[layer.name] = _NO_ARITHMETIC
+        elif is_strongly_typed(layer):
+            self.layers[layer.name] = own
+            self.reasons[layer.name] = _TYPED
         else:
             found = self._computation_type(layer, target, own, verdict)
             self.layers[layer.name] = found
@@ -119,7 +125,9 @@ class _Chooser:
             else:
                 asked = self._config.question(layer, target).precision
                 notes = [] if verdict is None else [str(note) for note in verdict.notes]
-                self.reasons[layer.name] = first_reason(layer, target, self._config, asked, notes)
+                self.reasons[layer.name] = first_reason(
+                    layer, target, self._config, asked, notes, is_explicit=self._is_explicit
+                )
         for index, wished in sorted(layer.output_types.items()):
             self._choose_output(layer, index, wished, target)
 
@@ -143,7 +151,8 @@ class _Chooser:
     def _has_combination(self, layer: Plugin, target: Target, own: DataType | None, verdict: Verdict | None) -> bool:
         """Choose among the types and formats that a layer's plugin names; False where it names none.
 
-        FLOAT is always permitted, since it holds what narrower types hold; so is what the network has.
+        FLOAT is always permitted, since it holds what narrower types hold; so is what the network has, which is all
+        that a strongly typed one permits.
         """
         wish = DataType.FLOAT if own is None else self._computation_type(layer, target, own, verdict)
         permitted = [*(dtype for flag, dtype in REDUCED_TYPES if self._config.get_flag(flag)), DataType.FLOAT]
@@ -157,7 +166,7 @@ class _Chooser:
                 layer.complete_fields(),
                 inputs,
                 [wish, *permitted],
-                allowed=list(dict.fromkeys(permitted)),
+                allowed=None if is_strongly_typed(layer) else list(dict.fromkeys(permitted)),
             )
         except NetworkError as error:
             self.refusals.append(f"{layer.where}: {error}")
@@ -195,6 +204,9 @@ class _Chooser:
         (self.problems if self._obeys else self.warnings).append(what)
 
 
+_TYPED = PrecisionReason(
+    PrecisionCause.STRONGLY_TYPED, "The network is strongly typed: its types are those of the computation"
+)
 _NO_ARITHMETIC = PrecisionReason(
     PrecisionCause.NO_ARITHMETIC, "It computes nothing on real numbers, or its types are part of what it means"
 )

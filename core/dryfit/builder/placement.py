@@ -56,14 +56,34 @@ class Assignment:
 
 
 def placement_error(
-    refusals: Sequence[str], fallback_device: str | None, default_device: str = DeviceType.DLA
+    refusals: Sequence[str],
+    fallback_device: str | None,
+    default_device: str = DeviceType.DLA,
+    *,
+    is_explicit: bool = False,
 ) -> PlacementError:
-    """One error for everything that could not be placed."""
+    """One error for everything that could not be placed.
+
+    Args:
+        refusals: in words.
+        fallback_device: the one that was allowed.
+        default_device: the one that most layers were put on.
+        is_explicit: whether the network has quantize and dequantize layers.
+    """
+    limits = registry.target(default_device).limits
+    if is_explicit and limits is not None and limits.lacks("quantize"):
+        translation = (
+            f"The network is quantized explicitly, which {default_device} does not take: `dryfit translate MODEL --to "
+            "implicit` makes ranges, a calibration cache and layer precisions of its scales"
+        )
+    else:
+        translation = ""
+    remedy = _fallback_remedy(default_device) if fallback_device is None else ""
     where = "their device, and fallback is off" if fallback_device is None else f"their device or on {fallback_device}"
     return PlacementError(
         f"{len(refusals)} part{'s' * (len(refusals) != 1)} of the network cannot run on {where}",
         found="\n  " + "\n  ".join(refusals) + "\n",
-        remedy=_fallback_remedy(default_device) if fallback_device is None else None,
+        remedy=". ".join(filter(None, (translation, remedy))) or None,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dryfit.builder.config_enumerations import BuilderFlag
 from dryfit.builder.real_tensors import is_inside_step
 from dryfit.network.data_types import DataType
+from dryfit.network.format_combinations import EXCHANGED_TYPES
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.target.target import Target
@@ -20,12 +21,16 @@ def computation_type(
 ) -> DataType:
     """The layer's own precision; else INT8 where flag and scales allow; else FP16, BF16; else the device's default.
 
+    A layer of a strongly typed network is computed in the type that it has, whatever flags say.
+
     A device without a default (the DLA needs a precision flag) is asked for INT8 where only that is permitted, and else
     for FLOAT: its rules then refuse the layer, for its missing scales or for the missing flag.
 
     Source: TensorRT `BuilderFlag` (flags permit a type); a layer that lacks a range runs in FP16 where that is
     permitted.
     """
+    if is_strongly_typed(layer):
+        return typed_precision(layer)
     if layer.precision is not None:
         return layer.precision
     may_be_int8 = BuilderFlag.INT8 in flags and DataType.INT8 in target.precisions
@@ -37,6 +42,18 @@ def computation_type(
     if target.default_precision is not None:
         return target.default_precision
     return DataType.INT8 if may_be_int8 else DataType.FLOAT
+
+
+def is_strongly_typed(layer: Layer) -> bool:
+    """Whether a layer is in a network that was created with STRONGLY_TYPED."""
+    return layer.network is not None and layer.network.is_strongly_typed
+
+
+def typed_precision(layer: Layer) -> DataType:
+    """The type that a layer computes in by the types of its tensors: floating point, or else quantized, or FLOAT."""
+    types = [tensor.dtype for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
+    real = [dtype for dtype in types if dtype in EXCHANGED_TYPES]
+    return next(iter([*real, *(dtype for dtype in types if dtype.is_quantized)]), DataType.FLOAT)
 
 
 def has_scales(layer: Layer) -> bool:

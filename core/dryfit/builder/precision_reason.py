@@ -15,6 +15,8 @@ class PrecisionCause(enum.Enum):
     """It has the scales for INT8, and INT8 pays."""
     EXPLICIT = "explicit"
     """The network has quantize and dequantize layers, which alone say what is quantized."""
+    STRONGLY_TYPED = "strongly_typed"
+    """The network is strongly typed: its types are those of the computation."""
     FLAGS = "flags"
     """The flags permit nothing narrower."""
     NO_ARITHMETIC = "no_arithmetic"

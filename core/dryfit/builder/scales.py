@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.config_enumerations import QuantizationFlag
-from dryfit.builder.int8_choice import EXPLICIT_KINDS
+from dryfit.builder.quantization_mode import QuantizationMode, quantization_mode
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
 from dryfit.passes.specialise import specialise
 from dryfit.quantization.calibration import Samples
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.observed_tensors import floating_point_network, integer_inputs
+from dryfit.quantization.integer_inputs import check_scaled_inputs, integer_inputs
+from dryfit.quantization.observed_tensors import floating_point_network
 from dryfit.quantization.scale_table import ScaleTable, scale_table
 
 
@@ -31,7 +32,7 @@ def network_scales(network: Network, config: BuilderConfig) -> ScaleTable:
         CalibrationError: calibration fails; see `dryfit.quantization.calibration.calibrate_ranges`.
         ConfigError: the calibration profile does not fit the network.
     """
-    is_implicit = config.get_flag(BuilderFlag.INT8) and not is_explicit(network)
+    is_implicit = quantization_mode(network, config) is QuantizationMode.IMPLICIT
     integers = integer_inputs(network)
     stand_for_real = is_implicit or any(network.tensor(name).dynamic_range is not None for name in integers)
     # Else an INT8 input is what it says: whole numbers, which may meet other whole numbers.
@@ -52,15 +53,17 @@ def network_scales(network: Network, config: BuilderConfig) -> ScaleTable:
     return scale_table(work, solutions, shares_ranges=shares)
 
 
-def is_explicit(network: Network) -> bool:
-    """Whether a network says by quantize and dequantize layers what is quantized."""
-    return any(layer.kind in EXPLICIT_KINDS for layer in network.layers)
-
-
 def int8_inputs(network: Network, scales: ScaleTable) -> frozenset[str]:
-    """Names of the INT8 inputs of an implicitly quantized network: whole numbers that stand for real ones."""
+    """Names of the INT8 inputs of an implicitly quantized network: whole numbers that stand for real ones.
+
+    Raises:
+        NetworkError: such an input meets whole numbers that have no scale.
+    """
     ranged = {name for name, entry in scales.entries.items() if entry.dynamic_range is not None}
-    return frozenset(integer_inputs(network)) & ranged
+    found = frozenset(integer_inputs(network)) & ranged
+    by_hand = {tensor.name for tensor in network.inputs if tensor.dynamic_range is not None}
+    check_scaled_inputs(network, found | by_hand)
+    return found
 
 
 def apply_scales(scales: ScaleTable, network: Network, int8_inputs: Collection[str]) -> None:

@@ -37,9 +37,11 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
         return
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'. Only --compare does without")
+    from dryfit.builder.quantization_mode import require_calibratable
     from dryfit.cli.network_options import load_model
 
     network = load_model(model, options.shapes)
+    require_calibratable(network)
     if options.reuse and _covers(model, network, options, chosen):
         return
     if options.data is None:

@@ -59,9 +59,11 @@ class LayerPlugin(abc.ABC):
         plugin_name, plugin_version, plugin_namespace: how layers, ONNX nodes and engines name it.
         declared_fields: name to what the field may hold. Fields are then checked, and completed by their defaults,
             before any method sees them. None: whatever a layer says is taken as it is.
-        takes_quantized: whether it computes on quantized values. The dequantizations before such a layer and the
-            quantizations after it are left out, and it finds their scales in the fields `input_scales` and
-            `output_scales`: one array for each input or output, None where it is not quantized.
+        takes_quantized: whether it computes on quantized values. Where all that such a layer reads is dequantized, and
+            all that it gives is quantized, the dequantizations before it and the quantizations after it become part of
+            it: it gets codes, and finds their scales in the fields `input_scales` and `output_scales`, one array for
+            each input or output, None where it is not quantized. A layer can ask for it too, by
+            `set_output_type(index, INT8)` or FP8; it is then an error where it cannot be.
 
     Source: TensorRT `IPluginV3OneCore`, `IPluginV3OneBuild`, `IPluginV3OneRuntime`.
 

@@ -93,9 +93,7 @@ class Tensor:
     def spec(self) -> TensorSpec:
         """Shape, type and known value, as inferred now."""
         self.network.refresh_shapes()
-        if self._spec is None:
-            raise NetworkError("The shape could not be inferred", where=f"tensor {self.name!r}")
-        return self._spec
+        return self._stated
 
     @property
     def shape(self) -> Shape:
@@ -105,7 +103,7 @@ class Tensor:
     @shape.setter
     def shape(self, shape: Shape) -> None:
         self._require_input("shape")
-        self._spec = attrs.evolve(self.spec, shape=tuple(shape), value=None)
+        self._spec = attrs.evolve(self._stated, shape=tuple(shape), value=None)
         self.network.touch(0)
 
     @property
@@ -116,7 +114,7 @@ class Tensor:
     @dtype.setter
     def dtype(self, dtype: DataType) -> None:
         self._require_input("dtype")
-        self._spec = attrs.evolve(self.spec, dtype=dtype, value=None)
+        self._spec = attrs.evolve(self._stated, dtype=dtype, value=None)
         self.network.touch(0)
 
     @property
@@ -187,6 +185,13 @@ class Tensor:
     def get_dimension_name(self, index: int) -> str | None:
         """The name of a dimension, or None."""
         return self.dimension_names.get(index)
+
+    @property
+    def _stated(self) -> TensorSpec:
+        """The spec as it stands; that of an input also while layers do not fit it, as several inputs are changed."""
+        if self._spec is None:
+            raise NetworkError("The shape could not be inferred", where=f"tensor {self.name!r}")
+        return self._spec
 
     def _require_input(self, what: str) -> None:
         if self.producer is not None:

@@ -13,6 +13,7 @@ from dryfit.errors import DryfitError, NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.network.operand_types import operand_type_problem
 from dryfit.network.tensor import TensorSpec
 
 
@@ -66,7 +67,8 @@ def verify(network: Network) -> list[NetworkProblem]:
         network.sort()
     except DryfitError as error:
         return [*problems, _record("network.order", error, where)]
-    problems += _layers(network)
+    wrong = list(_layers(network))
+    problems += wrong or _operand_types(network)
     for layer in network.layers:
         problems += _weights(layer)
     problems += _dimension_names(network)
@@ -101,6 +103,14 @@ def _layers(network: Network) -> Iterator[NetworkProblem]:
             yield _record("layer.parameters", error, where)
             continue
         specs.update((id(tensor), spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
+
+
+def _operand_types(network: Network) -> Iterator[NetworkProblem]:
+    """Operands of different types in a strongly typed network, whose layers are right in all other respects."""
+    for layer in network.layers if network.is_strongly_typed else ():
+        problem = operand_type_problem(layer, layer.inputs)
+        if problem is not None:
+            yield _record("layer.operand_types", problem, layer.where)
 
 
 def _weights(layer: Layer) -> Iterator[NetworkProblem]:

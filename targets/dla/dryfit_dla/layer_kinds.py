@@ -29,7 +29,10 @@ SUPPORTED = frozenset(
 
 _NEVER = "the DLA has no such layer through TensorRT"
 _DATA = "the DLA moves no data by index; TensorRT's header says so. A 1x1 convolution can pick channels"
-_QUANTIZATION = "explicit quantization is not accepted for DLA layers: state the scales as dynamic ranges instead"
+_QUANTIZATION = (
+    "explicit quantization is not accepted for DLA layers: state the scales as dynamic ranges instead, which "
+    "`dryfit translate MODEL --to implicit` writes"
+)
 
 UNSUPPORTED = {
     "constant": (

@@ -6,6 +6,7 @@ from typing import Any
 
 from dryfit.target.checks import check
 from dryfit.target.limits import Finding, LimitTable, Question, rule, rules
+from dryfit_gpu.quantization import QUANTIZATION
 
 
 @check("data type")
@@ -27,28 +28,30 @@ def nothing_host_only(question: Question) -> Finding | None:
     if getattr(operation, "is_host_only", False):
         return Finding(operation.name, "TensorRT's operations", parameter="op")
     if getattr(layer, "is_host_only", False):
+        if layer.kind in ("quantize", "dequantize"):
+            return Finding(f"a {layer.kind} with {layer.host_only_reason}", _SYMMETRIC, remedy=_QUANTIZE_AGAIN)
         return Finding(f"a {layer.kind} with options that TensorRT does not have", "TensorRT's own")
     return None
 
 
 _ON_THE_HOST = 'Such a layer runs on the CPU: allow it with --fallback CPU, or config.allow_fallback("CPU")'
+_SYMMETRIC = "symmetric INT8, FP8, INT4 or FP4 by scales of a tensor, a channel or a one-dimensional block"
+_QUANTIZE_AGAIN = f"Quantize the model so, with zero points of 0. {_ON_THE_HOST}"
 
-LIMITS = LimitTable(
-    "GPU",
-    rules(
-        (),
-        rule(
-            "types",
-            device_types_only,
-            source="TensorRT DataType",
-            remedy=f"{_ON_THE_HOST}; a cast to FLOAT, HALF, INT32 or INT64 lets the GPU run it",
-        ),
-        rule(
-            "parameters",
-            nothing_host_only,
-            source="TensorRT INetworkDefinition: the layer's own parameters",
-            remedy=_ON_THE_HOST,
-        ),
+_EVERY_LAYER = rules(
+    (),
+    rule(
+        "types",
+        device_types_only,
+        source="TensorRT DataType",
+        remedy=f"{_ON_THE_HOST}; a cast to FLOAT, HALF, INT32 or INT64 lets the GPU run it",
     ),
-    source="TensorRT INetworkDefinition",
+    rule(
+        "parameters",
+        nothing_host_only,
+        source="TensorRT INetworkDefinition: the layer's own parameters",
+        remedy=_ON_THE_HOST,
+    ),
 )
+
+LIMITS = LimitTable("GPU", [*_EVERY_LAYER, *QUANTIZATION], source="TensorRT INetworkDefinition")

@@ -197,7 +197,10 @@ def test_an_explicitly_quantized_network_says_itself_what_is_quantized():
     quantized = named(network.add_quantize(x, scale), "q")
     real = named(network.add_dequantize(quantized, scale), "dq")
     network.mark_output(activation(network, convolution(network, real, "c"), "r"))
-    assert decided(ranged(network), int8_config())["c"] == (FLOAT, "EXPLICIT")
+    assumes = int8_config()
+    assumes.assume_scales = True
+    for config in (BuilderConfig(), int8_config(), assumes):
+        assert decided(network, config)["c"] == (FLOAT, "EXPLICIT")
 
 
 def test_what_nobody_reads_in_int8_is_given_in_real_numbers():

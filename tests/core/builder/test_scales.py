@@ -166,17 +166,6 @@ def test_without_the_flag_nothing_is_calibrated_and_that_is_told():
     ]
 
 
-def test_an_explicitly_quantized_network_is_not_calibrated_and_that_is_told():
-    network, x = image_network()
-    scale = named(network.add_constant((), np.array(0.1, np.float32)), "scale")
-    network.mark_output(named(network.add_dequantize(named(network.add_quantize(x, scale), "q"), scale), "dq"))
-    config = int8_config()
-    config.calibrate_with(MAGNITUDE, [])
-    assert warnings_of(network, config) == [
-        "The calibrator changes nothing, because the network has quantize and dequantize layers"
-    ]
-
-
 def test_a_dynamic_network_is_calibrated_in_the_shape_of_its_calibration_profile():
     network, x = image_network((-1, 8, 6, 6))
     network.mark_output(named(network.add_softmax(x), "out"))

@@ -48,6 +48,24 @@ def test_options_that_only_onnx_has_are_refused():
     assert verdict(network.add_pooling_nd(x, PoolingType.MAX, (2, 2))).supported
 
 
+def test_an_asymmetric_quantization_is_refused_with_its_tensors_and_what_to_do():
+    network, x = network_with()
+    scale = network.add_constant((), np.float32(0.1)).get_output(0)
+    layer = network.add_quantize(x, scale, DataType.UINT8)
+    layer.outputs[0].name = "codes"
+    zero_point = network.add_constant((), np.uint8(120)).get_output(0)
+    zero_point.name = "offset"
+    layer.set_input(2, zero_point)
+    [found] = verdict(layer).violations
+    assert found.rule == "gpu.parameters"
+    assert found.actual == (
+        "a quantize with values of type UINT8 (tensor 'codes'), a zero point that is not 0 (tensor 'offset')"
+    )
+    assert found.allowed.startswith("symmetric INT8")
+    assert "zero points of 0" in found.remedy
+    assert "--fallback CPU" in found.remedy
+
+
 def test_dynamic_shapes_large_kernels_and_any_activation_run():
     network, x = network_with(shape=(-1, 8, -1, 64))
     assert verdict(network.add_activation(x, ActivationType.GELU_ERF)).supported

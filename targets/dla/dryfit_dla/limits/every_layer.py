@@ -100,7 +100,8 @@ EVERY_LAYER = rules(
         "precision",
         runs_in_fp16_or_int8,
         source=RUNNING,
-        remedy="Set the flag FP16, or INT8 with a dynamic range for every tensor of the layer",
+        remedy="Set the flag FP16, or INT8 with a dynamic range for every tensor of the layer; a strongly typed "
+        "network needs casts to HALF instead",
     ),
     rule(
         "types",

@@ -1,0 +1,59 @@
+"""What a network is from its creation on: TensorRT's creation flags."""
+
+from __future__ import annotations
+
+import enum
+
+from dryfit.errors import NetworkError
+
+
+class NetworkDefinitionCreationFlag(enum.IntEnum):
+    """What a network can be created as; TensorRT 10's names and numbers. A mask has the bit `1 << flag`.
+
+    Only STRONGLY_TYPED changes anything here: a batch is always explicit, and layer plugins are Python anyway.
+    """
+
+    EXPLICIT_BATCH = 0
+    STRONGLY_TYPED = 1
+    PREFER_JIT_PYTHON_PLUGINS = 2
+    PREFER_AOT_PYTHON_PLUGINS = 3
+
+
+class CreationFlags:
+    """The part of a network that holds its creation flags, which never change.
+
+    Args:
+        flags: bit mask, `1 << flag` each.
+
+    Raises:
+        NetworkError: a bit is no flag.
+    """
+
+    def __init__(self, flags: int = 0) -> None:
+        known = sum(1 << flag for flag in NetworkDefinitionCreationFlag)
+        if type(flags) is not int or flags & ~known:
+            meant = flags.name if isinstance(flags, NetworkDefinitionCreationFlag) else None
+            raise NetworkError(
+                "This is no mask of creation flags",
+                found=bin(flags) if type(flags) is int else repr(flags),
+                allowed=", ".join(f"1 << NetworkDefinitionCreationFlag.{flag.name}" for flag in _FLAGS),
+                remedy=f"Write 1 << NetworkDefinitionCreationFlag.{meant}" if meant else None,
+            )
+        self._flags = flags
+
+    @property
+    def flags(self) -> int:
+        """The creation flags as a bit mask, `1 << flag` each."""
+        return self._flags
+
+    def get_flag(self, flag: NetworkDefinitionCreationFlag) -> bool:
+        """Whether the network was created with a flag."""
+        return bool(self._flags >> NetworkDefinitionCreationFlag(flag) & 1)
+
+    @property
+    def is_strongly_typed(self) -> bool:
+        """Whether types follow from the network alone: the builder computes every layer in the types that it has."""
+        return self.get_flag(NetworkDefinitionCreationFlag.STRONGLY_TYPED)
+
+
+_FLAGS = tuple(NetworkDefinitionCreationFlag)

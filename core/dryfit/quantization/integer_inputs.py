@@ -1,0 +1,85 @@
+"""INT8 inputs of networks that are not quantized explicitly: numbers that stand for real ones, or plain integers.
+
+An implicitly quantized network may take INT8 codes in place of the real numbers that it computes on. Integers that meet
+other integers, such as an INT8 constant that is added to them, are what they say, and are computed as integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import attrs
+
+from dryfit.errors import NetworkError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.operand_types import operands_of_one_type
+
+
+@attrs.frozen
+class Meeting:
+    """Where an INT8 input, or what is computed from it, meets integers that no such input brings.
+
+    Attributes:
+        layer: reads both.
+        operand: the other operand, in words.
+    """
+
+    layer: Layer
+    operand: str
+
+
+def integer_inputs(network: Network) -> list[str]:
+    """Names of the INT8 inputs that may stand for real numbers: no layer dequantizes them, and they meet no integers.
+
+    Their ranges are what calibration finds, or the user sets. Takes time linear in layers for each such input.
+    """
+    found = _candidates(network)
+    while met := _meetings(network, found):
+        found = [name for name in found if name not in met]
+    return found
+
+
+def check_scaled_inputs(network: Network, scaled: Collection[str]) -> None:
+    """Refuse INT8 inputs that stand for real numbers, as they have scales, and meet integers that do not.
+
+    Args:
+        network: the user's.
+        scaled: names of the INT8 inputs that have scales.
+
+    Raises:
+        NetworkError: names the first such input, and where it meets integers.
+    """
+    for name, meeting in _meetings(network, scaled).items():
+        raise NetworkError(
+            "An INT8 input with a scale stands for real numbers, and this one meets integers that do not",
+            where=f"input {name!r}",
+            found=f"{meeting.operand}, which {meeting.layer.where} reads with it",
+            remedy="Take the scale away (reset_dynamic_range) to compute on integers, give an operand that is an input "
+            "a scale too, or make the other operand FLOAT",
+        )
+
+
+def _candidates(network: Network) -> list[str]:
+    return [
+        tensor.name
+        for tensor in network.inputs
+        if tensor.dtype is DataType.INT8 and not any(layer.kind == "dequantize" for layer, _ in tensor.consumers)
+    ]
+
+
+def _meetings(network: Network, inputs: Collection[str]) -> dict[str, Meeting]:
+    """Those of some INT8 inputs that meet integers which do not come from these inputs."""
+    sources: dict[str, frozenset[str]] = {name: frozenset([name]) for name in inputs}
+    found: dict[str, Meeting] = {}
+    for layer in network.layers if inputs else ():
+        read = frozenset[str]().union(*(sources.get(one.name, ()) for one in layer.inputs if one is not None))
+        if not read:
+            continue
+        sources.update((tensor.name, read) for tensor in layer.outputs if tensor.dtype is DataType.INT8)
+        integers = [one for one in operands_of_one_type(layer, layer.inputs) if one[-1] is DataType.INT8]
+        foreign = [words for tensor, words, _ in integers if tensor is None or tensor.name not in sources]
+        if foreign and len(foreign) < len(integers):
+            found.update((name, Meeting(layer, foreign[0])) for name in read if name not in found)
+    return found
