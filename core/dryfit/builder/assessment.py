@@ -75,21 +75,30 @@ def assess(network: Network, config: BuilderConfig) -> Assessment:
         >>> [layer.layer for layer in assessment.layers if layer.device == "GPU"]
         ['prob']
     """
+    return assessment_of(design_for_assessment(network, config))
+
+
+def design_for_assessment(network: Network, config: BuilderConfig) -> Design:
+    """The decisions that an assessment tells of. Raises what `assess` raises."""
     observer = build_observer(network, config)
     try:
         with Stages(f"Assessing {network.name}", NUM_STAGES, config.progress_monitor, observer=observer) as stages:
-            design = design_network(network, config, stages)
+            return design_network(network, config, stages)
     finally:
         observer.build_finished(None)
+
+
+def assessment_of(design: Design) -> Assessment:
+    """What is told of these decisions."""
     variants = {variant.device: variant for variant in design.variants.values()}
     return Assessment(
-        network=network.name,
+        network=design.network.name,
         layers=design.layer_placements(),
         verdicts=design.assignment.verdicts,
         segments=segment_records(design),
         reformats=design.formats.reformats,
         warnings=design.warnings,
-        refusals=[*design.refusals, *design.formats.problems],
+        refusals=[*design.refusals, *design.claims.problems, *design.formats.problems],
         platforms={device: variant.platform.name for device, variant in variants.items()},
         software={device: variant.software_text for device, variant in variants.items()},
         scales=design.scales,

@@ -11,7 +11,7 @@ import click
 
 from dryfit.cli.cache_files import INPUT_FILE, form_option
 from dryfit.cli.console import json_option, print_json, print_line, print_list
-from dryfit.cli.count_conditions import CountCondition, counted_outcomes, fail_on_option, print_failed
+from dryfit.cli.fail_conditions import FailCondition, counted_outcomes, fail_on_option, print_failed
 from dryfit.cli.network_options import NamedShape, Shapes
 
 SUBJECTS = {
@@ -58,7 +58,7 @@ def check(
     context: click.Context,
     file: Path,
     model: Path | None,
-    fail_on: tuple[CountCondition, ...],
+    fail_on: tuple[FailCondition, ...],
     form: str | None,
     shapes: tuple[tuple[str, Shapes], ...],
     as_json: bool,

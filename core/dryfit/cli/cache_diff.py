@@ -11,7 +11,7 @@ import click
 
 from dryfit.cli.cache_files import INPUT_FILE, form_option, scale_text
 from dryfit.cli.console import json_option, print_json, print_line, print_list, print_table
-from dryfit.cli.count_conditions import CountCondition, counted_outcomes, fail_on_option, print_failed
+from dryfit.cli.fail_conditions import FailCondition, counted_outcomes, fail_on_option, print_failed
 
 SUBJECTS = {
     "ratio": "the largest ratio of two scales of one tensor, such as ratio>1.01",
@@ -32,7 +32,7 @@ def diff(
     context: click.Context,
     first: Path,
     second: Path,
-    fail_on: tuple[CountCondition, ...],
+    fail_on: tuple[FailCondition, ...],
     form: str | None,
     as_json: bool,
 ) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import attrs
 import click
 
-from dryfit.cli.console import json_option, print_json, print_line, print_note
-from dryfit.cli.fail_conditions import SUBJECTS, FailCondition, FailConditions, outcomes
+from dryfit.cli.console import json_option, print_json, print_line
+from dryfit.cli.fail_conditions import FailCondition, fail_on_option, print_failed
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+from dryfit.cli.placement_conditions import SUBJECTS, placement_outcomes
 from dryfit.cli.placement_tables import print_placement, summary_line
 
 FORMATS = ("text", "json", "junit", "sarif")
@@ -19,14 +20,7 @@ FORMATS = ("text", "json", "junit", "sarif")
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @network_options
-@click.option(
-    "--fail-on",
-    type=FailConditions(),
-    multiple=True,
-    metavar="CONDITIONS",
-    help="End with 1 where one of these holds, such as 'fallback>3%,loadables>8,dla.convolution.cbuf': "
-    f"{', '.join(SUBJECTS)}, or the id of a rule or its first words; without a limit: more than 0.",
-)
+@fail_on_option(SUBJECTS, "fallback>3%,loadables>8,dla.convolution.cbuf")
 @click.option(
     "--format",
     "chosen",
@@ -41,7 +35,7 @@ def check(
     context: click.Context,
     model: Path,
     options: NetworkOptions,
-    fail_on: tuple[tuple[FailCondition, ...], ...],
+    fail_on: tuple[FailCondition, ...],
     chosen: str | None,
     verbose: bool,
     quiet: bool,
@@ -57,7 +51,7 @@ def check(
     if as_json and form != "json":
         raise click.UsageError(f"--json and --format {form} exclude each other", context)
 
-    network = load_model(model, options.shapes)
+    network = load_model(model, options.shapes, flags=options.creation_flags)
     if options.shape_values or any(len(asked) == 3 for asked in options.shapes.values()):
         require_shapes(
             network, options.shapes
@@ -66,7 +60,7 @@ def check(
     with log_to_stderr(None):
         assessment = assess(network, config)
     report = placement_report(str(model), assessment, config.settings(network))
-    found = outcomes([condition for conditions in fail_on for condition in conditions], report)
+    found = placement_outcomes(fail_on, report)
     match form:
         case "json":
             print_json({**report, "conditions": [attrs.asdict(outcome) for outcome in found]})
@@ -78,7 +72,4 @@ def check(
             print_line(summary_line(report))
         case _:
             print_placement(report, verbose)
-    failed = [outcome for outcome in found if outcome.failed]
-    for outcome in failed:
-        print_note(f"--fail-on {outcome}")
-    context.exit(1 if failed else 0)
+    context.exit(print_failed(found))

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import attrs
 import click
 
+from dryfit.cli.assumptions import assumptions
 from dryfit.cli.console import json_option, print_json
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, network_options
 from dryfit.errors import ConfigError
-
-ASSUMED_PRECISION, QUANTIZED_PRECISION, ASSUMED_FALLBACK = "fp16", "int8", "GPU"
 
 
 @click.command()
@@ -32,7 +30,9 @@ ASSUMED_PRECISION, QUANTIZED_PRECISION, ASSUMED_FALLBACK = "fp16", "int8", "GPU"
 @click.option("--force", is_flag=True, help="Overwrite the output, also where it is MODEL itself.")
 @click.option("--no-edits", is_flag=True, help="Look for no edits.")
 @click.option(
-    "--quantization", is_flag=True, help="Tell each layer's precision and each tensor's INT8 scale, and why, instead."
+    "--quantization",
+    is_flag=True,
+    help="Tell each layer's precision, each tensor's INT8 scale, and where each Q/DQ went, and why, instead.",
 )
 @json_option
 def explain(
@@ -49,9 +49,10 @@ def explain(
     """Explain why layers of an ONNX MODEL, or one LAYER, cannot run on a device, and which edits would help.
 
     Each edit is measured by applying it to the model in memory. Without --precision it is asked about FP16, and without
-    --fallback layers that leave go to the GPU. With --quantization it tells precisions and scales, and asks about INT8.
+    --fallback layers that leave go to the GPU. With --quantization it tells precisions, scales and paths of Q/DQ;
+    a model without Q/DQ is then asked about INT8.
     """
-    asked, assumed = assumptions(options, ASSUMED_PRECISION if not quantization else QUANTIZED_PRECISION)
+    asked, assumed = assumptions(options)
     if quantization and (edits is not None or no_edits):
         raise click.UsageError("--quantization speaks of no edits: leave out --apply and --no-edits")
     if (edits is None) != (output is None):
@@ -60,30 +61,11 @@ def explain(
         raise click.UsageError("--apply takes no LAYER: name a node by ID@NODE")
     with log_to_stderr(None):
         if quantization:
-            _explain_quantization(model, layer, asked, assumed, as_json)
+            _explain_quantization(model, layer, options, as_json)
         elif edits is not None and output is not None:
             _apply(model, asked, edits, output, force, as_json)
         else:
             _explain(model, layer, asked, assumed, no_edits, as_json)
-
-
-def assumptions(options: NetworkOptions, precision: str = ASSUMED_PRECISION) -> tuple[NetworkOptions, list[str]]:
-    """The options with what is taken where nothing was said, and that in words.
-
-    A DLA computes no FP32, so that without a precision every layer would leave for that alone.
-
-    Args:
-        options: what was said.
-        precision: what is taken where no precision was named.
-    """
-    assumed = []
-    if not options.precisions:
-        options = attrs.evolve(options, precisions=(precision,))
-        assumed.append(f"precision {precision}")
-    if options.fallback is None and options.device.upper() != ASSUMED_FALLBACK:
-        options = attrs.evolve(options, fallback=ASSUMED_FALLBACK)
-        assumed.append(f"fallback {ASSUMED_FALLBACK}")
-    return options, assumed
 
 
 def _explain(
@@ -99,13 +81,11 @@ def _explain(
         print_explanation(report)
 
 
-def _explain_quantization(
-    model: Path, layer: str | None, options: NetworkOptions, assumed: list[str], as_json: bool
-) -> None:
+def _explain_quantization(model: Path, layer: str | None, options: NetworkOptions, as_json: bool) -> None:
     from dryfit.cli.quantization_report import quantization_report
     from dryfit.cli.quantization_tables import print_quantization
 
-    report = quantization_report(model, layer, options, assumed)
+    report = quantization_report(model, layer, options)
     if as_json:
         print_json(report)
     else:

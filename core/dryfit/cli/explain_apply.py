@@ -68,7 +68,7 @@ def place(name: str, source: ModelSource, options: NetworkOptions, folder: Path)
     Raises:
         DryfitError: the model cannot be imported, or the options do not fit it.
     """
-    network = load_model(source, options.shapes, folder)
+    network = load_model(source, options.shapes, folder, options.creation_flags)
     config = create_config(network, options)
     report = placement_report(name, assess(network, config), config.settings(network))
     specs = infer_specs(network)

@@ -1,4 +1,4 @@
-"""`dryfit explain-rule`: everything that is known of one limit rule."""
+"""`dryfit explain-rule`: everything that is known of one limit rule, rule of the lint of Q/DQ or rule on modes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dryfit.cli.console import json_option, print_json, print_line, print_table
+from dryfit.cli.explain_lint_rule import lint_rule_ids, told_of_lint
+from dryfit.cli.explain_mode_rule import mode_rules, told_of_mode
 from dryfit.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
 def explain_rule(rule_id: str, as_json: bool) -> None:
     """Explain one limit RULE, such as dla.convolution.kernel: what it says, where it holds, who says so.
 
-    The first words of ids, such as dla.convolution, list the rules that begin so.
+    The first words of ids, such as dla.convolution, list the rules that begin so. Rules of `dryfit qdq lint` begin
+    with qdq, those on modes with explicit or strongly_typed.
     """
+    if told_of_lint(rule_id, as_json) or told_of_mode(rule_id, as_json):
+        return
     listed = rules_below(rule_id)
     if listed:
         print_rules(listed, as_json)
@@ -74,7 +79,7 @@ def find_rule(rule_id: str) -> tuple[Target, Rule]:
     """
     rules = _rules_for(rule_id)
     if rule_id.lower() not in rules:
-        raise UnknownNameError("rule", rule_id, rules)
+        raise UnknownNameError("rule", rule_id, [*rules, *lint_rule_ids(), *mode_rules()])
     return rules[rule_id.lower()]
 
 

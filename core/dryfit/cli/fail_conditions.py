@@ -1,7 +1,7 @@
-"""The conditions of `--fail-on`: findings that turn a check's exit code into 1.
+"""`--fail-on` of every command that has it: findings that turn the exit code into 1.
 
-A condition is a subject, and where it has no limit of its own, more than 0: `fallback>3%`, `loadables>8`,
-`dla.convolution.cbuf`. They look at the report that `--json` prints, so that a program can ask the same.
+A condition is a subject, and where it has no limit of its own, more than 0: `fallback>3%`, `missing`, `ratio>1.01`,
+`dla.convolution.cbuf`. What the subjects are, and what is measured of them, each command says.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 import difflib
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import click
 
-from dryfit.cli.console import bytes_text
-
-Report = dict[str, Any]
+from dryfit.cli.console import print_note
 
 CONDITION = re.compile(
     r"(?P<subject>[a-z][\w.]*)\s*((?P<operator>>=|<=|!=|==|=|>|<)\s*(?P<limit>\d+(\.\d+)?)\s*(?P<unit>%|[a-z]*))?",
@@ -35,19 +33,6 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 PERCENT = "%"
 BYTES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 """Units of sizes, in lower case, to bytes."""
-
-SUBJECTS = {
-    "fallback": "layers that are not on the device that they were given, in number or % of all that run on devices",
-    "unplaced": "layers that can run nowhere they may go, in number or %",
-    "loadables": "segments on the device that was asked for",
-    "segments": "segments on all devices",
-    "reformats": "copies between types, formats or devices, in number or bytes, such as 1.5MiB",
-    "warnings": "warnings about layers on the device where they run",
-}
-"""What a condition may look at, beside the ids of rules and their first words."""
-ALIASES = {"reformat": "reformats", "warning": "warnings"}
-UNITS = {"fallback": {PERCENT}, "unplaced": {PERCENT}, "reformats": set(BYTES)}
-"""Subject to the units that its limit may have; no unit means a number."""
 
 
 @attrs.frozen
@@ -74,7 +59,7 @@ class FailCondition:
 
     Attributes:
         text: as the user wrote it.
-        subject: one of `SUBJECTS`, or a rule's id or the first words of ids.
+        subject: what is looked at.
         operator: one of `OPERATORS`.
         limit: a number, a percentage or a size, as `unit` says.
         unit: "", "%", or one of `BYTES`.
@@ -86,63 +71,84 @@ class FailCondition:
     limit: float = 0
     unit: str = ""
 
-    @classmethod
-    def parse(cls, text: str) -> FailCondition:
+    def outcome(self, value: float, words: str | None = None) -> Outcome:
+        """What the condition finds in a value.
+
+        Args:
+            value: in the unit of the limit; a size in bytes.
+            words: the value in words; None for the number alone.
+        """
+        limit = self.limit * BYTES.get(self.unit, 1)
+        found = f"{value:.7g}" if words is None else words
+        return Outcome(self.text, found, OPERATORS[self.operator](value, limit))
+
+
+@attrs.frozen
+class Subjects:
+    """What the conditions of a command may look at.
+
+    Attributes:
+        texts: subject to what it is.
+        aliases: other words for subjects.
+        units: subject to the units that its limit may have; none means a number.
+        limits: subject to the limit that counts where none is stated; 0 for the others.
+        rules: the ids of rules, and their beginnings, for which a word stands that is no subject: its first word is
+            given. None where there are no such subjects.
+    """
+
+    texts: Mapping[str, str]
+    aliases: Mapping[str, str] = attrs.field(factory=dict)
+    units: Mapping[str, Collection[str]] = attrs.field(factory=dict)
+    limits: Mapping[str, float] = attrs.field(factory=dict)
+    rules: Callable[[str], Collection[str]] | None = None
+
+    @property
+    def listed(self) -> str:
+        """All subjects in words; ids of rules are too many to list."""
+        return ", ".join(self.texts) + (" and the ids of rules" if self.rules else "")
+
+    def condition(self, text: str) -> FailCondition:
         """A condition such as `fallback>3%`.
 
         Raises:
-            ValueError: the text is no condition, or its subject is neither a word of `SUBJECTS` nor the beginning of a
-                rule's id; the message says what would be one.
+            ValueError: the text is no condition, or there is no such subject; the message says what would be one.
         """
-        match = CONDITION.fullmatch(text.strip())
+        text = text.strip()
+        match = CONDITION.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text.strip()!r} is no condition; these are: fallback>3%, loadables>8, dla.pooling")
+            raise ValueError(f"{text!r} is no condition; there are {self.listed}, and limits such as >3")
         subject = match["subject"].lower()
-        subject = ALIASES.get(subject, subject)
-        if subject not in SUBJECTS:
-            _require_rule(subject)
+        subject = self.aliases.get(subject, subject)
+        if subject not in self.texts:
+            self._require_rule(subject)
         unit = (match["unit"] or "").lower()
-        if unit and unit not in UNITS.get(subject, ()):
-            allowed = ", ".join(sorted(UNITS.get(subject, ()))) or "none"
-            raise ValueError(f"{text.strip()!r}: {subject} has no unit {match['unit']!r}, allowed: {allowed}")
-        return cls(text.strip(), subject, match["operator"] or ">", float(match["limit"] or 0), unit)
+        if unit and unit not in self.units.get(subject, ()):
+            allowed = ", ".join(sorted(self.units.get(subject, ()))) or "none"
+            raise ValueError(f"{text!r}: {subject} has no unit {match['unit']!r}, allowed: {allowed}")
+        limit = float(match["limit"]) if match["limit"] else self.limits.get(subject, 0)
+        return FailCondition(text, subject, match["operator"] or ">", limit, unit)
 
-    def outcome(self, report: Report) -> Outcome:
-        """What the condition finds in a report."""
-        value, words = self._measured(report)
-        limit = self.limit * BYTES.get(self.unit, 1)
-        return Outcome(self.text, words, OPERATORS[self.operator](value, limit))
-
-    def _measured(self, report: Report) -> tuple[float, str]:
-        """The value in the unit of the limit (sizes in bytes), and in words."""
-        summary = report["summary"]
-        match self.subject:
-            case "fallback":
-                return self._share(report, summary["fallback_layers"] + summary["unplaced_layers"])
-            case "unplaced":
-                return self._share(report, summary["unplaced_layers"])
-            case "loadables":
-                count = summary["segments_by_device"].get(report["device"], 0)
-                return count, f"{count} on {report['device']}"
-            case "segments" | "warnings":
-                return summary[self.subject], f"{summary[self.subject]}"
-            case "reformats":
-                count, size = summary["reformats"], summary["reformat_bytes"]
-                return size if self.unit else count, f"{count} of {bytes_text(size)}"
-        layers = [layer["name"] for layer in report["layers"] if self.subject in _rule_words(layer)]
-        return len(layers), f"{len(layers)} layer{'s' * (len(layers) != 1)} ({', '.join(layers) or 'none'})"
-
-    def _share(self, report: Report, count: int) -> tuple[float, str]:
-        """A number of layers, also as a share of those that run on devices; shape computations are not counted."""
-        total = sum(layer["segment"] is not None or layer["device"] is None for layer in report["layers"])
-        share = 100 * count / total if total else 0.0
-        return share if self.unit == PERCENT else count, f"{count} of {total} layers ({share:.1f} %)"
+    def _require_rule(self, subject: str) -> None:
+        known = self.rules(subject.partition(".")[0]) if self.rules else ()
+        if subject in known:
+            return
+        close = difflib.get_close_matches(subject, [*self.texts, *sorted(known)], n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        what = "condition or rule" if self.rules else "condition"
+        raise ValueError(f"there is no {what} named {subject!r}; conditions: {self.listed}{hint}")
 
 
 class FailConditions(click.ParamType):
-    """`fallback>3%,loadables>8` as conditions."""
+    """`fallback>3%,loadables>8` as conditions.
+
+    Args:
+        subjects: what they may look at.
+    """
 
     name = "conditions"
+
+    def __init__(self, subjects: Subjects) -> None:
+        self._subjects = subjects
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -152,43 +158,49 @@ class FailConditions(click.ParamType):
             return value
         texts = [text for text in str(value).split(",") if text.strip()]
         if not texts:
-            self.fail(f"no condition is stated; there are {', '.join(SUBJECTS)} and the ids of rules", param, ctx)
+            self.fail(f"no condition is stated; there are {self._subjects.listed}", param, ctx)
         try:
-            return tuple(map(FailCondition.parse, texts))
+            return tuple(map(self._subjects.condition, texts))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
-def outcomes(conditions: Sequence[FailCondition], report: Report) -> list[Outcome]:
-    """What each condition finds in a report."""
-    return [condition.outcome(report) for condition in conditions]
+def fail_on_option(subjects: Subjects | Mapping[str, str], example: str) -> Callable[[Any], Any]:
+    """The option `--fail-on`; the command gets all conditions as one tuple `fail_on`.
+
+    Args:
+        subjects: what conditions may look at; subject to what it is, where there is no more to say. A ratio's own limit
+            is then 1.
+        example: for the help.
+    """
+    known = subjects if isinstance(subjects, Subjects) else Subjects(subjects, limits={"ratio": 1})
+    told = [f"{subject}, {text}" for subject, text in known.texts.items()]
+    told += ["or the id of a rule or its first words"] if known.rules else []
+    return click.option(
+        "--fail-on",
+        type=FailConditions(known),
+        multiple=True,
+        metavar="CONDITIONS",
+        callback=lambda context, parameter, several: tuple(one for each in several for one in each),
+        help=f"End with 1 where one of these holds, such as '{example}': {'; '.join(told)}. Without a limit: more "
+        "than none.",
+    )
 
 
-def _rule_words(layer: dict[str, Any]) -> set[str]:
-    """The ids of the rules that a layer fails, of the warnings on the device where it runs, and their beginnings."""
-    failed = [
-        one["rule"]
-        for device, verdict in layer["verdicts"].items()
-        for one in (*verdict["violations"], *(verdict["warnings"] if device == layer["device"] else ()))
-    ]
-    return {beginning for rule in failed for beginning in _beginnings(rule)}
+def counted_outcomes(conditions: Sequence[FailCondition], values: Mapping[str, float]) -> list[Outcome]:
+    """What each condition finds among values by subject."""
+    return [condition.outcome(values[condition.subject]) for condition in conditions]
 
 
-def _beginnings(rule: str) -> Iterator[str]:
+def print_failed(outcomes: Sequence[Outcome]) -> int:
+    """Tell the conditions that hold; returns the exit code."""
+    failed = [outcome for outcome in outcomes if outcome.failed]
+    for outcome in failed:
+        print_note(f"--fail-on {outcome}")
+    return 1 if failed else 0
+
+
+def beginnings(rule: str) -> Iterator[str]:
+    """The id of a rule, and its first words: `dla`, `dla.pooling`, `dla.pooling.window`."""
     words = rule.split(".")
     return (".".join(words[:count]) for count in range(1, len(words) + 1))
-
-
-def _require_rule(subject: str) -> None:
-    """Refuse a subject with which no rule's id begins; the ids are too many to list."""
-    from dryfit.plugins import registry
-
-    named = registry.find_target(subject.partition(".")[0])
-    asked = registry.targets().values() if named is None else [named]
-    tables = [target.limits for target in asked if target.limits is not None]
-    known = {beginning for table in tables for rule in table.all_rules for beginning in _beginnings(rule.id)}
-    if subject in known:
-        return
-    close = difflib.get_close_matches(subject, [*SUBJECTS, *sorted(known)], n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"there is no condition or rule named {subject!r}; conditions: {', '.join(SUBJECTS)}{hint}")

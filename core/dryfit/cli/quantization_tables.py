@@ -1,4 +1,4 @@
-"""The quantization of a network for people: layers with precisions, tensors with scales, and what is missing."""
+"""The quantization of a network for people: precisions of layers, paths of Q/DQ, scales of tensors, what is missing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.placement_tables import heading
+from dryfit.cli.quantization_paths import path_text
 
 Report = dict[str, Any]
 
@@ -27,6 +28,12 @@ def print_quantization(report: Report) -> None:
     ]
     if layers:
         print_table("Precisions", ["layer", "kind", "device", "precision", "because"], layers)
+    paths = [
+        (one["name"], one["kind"], one["type"], _scale_text(one), one["outcome"], path_text(one))
+        for one in report["quantizations"]
+    ]
+    if paths:
+        print_table("Quantizations", ["layer", "kind", "type", "scale", "is", "where, or why not"], paths)
     tensors = [(one["name"], _scale(one["scale"]), one["reason"]) for one in report["tensors"]]
     if tensors:
         print_table("Scales", ["tensor", "scale", "origin"], tensors)
@@ -36,6 +43,16 @@ def print_quantization(report: Report) -> None:
         "Scales of tensors that the network does not have", [(name, "ignored", "") for name in report["unknown"]]
     )
     print_line(_summary(report))
+    fallen = report["summary"]["fallback_layers"]
+    if fallen:
+        print_line(
+            f"Not on {report['device']}, Q/DQ among them: {fallen}. `dryfit explain` without --quantization says why."
+        )
+
+
+def _scale_text(one: dict[str, Any]) -> str:
+    """One number, or how many there are."""
+    return one["granularity"] if one["scale"] is None else _scale(one["scale"])
 
 
 def _scale(scale: float | None) -> str:
@@ -54,8 +71,20 @@ def _conflict(conflict: dict[str, Any]) -> tuple[str, str, str]:
 
 def _summary(report: Report) -> str:
     summary = report["summary"]
-    layers = ", ".join(f"{count} {name}" for name, count in summary["layers_by_precision"].items())
-    tensors = ", ".join(f"{count} {name}" for name, count in summary["tensors_by_origin"].items())
-    return (
-        f"{summary['layers']} layers: {layers or 'none'}. Scales of {summary['tensors']} tensors: {tensors or 'none'}."
-    )
+    texts = []
+    if summary["layers"] or not summary["quantizations"]:
+        plural = "" if summary["layers"] == 1 else "s"
+        texts.append(f"{summary['layers']} layer{plural}: {_counts(summary['layers_by_precision'])}")
+    if summary["quantizations"]:
+        texts.append(f"{summary['quantizations']} Q/DQ: {_counts(summary['quantizations_by_outcome'])}")
+    if summary["tensors"]:
+        texts.append(f"Scales of {summary['tensors']} tensors: {_counts(summary['tensors_by_origin'])}")
+    if summary["macs"]:
+        shares = {name: count / summary["macs"] for name, count in summary["macs_by_type"].items()}
+        told = ", ".join(f"{share:.1%} {name}" for name, share in shares.items())
+        texts.append(f"Multiply-accumulates: {told}")
+    return f"{'. '.join(texts)}."
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"

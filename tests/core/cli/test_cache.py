@@ -15,7 +15,7 @@ from dryfit.cli.cache_convert import ALGORITHMS
 from dryfit.cli.cache_files import FORM_NAMES
 from dryfit.cli.cache_merge import merge
 from dryfit.cli.cache_schema import SCHEMA
-from dryfit.cli.count_conditions import CountCondition, counted_outcomes
+from dryfit.cli.fail_conditions import FailCondition, counted_outcomes
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.cache_comparison import ConflictRule
 from dryfit.quantization.cache_document_schema import SCHEMA as DOCUMENT_SCHEMA
@@ -243,9 +243,9 @@ def test_calibrate_writes_dryfits_own_form_that_check_and_build_take(dryfit_comm
     ("text", "message"),
     [
         ("mising", "did you mean 'missing'"),
-        ("missing>3%", "is no condition"),
+        ("missing>3%", "missing has no unit '%', allowed: none"),
         (",", "no condition is stated"),
-        ("ratio", "is no condition"),
+        ("ratio", "there is no condition named 'ratio'"),
     ],
 )
 def test_a_condition_that_would_never_fail_is_refused(dryfit_command, cache, text, message):
@@ -255,5 +255,5 @@ def test_a_condition_that_would_never_fail_is_refused(dryfit_command, cache, tex
 
 
 def test_a_condition_compares_with_its_limit():
-    conditions = [CountCondition("a>=2", "a", ">=", 2), CountCondition("a", "a"), CountCondition("a<2", "a", "<", 2)]
+    conditions = [FailCondition("a>=2", "a", ">=", 2), FailCondition("a", "a"), FailCondition("a<2", "a", "<", 2)]
     assert [one.failed for one in counted_outcomes(conditions, {"a": 2})] == [True, True, False]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from tests.core.onnx.models import model, numbers
 
@@ -72,10 +73,71 @@ def test_the_answer_is_what_the_schema_promises_and_every_layer_has_its_reason(
     assert tensors["d"]["range"] == [-63.5, 63.5]
     assert answer["summary"] == {
         "layers": 5,
+        "fallback_layers": 0,
         "layers_by_precision": {"FLOAT": 1, "INT8": 4},
         "tensors": 6,
         "tensors_by_origin": {"by hand": 2, "calibrated": 3, "missing": 1},
+        "quantizations": 0,
+        "quantizations_by_outcome": {},
+        "macs": 3 * 4 * 4 * 8 * 8,
+        "macs_by_type": {"INT8": 2 * 4 * 4 * 8 * 8, "FLOAT": 4 * 4 * 8 * 8},
+        "macs_integer_share": pytest.approx(2 / 3),
     }
+
+
+@pytest.fixture
+def explicit(tmp_path: Path) -> Path:
+    """A convolution with Q/DQ on its data and its weights, and on what it gives."""
+    parsed = model(
+        "dq = QuantizeLinear(x, s, z) d = DequantizeLinear(dq, s, z) "
+        "kq = QuantizeLinear(w, t, z) k = DequantizeLinear(kq, t, z) "
+        "c = Conv(d, k) eq = QuantizeLinear(c, s, z) y = DequantizeLinear(eq, s, z)",
+        inputs="float[1,4,8,8] x",
+        outputs="float[1,4,8,8] y",
+        weights={"w": numbers(4, 4, 1, 1), "s": np.float32(0.5), "t": np.float32(0.02), "z": np.int8(0)},
+    )
+    for node in parsed.graph.node:
+        node.name = f"the {node.output[0]}"
+    path = tmp_path / "explicit.onnx"
+    path.write_bytes(parsed.SerializeToString())
+    return path
+
+
+def test_each_quantization_of_a_model_is_told_with_where_it_went(dryfit_command: Any, explicit: Path) -> None:
+    answer = dryfit_command("explain", explicit, "--quantization", "--json").json
+    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    assert answer["assumed"] == []
+    assert answer["tensors"] == []
+    assert [(one["name"], one["precision"]) for one in answer["layers"]] == [("the c", "INT8")]
+    found = {one["name"]: (one["tensor"], one["scale"], one["outcome"], one["part"]) for one in answer["quantizations"]}
+    assert found == {
+        "the dq": ("x", 0.5, "alone", ""),
+        "the d": ("d", 0.5, "fused", "input"),
+        "the kq": ("w", pytest.approx(0.02), "folded", ""),
+        "the k": ("k", pytest.approx(0.02), "fused", "input"),
+        "the eq": ("c", 0.5, "fused", "output"),
+        "the y": ("y", 0.5, "alone", ""),
+    }
+    (folding,) = [one["rewrites"] for one in answer["quantizations"] if one["name"] == "the kq"]
+    assert [(step["action"], step["over"]) for step in folding] == [("folded", ["w"])]
+    assert answer["summary"]["quantizations_by_outcome"] == {"alone": 2, "folded": 1, "fused": 3}
+    assert answer["summary"]["macs_integer_share"] == 1
+
+
+def test_people_read_what_keeps_a_quantization_alone(dryfit_command: Any, explicit: Path) -> None:
+    told = dryfit_command("explain", explicit, "the dq", "--quantization").out.splitlines()
+    assert told[-2].endswith("alone  the caller gives 'x' in real numbers")
+    assert told[-1] == "1 Q/DQ: 1 alone. Multiply-accumulates: 100.0% INT8."
+
+
+def test_layers_that_a_device_refuses_are_counted_with_where_to_ask(dryfit_command: Any, explicit: Path) -> None:
+    told = dryfit_command("explain", explicit, "--quantization", "--device", "DLA").out
+    assert told.splitlines()[-1].startswith("Not on DLA, Q/DQ among them: ")
+
+
+def test_a_layer_is_told_with_the_quantizations_of_its_step(dryfit_command: Any, explicit: Path) -> None:
+    answer = dryfit_command("explain", explicit, "the c", "--quantization", "--json").json
+    assert [one["name"] for one in answer["quantizations"]] == ["the d", "the k", "the eq"]
 
 
 def test_one_layer_is_told_with_its_own_tensors(dryfit_command: Any, classifier: Path, cache: Path) -> None:
@@ -90,7 +152,10 @@ def test_people_read_what_is_missing_and_who_waits_for_it(dryfit_command: Any, c
     assert "Assumed, since nothing was said: precision int8" in told
     assert "y: missing: no range was stated or found\n    wanted by third\n" in told
     assert "No scale for 'd'" in told
-    assert told.endswith("5 layers: 3 FLOAT, 2 INT8. Scales of 6 tensors: 3 calibrated, 3 missing.\n")
+    assert told.endswith(
+        "5 layers: 3 FLOAT, 2 INT8. Scales of 6 tensors: 3 calibrated, 3 missing. "
+        "Multiply-accumulates: 66.7% FLOAT, 33.3% INT8.\n"
+    )
 
 
 def test_without_scales_every_tensor_is_missing_and_nothing_is_int8(dryfit_command: Any, classifier: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dryfit.cli.fail_conditions import FailCondition
+from dryfit.cli.placement_conditions import SUBJECTS, placement_outcomes
 
 DLA = ("--device", "dla", "--precision", "fp16", "--shape", "image=1x1x8x8", "--fallback", "GPU")
 
@@ -71,13 +71,14 @@ REPORT = {
     ],
 )
 def test_a_condition_compares_what_the_report_says(condition: str, failed: bool, actual: str) -> None:
-    outcome = FailCondition.parse(condition).outcome(REPORT)
+    (outcome,) = placement_outcomes([SUBJECTS.condition(condition)], REPORT)
     assert (outcome.condition, outcome.failed, outcome.actual) == (condition, failed, actual)
 
 
 def test_nothing_is_no_share_of_nothing() -> None:
     report = {**REPORT, "layers": [], "summary": {**REPORT["summary"], "fallback_layers": 0}}  # type: ignore[dict-item]
-    assert not FailCondition.parse("fallback>0%").outcome(report).failed
+    (outcome,) = placement_outcomes([SUBJECTS.condition("fallback>0%")], report)
+    assert not outcome.failed
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_nothing_is_no_share_of_nothing() -> None:
 )
 def test_what_is_no_condition_says_what_would_be_one(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        FailCondition.parse(text)
+        SUBJECTS.condition(text)
 
 
 def test_conditions_can_stand_in_one_list_and_in_several(dryfit_command: Any, digits_model: Path) -> None:

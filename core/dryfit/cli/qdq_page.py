@@ -1,0 +1,38 @@
+"""The page of the rules of `dryfit qdq lint`; published as `quantization-lint.md`."""
+
+from __future__ import annotations
+
+from dryfit.quantization.lint import SEVERITIES, LintRule, all_lint_rules
+
+HEAD = """# Rules of the lint of Q/DQ
+
+Written by `make docs` from the rules. `dryfit qdq lint` looks for what is listed here, and `dryfit explain-rule` tells
+of one; [Quantize explicitly](../how-to/quantize-explicitly.md) shows how.
+"""
+
+TITLES = {
+    "error": "Errors: devices refuse it, or compute something else",
+    "warning": "Warnings: it costs accuracy or time",
+    "note": "Notes: it is worth knowing",
+}
+
+
+def lint_page() -> str:
+    """The page."""
+    parts = [HEAD]
+    for severity in SEVERITIES:
+        rules = [rule for rule in all_lint_rules().values() if rule.severity == severity]
+        parts.append(f"## {TITLES[severity]}\n")
+        parts += [_rule(rule) for rule in rules]
+    return "\n".join(parts)
+
+
+def _rule(rule: LintRule) -> str:
+    lines = [f"### {rule.id}", "", f"{rule.text}.", ""]
+    lines += [f"* Found: {_looked_for(rule)}", f"* What to do: {rule.remedy}.", f"* Source: {rule.source}.", ""]
+    return "\n".join(lines)
+
+
+def _looked_for(rule: LintRule) -> str:
+    """What the rule's own words say that it finds, on one line."""
+    return " ".join((rule.search.__doc__ or "").split())

@@ -1,0 +1,6 @@
+"""A lint of explicitly quantized networks: where Q/DQ stand against what TensorRT's chapter recommends."""
+
+from dryfit.quantization.lint.catalogue import all_lint_rules, lint_network
+from dryfit.quantization.lint.rule import SEVERITIES, LintFinding, LintRule
+
+__all__ = ["SEVERITIES", "LintFinding", "LintRule", "all_lint_rules", "lint_network"]
