@@ -83,7 +83,7 @@ def int8_weights(layer: Layer, weights: Array, rounding: RoundingMode) -> Int8We
     counts = tuple(extent // size for extent, size in zip(weights.shape, extents, strict=True))
     split = weights.reshape([part for pair in zip(counts, extents, strict=True) for part in pair])
     largest = np.abs(split).max(axis=tuple(range(1, split.ndim, 2)), initial=0.0)
-    scales = _scales(largest)
+    scales = int8_scales(largest)
     spread = scales.reshape([part for count in counts for part in (count, 1)])
     with np.errstate(over="ignore"):
         values = round_values(split.astype(np.float32) / spread, rounding)
@@ -91,7 +91,7 @@ def int8_weights(layer: Layer, weights: Array, rounding: RoundingMode) -> Int8We
     return Int8Weights(values, scales if block else scales.reshape(-1), -1 if block else axis, block)
 
 
-def _scales(largest: Array) -> Array:
+def int8_scales(largest: Array) -> Array:
     """FP32 scales of channels whose largest magnitudes these are."""
     scales = (largest.astype(np.float64) / LARGEST).astype(np.float32)
     # A channel of zeros, or one whose scale is below what FP32 has, is quantized to zeros by any scale.

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.layer_list import layer_entries
 from dryfit.builder.layer_pattern import LayerPattern
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.network import Network
@@ -71,15 +72,12 @@ class PlacementRules:
     def parse_layer_device_types(cls, text: str, source: str = "--layer-device-types") -> PlacementRules:
         """The rules of `name:DLA,name2:GPU`, as trtexec spells them.
 
-        The last colon of an entry ends the name; single quotes are left out; later entries win.
-
-        Source: trtexec, `--layerDeviceTypes`.
+        Later entries win; see `dryfit.builder.layer_list`.
 
         Raises:
             ConfigError: entries are no rules; all of them are listed.
         """
-        entries = [entry.strip() for entry in text.replace("'", "").split(",")]
-        return cls._parsed([(f"{entry!r}", entry) for entry in entries if entry], ":", source, "NAME:DEVICE,...")
+        return cls._parsed([(repr(one), one) for one in layer_entries(text)], ":", source, "NAME:DEVICE,...")
 
     @classmethod
     def from_mapping(cls, devices: Mapping[str, str], source: str = "placement rules") -> PlacementRules:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from dryfit.cli.layer_type_options import layer_type_options, take_layer_types
 from dryfit.cli.placement_file import apply_placement
 from dryfit.errors import ConfigError
 
@@ -42,6 +43,9 @@ class NetworkOptions:
         layer_device_types: the same for single layers in one line, as trtexec spells it.
         calibration_cache: a file of scales that calibration found.
         ranges: a file of dynamic ranges, which win over the cache.
+        strongly_typed: whether every layer is computed in the types that the model has.
+        layer_precisions, layer_output_types: types of single layers and of their outputs, as trtexec spells them, or @
+            and the name of a file with such a list.
     """
 
     device: str
@@ -56,6 +60,16 @@ class NetworkOptions:
     shape_values: Mapping[str, Shapes] = attrs.field(factory=dict)
     calibration_cache: Path | None = None
     ranges: Path | None = None
+    strongly_typed: bool = False
+    layer_precisions: str | None = None
+    layer_output_types: str | None = None
+
+    @property
+    def creation_flags(self) -> int:
+        """The creation flags of the network."""
+        from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
+
+        return self.strongly_typed << NetworkDefinitionCreationFlag.STRONGLY_TYPED
 
 
 class PrecisionList(click.ParamType):
@@ -113,6 +127,9 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
         int8: bool,
         calibration_cache: Path | None,
         ranges: Path | None,
+        strongly_typed: bool,
+        layer_precisions: str | None,
+        layer_output_types: str | None,
         **others: Any,
     ) -> Any:
         options = NetworkOptions(
@@ -128,6 +145,9 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
             dict(shape_values),
             calibration_cache,
             ranges,
+            strongly_typed,
+            layer_precisions,
+            layer_output_types,
         )
         return command(options=options, **others)
 
@@ -181,19 +201,29 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 metavar="FILE",
                 help="Dynamic ranges, `tensor: range` a line; they win over --calibration-cache.",
             ),
+            *layer_type_options,
+            click.option(
+                "--strongly-typed",
+                "--stronglyTyped",
+                is_flag=True,
+                help="Compute every layer in the types that the model has; excludes --precision and scales.",
+            ),
         ]
     ):
         decorated = option(decorated)
     return decorated
 
 
-def load_model(source: ModelSource, shapes: Mapping[str, Shapes], folder: Path | None = None) -> Network:
+def load_model(
+    source: ModelSource, shapes: Mapping[str, Shapes], folder: Path | None = None, flags: int = 0
+) -> Network:
     """The network of an ONNX file, its inputs set to the shapes that were asked for.
 
     Args:
         source: a path, or a model that was read already.
         shapes: what `--shape` said.
         folder: where the external data of a model that was read lie.
+        flags: creation flags of the network.
 
     Raises:
         OnnxImportError: the file is damaged or has operators that are not supported.
@@ -201,7 +231,7 @@ def load_model(source: ModelSource, shapes: Mapping[str, Shapes], folder: Path |
     """
     from dryfit.onnx.parser import network_from_onnx
 
-    network = network_from_onnx(source, folder=folder)
+    network = network_from_onnx(source, folder=folder, flags=flags)
     inputs = {tensor.name: tensor for tensor in network.inputs}
     for name, asked in shapes.items():
         if name not in inputs:
@@ -266,6 +296,7 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     config.assume_scales = options.assume_scales
     _add_profile(config, options.shapes, options.shape_values)
     _take_scales(network, config, options)
+    take_layer_types(network, options.layer_precisions, options.layer_output_types)
     # Last, so that a script can ask the config what can run where.
     apply_placement(options.placement, options.layer_device_types, network, config)
     return config

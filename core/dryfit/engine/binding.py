@@ -116,6 +116,10 @@ class BoundEngine:
             for tensor in self._plan.network.outputs
         }
 
+    def stored(self, name: str) -> Array | None:
+        """The array in which a tensor lies, while it lives; None for one that exists only inside an operation."""
+        return self._arrays.get(name)
+
     def _is_known(self, resolved: ResolvedOperation) -> bool:
         return all(self.specs[tensor.name].value is not None for tensor in resolved.group.outputs)
 

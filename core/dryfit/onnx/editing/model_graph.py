@@ -118,11 +118,15 @@ class ModelGraph:
     def add_constant(self, name: str, values: Array) -> str:
         """Add an initializer; returns the name that it got."""
         chosen = self.fresh_name(name)
-        tensor = numpy_helper.from_array(np.ascontiguousarray(values), chosen)
-        self._model.graph.initializer.append(tensor)
-        self._initializers[chosen] = self._model.graph.initializer[-1]
-        self._shapes = None
+        self.put_constant(chosen, values)
         return chosen
+
+    def put_constant(self, name: str, values: Array) -> None:
+        """Add an initializer of a name that is free, or whose node will be taken out."""
+        tensor = numpy_helper.from_array(np.ascontiguousarray(values), name)
+        self._model.graph.initializer.append(tensor)
+        self._initializers[name] = self._model.graph.initializer[-1]
+        self._shapes = None
 
     def scalar_like(self, name: str, values: Sequence[float] | float, like: str) -> str:
         """Add an initializer of the element type that the value `like` has."""

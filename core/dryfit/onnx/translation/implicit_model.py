@@ -1,0 +1,151 @@
+"""A Q/DQ model as implicit quantization has it: an FP32 model, a scale for each tensor, a precision for each layer.
+
+What the Q/DQ model computes in INT8 is computed in INT8, where the scales for it are there; everything else is set to
+real numbers, so that the builder quantizes nothing that the model's author did not. A layer that gives real numbers
+and reads INT8, such as the last one, has no scale for its output: it is computed in real numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+from onnx import ModelProto
+
+from dryfit.builder.real_tensors import WEIGHTED_KINDS, is_inside_step, is_sum
+from dryfit.errors import CalibrationError
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.onnx.external_data import ExternalData
+from dryfit.onnx.importer import network_from_onnx
+from dryfit.onnx.translation.agreement import ComparedTensor
+from dryfit.onnx.translation.carried_scales import CarriedScales, UnequalScales, carried_scales
+from dryfit.onnx.translation.implicit_precisions import LayerPrecision, layer_precisions
+from dryfit.onnx.translation.plain_model import PlainModel, plain_model
+
+
+@attrs.frozen
+class ImplicitPolicy:
+    """What is done where the two forms differ.
+
+    Attributes:
+        unequal: scales that differ around a concatenation, or of one tensor.
+        is_strict: whether a layer that loses its INT8 is an error.
+        clips_weights: whether weights with the code -128 get -127.
+        rounds_all: whether tensors that the Q/DQ model rounds inside a step of the implicit build, such as between a
+            convolution and its ReLU, are rounded there too: their layers get the output type INT8, and are not fused
+            with the next.
+        real_type: type of the layers that are not computed in INT8.
+    """
+
+    unequal: UnequalScales = UnequalScales.LARGEST
+    is_strict: bool = False
+    clips_weights: bool = False
+    rounds_all: bool = False
+    real_type: DataType = DataType.FLOAT
+
+
+@attrs.frozen(eq=False)
+class ImplicitModel:
+    """What came of it.
+
+    Attributes:
+        plain: the model without Q/DQ, and what it said.
+        network: imported from it, with ranges and precisions set.
+        carried: the scale of each tensor.
+        layers: the precision of each layer that computes on real numbers.
+    """
+
+    plain: PlainModel
+    network: Network
+    carried: CarriedScales
+    layers: Sequence[LayerPrecision]
+
+    @property
+    def model(self) -> ModelProto:
+        """The FP32 model."""
+        return self.plain.model
+
+    @property
+    def compared(self) -> dict[str, ComparedTensor]:
+        """The tensors that are quantized in both forms."""
+        return {
+            name: ComparedTensor(self.plain.quantized[name], scale, max(self.plain.scales[name]))
+            for name, scale in self.carried.scales.items()
+            if name in self.plain.quantized
+        }
+
+    @property
+    def unit_scaled(self) -> list[str]:
+        """The tensors that a weighted layer adds to another one unrounded, in one step, and that have no scale.
+
+        DLA 3.13 and newer find such a scale themselves where it is stated as 1, while TensorRT computes the layers in
+        FP16 where it is missing. Source: NVIDIA/Deep-Learning-Accelerator-SW, qdq-translator.
+        """
+        return [
+            tensor.name
+            for tensor in self.network.tensors
+            if tensor.producer is not None
+            and tensor.producer.kind in WEIGHTED_KINDS
+            and is_inside_step(tensor)
+            and is_sum(tensor.consumers[0][0])
+            and not self.carried.has_scale(tensor.name)
+        ]
+
+    @property
+    def lost(self) -> list[LayerPrecision]:
+        """The layers that are INT8 in the Q/DQ model and real here."""
+        return [one for one in self.layers if one.missing]
+
+
+def implicit_model(
+    model: ModelProto,
+    external: ExternalData,
+    policy: ImplicitPolicy | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    folder: Path | None = None,
+) -> ImplicitModel:
+    """Translate a Q/DQ model.
+
+    Args:
+        model: stays as it is.
+        external: where its external data may lie.
+        policy: what is done where the forms differ.
+        shapes: input name to its shape, for dynamic inputs.
+        folder: that of the external data.
+
+    Raises:
+        OnnxImportError: quantization that implicit scales cannot say, or the model cannot be imported.
+        CalibrationError: the policy refuses scales that differ, or layers that lose their INT8; all are named.
+    """
+    chosen = policy or ImplicitPolicy()
+    plain = plain_model(model, external, clips_weights=chosen.clips_weights)
+    network = network_from_onnx(plain.model, folder=folder)
+    for name, shape in (shapes or {}).items():
+        network.tensor(name).shape = tuple(shape)
+    network.refresh_shapes()
+    carried = carried_scales(network, plain.scales, plain.dequantized, unequal=chosen.unequal)
+    if chosen.unequal is UnequalScales.REFUSE and carried.conflicts:
+        raise CalibrationError(
+            "Tensors that share one scale have several",
+            found="\n  " + "\n  ".join(map(str, carried.conflicts)) + "\n",
+            remedy="Quantize them alike, or take the largest",
+        )
+    layers = layer_precisions(network, plain, carried, chosen.real_type, rounds_all=chosen.rounds_all)
+    lost = [one for one in layers if one.missing]
+    if chosen.is_strict and lost:
+        raise CalibrationError(
+            "Layers that the Q/DQ model computes in INT8 lack scales for it",
+            found="; ".join(f"layer {one.layer!r}: {', '.join(map(repr, one.missing))}" for one in lost),
+            remedy="Quantize these tensors too, or let the layers be computed in real numbers",
+        )
+    for tensor, scale in carried.scales.items():
+        if network.find_tensor(tensor) is not None:
+            network.tensor(tensor).dynamic_range = (-127.0 * scale, 127.0 * scale)
+    by_name = {layer.name: layer for layer in network.layers}
+    for one in layers:
+        by_name[one.layer].precision = one.precision
+        if one.output_type is not None:
+            by_name[one.layer].set_output_type(0, one.output_type)
+    return ImplicitModel(plain, network, carried, layers)
