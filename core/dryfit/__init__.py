@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from dryfit.builder.optimization_profile import OptimizationProfile
     from dryfit.builder.placement_rules import PlacementRules
+    from dryfit.builder.refitter import Refitter
     from dryfit.builder.timing_cache import TimingCache
     from dryfit.engine.engine import Engine, TensorIOMode
     from dryfit.engine.execution_context import ExecutionContext
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         PluginError,
         UnknownNameError,
     )
+    from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
     from dryfit.network.data_types import DataType
     from dryfit.network.layer import Layer
     from dryfit.network.layer_plugin import LayerPlugin, PluginField
@@ -77,7 +79,10 @@ if TYPE_CHECKING:
     from dryfit.network.plugin_function import layer_plugin
     from dryfit.network.plugin_table import register_layer_plugin
     from dryfit.network.tensor import Tensor, TensorLocation, TensorSpec
+    from dryfit.network.weights import Weights
+    from dryfit.network.weights_role import WeightsRole
     from dryfit.onnx.parser import OnnxParser, network_from_onnx
+    from dryfit.onnx.refitter import OnnxParserRefitter
     from dryfit.plugins.hookspecs import hookimpl
     from dryfit.quantization.calibration import calibrate_ranges
     from dryfit.quantization.calibrator import Calibrator, Solution
@@ -120,9 +125,11 @@ __all__ = [
     "MatrixOperation",
     "MemoryPoolType",
     "Network",
+    "NetworkDefinitionCreationFlag",
     "NetworkError",
     "OnnxImportError",
     "OnnxParser",
+    "OnnxParserRefitter",
     "OptimizationProfile",
     "PaddingMode",
     "PlacementError",
@@ -136,6 +143,7 @@ __all__ = [
     "ProgressMonitor",
     "QuantizationFlag",
     "ReduceOperation",
+    "Refitter",
     "ResizeCoordinateTransformation",
     "ResizeRoundMode",
     "ResizeSelector",
@@ -156,6 +164,8 @@ __all__ = [
     "UnknownNameError",
     "Verdict",
     "Violation",
+    "Weights",
+    "WeightsRole",
     "calibrate_ranges",
     "hookimpl",
     "kernel",
@@ -178,6 +188,7 @@ _NAMES_BY_MODULE = {
     ),
     "dryfit.builder.optimization_profile": ("OptimizationProfile",),
     "dryfit.builder.placement_rules": ("PlacementRules",),
+    "dryfit.builder.refitter": ("Refitter",),
     "dryfit.builder.timing_cache": ("TimingCache",),
     "dryfit.engine.engine": (
         "Engine",
@@ -211,6 +222,7 @@ _NAMES_BY_MODULE = {
         "PluginError",
         "UnknownNameError",
     ),
+    "dryfit.network.creation_flags": ("NetworkDefinitionCreationFlag",),
     "dryfit.network.data_types": ("DataType",),
     "dryfit.network.layer": ("Layer",),
     "dryfit.network.layer_plugin": (
@@ -246,10 +258,13 @@ _NAMES_BY_MODULE = {
         "TensorLocation",
         "TensorSpec",
     ),
+    "dryfit.network.weights": ("Weights",),
+    "dryfit.network.weights_role": ("WeightsRole",),
     "dryfit.onnx.parser": (
         "OnnxParser",
         "network_from_onnx",
     ),
+    "dryfit.onnx.refitter": ("OnnxParserRefitter",),
     "dryfit.plugins.hookspecs": ("hookimpl",),
     "dryfit.quantization.calibration": ("calibrate_ranges",),
     "dryfit.quantization.calibrator": ("Calibrator", "Solution"),

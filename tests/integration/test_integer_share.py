@@ -45,7 +45,8 @@ def test_a_quantized_network_multiplies_in_integers_only(network):
     engine = built(network(share=1 / 8, extent=64))
     assert integer_share(engine) == 1.0
     others = {layer["TacticName"] for layer in layers_of(engine) if not layer["TacticName"].startswith("cpu.integer_")}
-    assert others == {"cpu.quantization"}
+    # Maxima are taken of the codes as they are.
+    assert {"cpu.quantization"} <= others <= {"cpu.quantization", "cpu.pooling"}
     assert len([layer for layer in layers_of(engine) if layer["TacticName"] == "cpu.quantization"]) == 1
     image = np.random.default_rng(1).standard_normal((1, 3, 64, 64)).astype(np.float32)
     (result,) = engine.create_execution_context().run({"image": image}).values()
@@ -63,7 +64,12 @@ def test_the_whole_of_a_known_network_is_counted(network, millions):
 
 @pytest.mark.parametrize(
     "model",
-    ["squeezenet1.1-int8-qdq-sym", "clothing_mobilenetv2_int8-qdq-sym", "mobilenetv2-int8-qdq-asym-tflite"],
+    [
+        "mnist_resnet_qat_qdq",
+        "squeezenet1.1-int8-qdq-sym",
+        "clothing_mobilenetv2_int8-qdq-sym",
+        "mobilenetv2-int8-qdq-asym-tflite",
+    ],
 )
 def test_a_quantized_model_multiplies_in_integers_only(model, shared_models):
     network = dryfit.Network(model)

@@ -12,6 +12,8 @@ from dryfit.builder.observation import build_observer
 from dryfit.builder.optimization_profile import OptimizationProfile
 from dryfit.builder.placement import placement_error
 from dryfit.builder.precision import missing_scales
+from dryfit.builder.quantization_mode import is_explicit
+from dryfit.builder.refit_preparation import check_refit_flags, prepared_for_refit
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, DryfitError
@@ -52,9 +54,15 @@ class Builder:
     # What a build needs -------------------------------------------------------------------------------------------
 
     def create_network(self, flags: int = 0) -> Network:
-        """An empty network. Batch is always explicit, so TensorRT's creation flags change nothing."""
-        del flags
-        return Network()
+        """An empty network, weakly typed unless the flags say STRONGLY_TYPED.
+
+        Args:
+            flags: bit mask, such as `1 << NetworkDefinitionCreationFlag.STRONGLY_TYPED`.
+
+        Raises:
+            NetworkError: a bit is no creation flag.
+        """
+        return Network(flags=flags)
 
     def create_builder_config(self) -> BuilderConfig:
         """A new config, for the platforms that were set here."""
@@ -81,6 +89,7 @@ class Builder:
         """
         directory = None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
         num_stages = design.NUM_STAGES + linking.NUM_STAGES
+        check_refit_flags(config, network)
         observer = build_observer(network, config)
         plan: Plan | None = None
         try:
@@ -88,7 +97,7 @@ class Builder:
                 decisions = design.design_network(network, config, stages)
                 require_profile(decisions.network, config)
                 _require_buildable(decisions, config)
-                plan = linking.link(network, decisions, config, stages)
+                plan = prepared_for_refit(linking.link(network, decisions, config, stages), network, config, decisions)
         finally:
             observer.build_finished(plan)
         logger.info("%d layers in %d segments", len(plan.operations), len(plan.segments))
@@ -164,11 +173,22 @@ def _require_buildable(decisions: design.Design, config: BuilderConfig) -> None:
 
     Raises:
         PlacementError: parts of the network have no place.
-        BuildError: a copy is needed that may not be made, a wish that has to be obeyed cannot be granted, or a type was
-            chosen that engines do not have yet.
+        BuildError: a plugin layer cannot have a quantized type, a copy is needed that may not be made, a wish that has
+            to be obeyed cannot be granted, or a type was chosen that engines do not have yet.
     """
     if decisions.refusals:
-        raise placement_error(decisions.refusals, config.fallback_device, config.default_device_type)
+        raise placement_error(
+            decisions.refusals,
+            config.fallback_device,
+            config.default_device_type,
+            is_explicit=is_explicit(decisions.network),
+        )
+    if decisions.claims.problems:
+        raise BuildError(
+            "Plugin layers cannot have the quantized types that their outputs were set to",
+            found="\n  " + "\n  ".join(decisions.claims.problems) + "\n",
+            remedy="Quantize what they read and give, or call reset_output_type on them",
+        )
     if decisions.formats.problems:
         raise BuildError(
             "Tensors need copies to another type or format that may not be made",

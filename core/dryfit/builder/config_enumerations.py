@@ -91,6 +91,11 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
     BuilderFlag.BF16: "permits BF16 as a computation type",
     BuilderFlag.INT8: "permits INT8 as a computation type of layers with scales",
     BuilderFlag.GPU_FALLBACK: "sends layers that cannot run on their device to the GPU",
+    BuilderFlag.REFIT: "makes an engine whose weights can be exchanged; it keeps the network with them",
+    BuilderFlag.REFIT_IDENTICAL: "makes an engine that takes the weights that it was built with, and no others",
+    BuilderFlag.REFIT_INDIVIDUAL: "makes an engine in which the weights that the network marks can be exchanged",
+    BuilderFlag.STRIP_PLAN: "leaves the weights out of an engine, which runs when it has been refitted; implies "
+    "REFIT_IDENTICAL where no other flag for refits is on",
     BuilderFlag.TF32: "on in a new config; permits TF32, which no device here computes in, so it is not worth a word",
     BuilderFlag.OBEY_PRECISION_CONSTRAINTS: "makes an error of a precision or output type that cannot be granted",
     BuilderFlag.PREFER_PRECISION_CONSTRAINTS: "grants precisions and output types where that is possible, with a "

@@ -17,6 +17,7 @@ from dryfit.builder.kernel_compilation import CompilationPhase, compile_kernels
 from dryfit.builder.kernel_settings import kernel_choice, optimum_specs
 from dryfit.builder.layer_places import layer_places
 from dryfit.builder.lowering import LoweredNetwork, lower_network
+from dryfit.builder.packed_weights import drop_packed_weights
 from dryfit.builder.segment_compilation import SegmentCompilation
 from dryfit.builder.segment_pools import PoolNeeds
 from dryfit.builder.settings_without_effect import exceeded_workspaces, unused_settings
@@ -84,7 +85,7 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
     ]
     for warning in unused:
         logger.warning("%s", warning)
-    _drop_packed(groups)
+    drop_packed_weights(lowered.network, [(fused.group, fused.kernel) for fused in groups])
     segments = segment_records(design, _segment_pools(design, operations, memory))
     return stages.run(
         "write the plan",
@@ -140,16 +141,6 @@ def _engine_name(fused: FusedGroup, lowered: LoweredNetwork) -> str:
     own = [layer.name for layer in fused.group.layers if layer.name not in lowered.owners]
     is_step = own and not isinstance(fused.group, SegmentGroup)
     return " + ".join(own) if is_step else fused.group.name
-
-
-def _drop_packed(groups: Sequence[FusedGroup]) -> None:
-    """Forget the parameters that were packed: the engine does not need them twice."""
-    for fused in groups:
-        for layer in fused.group.layers:
-            names = {field.name for field in layer.parameters()}
-            for name in fused.kernel.packed_parameters:
-                if name in names:
-                    setattr(layer, name, None)
 
 
 def _segment_pools(

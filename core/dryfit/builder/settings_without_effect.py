@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.config_enumerations import FLAGS_WITH_EFFECT, BuilderFlag, DeviceType, EngineCapability
+from dryfit.builder.config_enumerations import (
+    FLAGS_WITH_EFFECT,
+    BuilderFlag,
+    DeviceType,
+    EngineCapability,
+    QuantizationFlag,
+)
 from dryfit.builder.design import Design
 from dryfit.builder.fused_group import FusedGroup
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.precision import has_scales
-from dryfit.builder.scales import is_explicit
+from dryfit.builder.quantization_mode import is_explicit
+from dryfit.network.data_types import DataType
 from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
 from dryfit.reference.inference import infer_specs
 
+EXPLICIT_FLAGS = {BuilderFlag.FP8: DataType.FP8, BuilderFlag.INT4: DataType.INT4, BuilderFlag.FP4: DataType.FP4}
+"""Flags to the types that they permit. A network that is quantized to one of them needs no flag, and may have it."""
+
 
 def unused_settings(config: BuilderConfig, design: Design) -> Sequence[str]:
     """The flags and settings of a config that change nothing in an engine, in words."""
+    types = {tensor.dtype for tensor in design.network.tensors}
     warnings = [
         f"The flag {flag.name} changes nothing in this version"
         for flag in sorted(BuilderFlag)
-        if config.get_flag(flag) and flag not in FLAGS_WITH_EFFECT
+        if config.get_flag(flag) and flag not in FLAGS_WITH_EFFECT and EXPLICIT_FLAGS.get(flag) not in types
     ]
     if config.get_flag(BuilderFlag.INT8) and not config.assume_scales and not _has_int8(design):
         warnings.append(
@@ -38,20 +49,21 @@ def unused_settings(config: BuilderConfig, design: Design) -> Sequence[str]:
 
 def _unused_scales(config: BuilderConfig, design: Design) -> Sequence[str]:
     """What was given to find scales by and is not looked at, and scales that could not be taken as they are."""
-    warnings = []
-    given = [
-        name
-        for name, is_given in (
-            ("calibrator", config.has_calibrator),
-            ("calibration cache", config.calibration_cache is not None),
-        )
-        if is_given
+    calibration = [
+        ("The calibrator", config.has_calibrator),
+        ("The calibration cache", config.calibration_cache is not None),
     ]
-    for name in given:
-        if not config.get_flag(BuilderFlag.INT8):
-            warnings.append(f"The {name} changes nothing without the flag INT8")
-        elif is_explicit(design.network):
-            warnings.append(f"The {name} changes nothing, because the network has quantize and dequantize layers")
+    settings = [
+        ("The setting assume_scales", config.assume_scales),
+        ("The calibration profile", config.get_calibration_profile() is not None),
+        *((f"The quantization flag {flag.name}", config.get_quantization_flag(flag)) for flag in QuantizationFlag),
+    ]
+    warnings = []
+    if not config.get_flag(BuilderFlag.INT8):
+        warnings += [f"{name} changes nothing without the flag INT8" for name, is_given in calibration if is_given]
+    elif is_explicit(design.network):
+        because = "because the network has quantize and dequantize layers"
+        warnings += [f"{name} changes nothing, {because}" for name, is_given in settings if is_given]
     warnings += [f"Two ranges contradict each other: {conflict}" for conflict in design.scales.conflicts]
     if design.scales.unknown:
         names = design.scales.unknown

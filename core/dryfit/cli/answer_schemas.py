@@ -1,7 +1,7 @@
-"""The JSON Schemas of what `build`, `inspect`, `run`, `targets` and `warmup` print with `--json`; published in docs.
+"""The JSON Schemas of what `build`, `inspect`, `refit`, `run`, `targets` and `warmup` print with `--json`.
 
-Those of `check` and `explain` are `check_schema` and `explain_schema`. New keys may appear in later versions; those
-that are required here stay.
+They are published in docs. Those of `check` and `explain` are `check_schema` and `explain_schema`. New keys may appear
+in later versions; those that are required here stay.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ INSPECT = _published(
     _object(
         {
             "engine": {**_TEXT, "description": "The file."},
+            "refittable": {"type": "boolean", "description": "Whether `dryfit refit` can exchange its weights."},
+            "stripped": {"type": "boolean", "description": "Whether it has no weights before a refit."},
             **_PLACEMENT,
             "model": {**_TEXT, "description": "The engine's name."},
             "pools": {**_BYTES_BY_NAME, "description": "DEVICE/POOL to bytes used."},
@@ -81,6 +83,26 @@ INSPECT = _published(
                 "Engine layers in TensorRT's words; the parameters of each kind stand beside these keys.",
             ),
             "Bindings": {**_TEXTS, "description": "Names of inputs, then of outputs."},
+        }
+    ),
+)
+
+REFIT = _published(
+    "refit",
+    _object(
+        {
+            "engine": {**_TEXT, "description": "The file that was written; with --list the one that was read."},
+            "engine_bytes": _COUNT,
+            "stripped": {"type": "boolean", "description": "Whether it has no weights."},
+            "weights": _list(
+                {
+                    "name": _TEXT,
+                    "type": _TEXT,
+                    "shape": {"type": "array", "items": _COUNT},
+                    "places": _list({"layer": _TEXT, "role": _TEXT}, "Several where layers share them."),
+                },
+                "What can be exchanged.",
+            ),
         }
     ),
 )
@@ -222,6 +244,11 @@ def build_text() -> str:
 def inspect_text() -> str:
     """The schema of `inspect` as the text of a file."""
     return json.dumps(INSPECT, indent=2)
+
+
+def refit_text() -> str:
+    """The schema of `refit` as the text of a file."""
+    return json.dumps(REFIT, indent=2)
 
 
 def run_text() -> str:

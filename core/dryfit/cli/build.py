@@ -26,6 +26,12 @@ from dryfit.cli.placement_tables import heading, print_placement, summary_line
 )
 @network_options
 @kernel_options
+@click.option("--refit", is_flag=True, help="Keep what it takes to exchange the engine's weights with `dryfit refit`.")
+@click.option(
+    "--stripped",
+    is_flag=True,
+    help="Leave the weights out: `dryfit refit` brings them back. With --refit any weights, else those of MODEL only.",
+)
 @click.option(
     "--dump-stages",
     type=click.Path(file_okay=False, path_type=Path),
@@ -41,21 +47,26 @@ def build(
     kernels: tuple[tuple[str, str], ...],
     forbidden_kernels: tuple[str, ...],
     timing_cache: Path | None,
+    refit: bool,
+    stripped: bool,
     dump_stages: Path | None,
     verbose: bool,
     as_json: bool,
 ) -> None:
     """Build an engine file from an ONNX MODEL."""
     from dryfit.builder.builder import Builder
+    from dryfit.builder.config_enumerations import BuilderFlag
     from dryfit.cli.placement_report import placement_report
     from dryfit.engine.progress import TerminalProgress
 
-    network = load_model(model, options.shapes)
+    network = load_model(model, options.shapes, flags=options.creation_flags)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     name_kernels(kernels, network, config)
     for pattern in forbidden_kernels:
         config.forbid_kernels(pattern)
+    for flag in (*([BuilderFlag.REFIT] if refit else []), *([BuilderFlag.STRIP_PLAN] if stripped else [])):
+        config.set_flag(flag)
     builder = Builder()
     builder.dump_stages_directory = dump_stages
     # The builder's log has a line for each stage, and a warning for each layer that falls back.
@@ -74,6 +85,7 @@ def build(
     else:
         print_line(heading(report))
         print_line(summary_line(report))
-    print_line(f"{output}: {engine.num_layers} engine layers, {bytes_text(size)}")
+    without = ", without weights: run `dryfit refit` before `dryfit run`" if stripped else ""
+    print_line(f"{output}: {engine.num_layers} engine layers, {bytes_text(size)}{without}")
     if report["simulated"]:
         print_note(f"Simulated: {report['simulated']}.")

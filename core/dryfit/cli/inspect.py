@@ -18,16 +18,20 @@ from dryfit.cli.placement_tables import print_segments
 def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
     """Show what an ENGINE file has inside: inputs, outputs, segments, reformats, memory, layers."""
     from dryfit.cli.placement_report import placement_report
+    from dryfit.cli.refit_report import refit_line
     from dryfit.engine.engine import Engine
 
     engine = Engine.load(engine_file)
     report = placement_report(engine.name, engine.plan, engine.plan.settings)
     if as_json:
         information = json.loads(engine.create_engine_inspector().get_engine_information("json"))
-        print_json({"engine": str(engine_file), **report, "pools": dict(engine.plan.pool_sizes), **information})
+        own = {"engine": str(engine_file), "refittable": engine.refittable, "stripped": engine.is_stripped}
+        print_json({**own, **report, "pools": dict(engine.plan.pool_sizes), **information})
         return
     plan = engine.plan
     print_line(f"{engine_file}: engine {engine.name!r}, {engine.num_layers} engine layers")
+    if engine.refittable:
+        print_line(refit_line(engine.plan))
     names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
     rows = [
         (

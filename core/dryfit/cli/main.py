@@ -26,8 +26,11 @@ COMMANDS = {
     "explain-rule": "dryfit.cli.explain_rule:explain_rule",
     "inspect": "dryfit.cli.inspect:inspect",
     "plugins": "dryfit.cli.plugins:plugins",
+    "refit": "dryfit.cli.refit:refit",
+    "qdq": "dryfit.cli.qdq:qdq",
     "run": "dryfit.cli.run:run",
     "targets": "dryfit.cli.targets:targets",
+    "translate": "dryfit.cli.translate:translate",
     "warmup": "dryfit.cli.warmup:warmup",
 }
 """Name to place of every command."""

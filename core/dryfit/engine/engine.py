@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import threading
 from typing import TYPE_CHECKING
 
 from dryfit.engine import engine_file
@@ -28,10 +29,11 @@ class TensorIOMode(enum.IntEnum):
 
 
 class Engine:
-    """A network built for devices, with all that runs it here. Contexts run it; it never changes itself.
+    """A network built for devices, with all that runs it here. Contexts run it; only a refit changes it.
 
     Attributes:
-        plan: layers, kernels, decisions and weights.
+        plan: layers, kernels, decisions and weights. A refit puts another one in its place.
+        refit_lock: held while weights are exchanged.
 
     Raises:
         EngineFileError: the parts of the plan do not fit together.
@@ -43,6 +45,15 @@ class Engine:
     """
 
     def __init__(self, plan: Plan) -> None:
+        self.refit_lock = threading.RLock()
+        self.adopt(plan)
+
+    def adopt(self, plan: Plan) -> None:
+        """Take another plan of the same network. Runs that have begun end with the old one; the next take the new one.
+
+        Raises:
+            EngineFileError: the parts of the plan do not fit together.
+        """
         plan.network.refresh_shapes()  # now, so that contexts in several threads only read it
         check_plan(plan)
         self.plan = plan
@@ -79,7 +90,7 @@ class Engine:
         Raises:
             PluginError: a device that the engine names is not installed.
             EngineFileError: a kernel that the engine names does not exist, or does not serve its layer.
-            ExecutionError: the number of threads is not at least 1.
+            ExecutionError: the number of threads is not at least 1, or the engine is stripped.
         """
         return ExecutionContext(self, num_threads)
 
@@ -120,8 +131,13 @@ class Engine:
 
     @property
     def refittable(self) -> bool:
-        """Whether weights can be exchanged; they cannot."""
-        return False
+        """Whether weights can be exchanged, by `Refitter`: it was built with REFIT, or a flag that includes it."""
+        return self.plan.refit is not None
+
+    @property
+    def is_stripped(self) -> bool:
+        """Whether it has no weights, so that it cannot run before a refit."""
+        return self.plan.is_stripped
 
     # Inputs and outputs -------------------------------------------------------------------------------------------
 

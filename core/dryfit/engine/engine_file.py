@@ -15,12 +15,14 @@ import attrs
 import numpy as np
 
 from dryfit.engine.atomic_file import write_atomically
-from dryfit.engine.container import Array, ArrayEntry, chunks, describe, is_array_name, json_text
+from dryfit.engine.container import Array, chunks, json_text
 from dryfit.engine.container_reader import read_arrays, read_manifest
+from dryfit.engine.file_arrays import FileArrays
 from dryfit.engine.manifest import Manifest, OperationRecord
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.plan_check import check_plan
 from dryfit.engine.records import RecordError, record_from_plain, record_to_plain
+from dryfit.engine.refit_entry import entry_of, record_of, stand_ins_of
 from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.serialization import network_from_dict, network_to_dict
 
@@ -28,7 +30,7 @@ EngineSource = str | os.PathLike[str] | bytes | bytearray | memoryview | Array
 """A path, or the bytes of an engine file in anything with the buffer protocol."""
 
 _AS_IN_THE_OPERATION = [field.name for field in attrs.fields(Operation) if field.name != "weights"]
-_AS_IN_THE_PLAN = [field.name for field in attrs.fields(Plan) if field.name not in ("network", "operations")]
+_AS_IN_THE_PLAN = [field.name for field in attrs.fields(Plan) if field.name not in ("network", "operations", "refit")]
 
 
 def save(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -79,40 +81,34 @@ def load(source: EngineSource) -> Plan:
 
 def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
     network, network_arrays = network_to_dict(plan.network)
-    entries: list[ArrayEntry] = []
-    contents: list[Array] = []
-
-    def add(name: str, array: Array) -> str:
-        entry, plain = describe(name, array)
-        entries.append(entry)
-        contents.append(plain)
-        return name
-
-    readable = all(is_array_name(f"network/{name}") for name in network_arrays)
-    names = {
-        name: add(f"network/{name if readable else index}", array)
-        for index, (name, array) in enumerate(network_arrays.items())
-    }
+    arrays = FileArrays()
+    names = arrays.add_all("network", network_arrays)
     operations = [
         OperationRecord(
-            weights={key: add(f"operations/{index}/{key}", array) for key, array in sorted(operation.weights.items())},
+            weights={
+                key: arrays.add(f"operations/{index}/{key}", array) for key, array in sorted(operation.weights.items())
+            },
             **{name: getattr(operation, name) for name in _AS_IN_THE_OPERATION},
         )
         for index, operation in enumerate(plan.operations)
     ]
+    arrays.share()
+    refit = None if plan.refit is None else entry_of(plan.refit, arrays.add_all)
     manifest = Manifest(
         written_by=f"dryfit {version('dryfit')}",
-        arrays=entries,
+        arrays=arrays.entries,
         network=network,
         network_arrays=names,
         operations=operations,
+        refit=refit,
+        arrays_left_out=arrays.stand_ins,
         **{name: getattr(plan, name) for name in _AS_IN_THE_PLAN},
     )
     try:
         text = json_text(record_to_plain(manifest))
     except (TypeError, ValueError) as error:
         raise EngineFileError("The plan holds something that is no plain data", found=str(error)) from error
-    return chunks(text, entries, contents)
+    return chunks(text, arrays.entries, arrays.contents)
 
 
 def _aligned_copy(source: bytes | bytearray | memoryview | Array) -> memoryview:
@@ -153,12 +149,14 @@ def _plan(data: memoryview, where: str) -> Plan:
     try:
         manifest = record_from_plain(Manifest, fields, "manifest")
         arrays = read_arrays(data, text, manifest.arrays, where)
+        arrays |= stand_ins_of(manifest.arrays_left_out, where)
         network = network_from_dict(
             dict(manifest.network), {name: arrays[array] for name, array in manifest.network_arrays.items()}
         )
         plan = Plan(
             network=network,
             operations=[_operation(record, arrays) for record in manifest.operations],
+            refit=None if manifest.refit is None else record_of(manifest.refit, arrays),
             **{name: getattr(manifest, name) for name in _AS_IN_THE_PLAN},
         )
         check_plan(plan)

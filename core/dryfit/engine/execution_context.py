@@ -22,6 +22,7 @@ from dryfit.engine.input_arrays import (
     name_inputs,
 )
 from dryfit.engine.observation import watched_run
+from dryfit.engine.plan import Plan
 from dryfit.engine.profiler import Profiler
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import ExecutionError, UnknownNameError
@@ -42,7 +43,8 @@ class ExecutionContext:
     """The state of one caller of an engine: input shapes, memory, threads. Made by `Engine.create_execution_context`.
 
     Contexts of one engine share its weights and may run at the same time, each in a thread of its own; they give the
-    same bits, with any number of threads. One context runs one thing at a time: a second caller waits.
+    same bits, with any number of threads. One context runs one thing at a time: a second caller waits. A run that
+    begins after a refit has all of the new weights, one that began before it all of the old ones.
 
     Attributes:
         engine: whose context it is.
@@ -64,9 +66,9 @@ class ExecutionContext:
         self.name = ""
         self.num_threads = threads
         self.profiler: Profiler | None = None
-        self._plan = engine.plan
-        self._operations = resolve_operations(engine.plan)
-        self._operation_names = {one.group.name: one.operation.name for one in self._operations}
+        self._bindings: OrderedDict[tuple[Shape, ...], BoundEngine] = OrderedDict()
+        self._inferred: tuple[object, Mapping[str, TensorSpec]] | None = None
+        self._take_plan(engine.plan)
         self._inputs = {tensor.name: tensor.spec for tensor in engine.plan.network.inputs}
         self._outputs = {tensor.name: tensor.spec for tensor in engine.plan.network.outputs}
         self._dimension_names = {tensor.name: tensor.dimension_names for tensor in engine.plan.network.inputs}
@@ -74,8 +76,6 @@ class ExecutionContext:
         self._checked: tuple[int, Mapping[str, Shape]] | None = None
         self._shapes: dict[str, Shape] = {}
         self._tensors: dict[str, Array] = {}
-        self._bindings: OrderedDict[tuple[Shape, ...], BoundEngine] = OrderedDict()
-        self._inferred: tuple[object, Mapping[str, TensorSpec]] | None = None
         self._observer = facade.run_observers(engine.name, sorted({one.device for one in engine.plan.segments}))
         self._lock = threading.RLock()
 
@@ -297,8 +297,28 @@ class ExecutionContext:
     def _profile_values(self) -> Mapping[str, tuple[Shape, Shape, Shape]]:
         return self._plan.profiles[self._profile].values if self._plan.profiles else {}
 
+    def _take_plan(self, plan: Plan) -> None:
+        """Begin anew with a plan of the engine, the first or what a refit put in its place.
+
+        Raises:
+            ExecutionError: it is stripped.
+        """
+        if plan.is_stripped:
+            raise ExecutionError(
+                "The engine is stripped of its weights, and cannot run before it is refitted",
+                where=f"engine {plan.network.name!r}",
+                remedy="Give it weights: `dryfit refit ENGINE --onnx MODEL -o OUT`, or Refitter and OnnxParserRefitter",
+            )
+        self._operations = resolve_operations(plan)
+        self._operation_names = {one.group.name: one.operation.name for one in self._operations}
+        self._bindings.clear()
+        self._inferred = None
+        self._plan = plan
+
     def _binding(self, shapes: Mapping[str, Shape]) -> BoundEngine:
         """The engine bound for these shapes: one that is kept, or a new one in place of the one least lately used."""
+        if (plan := self.engine.plan) is not self._plan:
+            self._take_plan(plan)
         key = tuple(shapes.values())
         if key not in self._bindings:
             while len(self._bindings) >= KEPT_BINDINGS:

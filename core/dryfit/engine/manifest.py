@@ -9,6 +9,7 @@ import attrs
 
 from dryfit.engine.container import ArrayEntry
 from dryfit.engine.plan import LayerPlacement, Placement, ProfileShapes, Reformat, Segment
+from dryfit.engine.refit_entry import RefitEntry, StandInEntry
 from dryfit.network.data_types import DataType
 from dryfit.target.verdict import Verdict
 
@@ -38,6 +39,9 @@ class Manifest:
         network: what `dryfit.network.serialization` makes of the network.
         network_arrays: its names of arrays, to names of arrays in the file.
         operations: engine layers.
+        refit: what weights are exchanged by; None where they cannot be.
+        arrays_left_out: constants that kernels packed, and what a stripped engine waits for, by the names that they
+            would have.
         the others: as in the plan.
     """
 
@@ -57,3 +61,5 @@ class Manifest:
     layers: Sequence[LayerPlacement]
     warnings: Sequence[str]
     packages: Mapping[str, str]
+    refit: RefitEntry | None
+    arrays_left_out: Mapping[str, StandInEntry]

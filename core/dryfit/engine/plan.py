@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.engine.refit_record import RefitRecord
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
@@ -182,6 +183,7 @@ class Plan:
         warnings: what the builder warned of, such as layers that fell back to another device.
         packages: `target DEVICE` or `layer namespace::Name version` to the package that brought it when the engine was
             built, as `distribution version`: what has to be installed to run it.
+        refit: what it takes to exchange weights; None where they cannot be.
     """
 
     network: Network
@@ -197,12 +199,21 @@ class Plan:
     layers: Sequence[LayerPlacement] = ()
     warnings: Sequence[str] = ()
     packages: Mapping[str, str] = attrs.field(factory=dict)
+    refit: RefitRecord | None = None
+
+    @property
+    def is_stripped(self) -> bool:
+        """Whether it has no weights: it can be looked at and refitted, and not run."""
+        return self.refit is not None and self.refit.is_stripped
 
     @property
     def programs(self) -> Mapping[int, bytes]:
-        """Index of each compiled segment to the program that its target made, for the device's own runtime."""
+        """Index of each compiled segment to the program that its target made, for the device's own runtime.
+
+        A stripped plan has none.
+        """
         return {
             operation.segment: operation.weights[PROGRAM].tobytes()
             for operation in self.operations
-            if operation.is_compiled
+            if operation.is_compiled and PROGRAM in operation.weights
         }

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from dryfit.engine.left_out import check_left_out
 from dryfit.engine.plan import PROGRAM, Operation, Placement, Plan, ProfileShapes
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
@@ -34,6 +35,7 @@ def check_plan(plan: Plan) -> None:
     if not plan.network.outputs:
         _refuse("An engine has at least one output", f"network {plan.network.name!r}", "none")
     _check_operations(plan)
+    check_left_out(plan)
     for name, placement in plan.placements.items():
         _check_placement(name, placement, plan.network)
     for index, profile in enumerate(plan.profiles):
@@ -66,7 +68,7 @@ def _check_operations(plan: Plan) -> None:
         if not -1 <= operation.segment < len(plan.segments):
             _refuse("An operation belongs to a segment that does not exist", where, operation.segment)
         if operation.is_compiled:
-            _check_program(operation, where)
+            _check_segment(operation, where, has_program=not plan.is_stripped)
         else:
             _check_chain(own, outputs, where)
         available |= _given(own, available, where, is_all=operation.is_compiled)
@@ -119,10 +121,12 @@ def _readers(layer: Layer) -> set[str]:
     return {consumer.name for output in layer.outputs for consumer, _ in output.consumers}
 
 
-def _check_program(operation: Operation, where: str) -> None:
-    """A compiled segment is one, and its program is there."""
+def _check_segment(operation: Operation, where: str, *, has_program: bool) -> None:
+    """A compiled segment is one, and its program is there, unless a refit is to bring it."""
     if operation.segment < 0:
         _refuse("A compiled operation belongs to no segment", where, operation.segment)
+    if not has_program:
+        return
     program = operation.weights.get(PROGRAM)
     if program is None or (program.dtype, program.ndim) != (np.uint8, 1):
         found = "none" if program is None else f"{program.dtype} {program.shape}"

@@ -6,16 +6,23 @@ import heapq
 from collections.abc import Iterator, Sequence
 
 from dryfit.errors import NetworkError, UnfinishedLayerError, UnknownNameError
+from dryfit.network.creation_flags import CreationFlags
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer, LayerT
 from dryfit.network.layers import LayerMethods
+from dryfit.network.operand_types import check_operand_types
 from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.weights_names import WeightsNames
 
 
-class Network(LayerMethods):
+class Network(CreationFlags, LayerMethods, WeightsNames):
     """Layers and tensors, in an order in which every tensor is produced before it is used.
 
     Shapes and types are inferred when a layer is added and again when a parameter changes.
+
+    Args:
+        name: of the network, for reports.
+        flags: bit mask of `NetworkDefinitionCreationFlag`.
 
     Example:
         >>> from dryfit.network.data_types import DataType
@@ -25,7 +32,9 @@ class Network(LayerMethods):
         >>> network.mark_output(layer.get_output(0))
     """
 
-    def __init__(self, name: str = "network") -> None:
+    def __init__(self, name: str = "network", flags: int = 0) -> None:
+        CreationFlags.__init__(self, flags)
+        WeightsNames.__init__(self)
         self.name = name
         self.metadata: dict[str, str] = {}
         self.layers: list[Layer] = []
@@ -77,11 +86,16 @@ class Network(LayerMethods):
         layer.name = self._free_layer_name(layer.name or f"(Unnamed Layer* {layer.index}) [{layer.layer_type.title()}]")
         if specs is None:
             known = [None if tensor is None else tensor.spec for tensor in inputs]
+            if self.is_strongly_typed:
+                check_operand_types(layer, inputs)
+            layer.inputs = list(inputs)  # so that a refusal can name them
             try:
                 specs = layer.infer_outputs(known)
             except UnfinishedLayerError:
                 if is_finished:
                     raise
+            finally:
+                layer.inputs = []
         for index, tensor in enumerate(inputs):
             if tensor is not None:
                 layer.set_input(index, tensor)

@@ -24,6 +24,7 @@ Plain = dict[str, Any]
 _LARGEST_EXTENT = 2**63 - 1
 _NETWORK_KEYS: dict[str, Any] = {
     "name": str,
+    "flags": int,
     "metadata": dict[str, str],
     "inputs": list,
     "layers": list,
@@ -63,6 +64,7 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
     arrays = ArrayNames()
     data = {
         "name": network.name,
+        "flags": network.flags,
         "metadata": dict(network.metadata),
         "inputs": [_tensor_to_dict(tensor) for tensor in network.inputs],
         "layers": [_layer_to_dict(layer, arrays) for layer in network.layers],
@@ -83,7 +85,7 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
             has the wrong type or does not fit. Says where.
     """
     fields = _fields(data, _NETWORK_KEYS, "network")
-    network = Network(fields["name"])
+    network = Network(fields["name"], fields["flags"])
     network.metadata.update(fields["metadata"])
     for index, item in enumerate(fields["inputs"]):
         _read_input(network, item, f"inputs[{index}]")

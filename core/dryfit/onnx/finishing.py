@@ -1,11 +1,14 @@
-"""What is done to a network when all nodes of a model are imported: unused layers, names of dimensions, metadata."""
+"""What is done to a network when all nodes of a model are imported: unused layers, names, metadata."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import onnx
 
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.onnx.operand import Operand
 
 
 def remove_unused_layers(network: Network, first: int) -> None:
@@ -29,6 +32,16 @@ def name_dimensions(network: Network, graph: onnx.GraphProto) -> None:
         for axis, dim in enumerate(info.type.tensor_type.shape.dim):
             if dim.dim_param and axis < len(tensor.shape) and tensor.shape[axis] < 0:
                 tensor.set_dimension_name(axis, dim.dim_param)
+
+
+def name_weights(network: Network, initializers: Iterable[Operand | None]) -> None:
+    """Give weights that layers took over as they are the names of their initializers.
+
+    What the importer computed from initializers, such as the coefficients of a batch normalization, stays without a
+    name of its own: it is found by layer and role.
+    """
+    known = [one for one in initializers if one is not None and one.value is not None]
+    network.set_weights_names({one.name: one.value for one in known if one.value is not None})
 
 
 def keep_metadata(network: Network, model: onnx.ModelProto) -> None:

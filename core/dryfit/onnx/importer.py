@@ -22,7 +22,7 @@ from dryfit.onnx.behind import (
     unseen_operand,
 )
 from dryfit.onnx.external_data import ExternalData
-from dryfit.onnx.finishing import keep_metadata, name_dimensions, remove_unused_layers
+from dryfit.onnx.finishing import keep_metadata, name_dimensions, name_weights, remove_unused_layers
 from dryfit.onnx.functions import bound_body, sorted_nodes
 from dryfit.onnx.graph_borders import add_graph_input, mark_graph_output
 from dryfit.onnx.model_file import ModelSource, read_model
@@ -45,7 +45,11 @@ Scope = dict[str, Operand | None]
 
 
 def network_from_onnx(
-    source: ModelSource, *, folder: Path | None = None, constants: Mapping[str, Array] | None = None
+    source: ModelSource,
+    *,
+    folder: Path | None = None,
+    constants: Mapping[str, Array] | None = None,
+    flags: int = 0,
 ) -> Network:
     """The network of an ONNX model.
 
@@ -55,13 +59,14 @@ def network_from_onnx(
         source: a path, the bytes of a model file, or a `ModelProto`.
         folder: where the external data of bytes or of a `ModelProto` lie.
         constants: contents of graph inputs that are to be fixed; those are then no inputs of the network.
+        flags: of the network: a mask of `NetworkDefinitionCreationFlag`. Types are the model's with any of them.
 
     Raises:
         ModelRefusedError: an `OnnxImportError` that lists every node that cannot be imported, and why.
         OnnxImportError: the file is no whole ONNX model.
     """
     model, external = read_model(source, folder)
-    network = Network(model.graph.name or "network")
+    network = Network(model.graph.name or "network", flags)
     graph = GraphImport(network, model, external, constants or {})
     if graph.run():
         raise ModelRefusedError(graph.problems, graph.half_seen_nodes)
@@ -120,6 +125,7 @@ class GraphImport:
         if not self.problems:
             remove_unused_layers(self.network, self._first_layer)
             name_dimensions(self.network, graph)
+            name_weights(self.network, (scope[tensor.name] for tensor in graph.initializer))
             keep_metadata(self.network, self._model)
         return self.problems
 

@@ -107,6 +107,8 @@ class Kernel:
             of the machine.
         packed_parameters: parameters of the group's layers (such as `kernel`, `bias`) that `pack` made superfluous, so
             that the engine need not keep them.
+        packs_constants: whether `pack` made superfluous the constant that a dequantization of the group gives the main
+            layer's weights from. The engine then knows its type and shape, and no longer its values.
         workspace_bytes: scratch memory of one run, for concrete specs.
         layout: the host layout that it is fast for.
         formats: `input` and `output` to the tensor format in which the kernel wants what the group reads and writes.
@@ -126,6 +128,7 @@ class Kernel:
     absorbs_dequantize: bool = False
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing
     packed_parameters: Sequence[str] = ()
+    packs_constants: bool = False
     workspace_bytes: WorkspaceBytes = _no_bytes
     layout: HostLayout = HostLayout.ANY
     formats: KernelFormats = attrs.field(factory=dict)
@@ -186,6 +189,7 @@ def kernel(
     absorbs_dequantize: bool = False,
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing,
     packed_parameters: Sequence[str] = (),
+    packs_constants: bool = False,
     workspace_bytes: WorkspaceBytes | int = 0,
     layout: HostLayout | str = HostLayout.ANY,
     formats: Mapping[str, TensorFormat] | None = None,
@@ -207,6 +211,7 @@ def kernel(
         absorbs_dequantize: as in `Kernel`.
         pack: as in `Kernel`.
         packed_parameters: as in `Kernel`.
+        packs_constants: as in `Kernel`.
         workspace_bytes: a number, or a function of group, specs and number of threads.
         layout: also by name: `channels_last`.
         formats: as in `Kernel`.
@@ -238,6 +243,7 @@ def kernel(
             absorbs_dequantize=absorbs_dequantize,
             pack=pack,
             packed_parameters=tuple(packed_parameters),
+            packs_constants=packs_constants,
             workspace_bytes=declared.workspace_bytes(workspace_bytes),
             layout=declared.layout(layout),
             formats=declared.formats(formats or {}),

@@ -25,6 +25,7 @@ from dryfit.engine.records import record_to_plain
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.serialization import network_to_dict
+from dryfit.network.weights import Weights
 
 PROFILE = {"x": ((1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 8, 8))}
 
@@ -243,3 +244,18 @@ def test_several_threads_can_save_to_one_path(tmp_path):
         thread.join()
     assert len(set(engine_file.load(tmp_path / "a.engine").operations[0].weights["w"])) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["a.engine"]
+
+
+@pytest.mark.parametrize("dtype", [DataType.INT4, DataType.FP4, DataType.UINT2], ids=lambda dtype: dtype.name)
+def test_elements_below_a_byte_are_packed_in_the_file(dtype, tmp_path):
+    values = np.random.default_rng(0).integers(0, 2, (7, 3)).astype(np.float32).astype(dtype.numpy)
+    plan = plan_with({"codes": values})
+    engine_file.save(plan, tmp_path / "a.engine")
+    (loaded,) = [operation.weights["codes"] for operation in engine_file.load(tmp_path / "a.engine").operations]
+    assert (loaded.dtype, loaded.shape, loaded.flags.writeable) == (values.dtype, (7, 3), False)
+    np.testing.assert_array_equal(loaded.view(np.uint8), values.view(np.uint8))
+    with safetensors.safe_open(tmp_path / "a.engine", "numpy") as file:
+        stored = file.get_tensor("operations/0/codes")
+    assert stored.tobytes() == Weights(values).tobytes()
+    assert stored.size == dtype.bytes_of(21)
+    assert engine_file.serialize(engine_file.load(tmp_path / "a.engine")) == (tmp_path / "a.engine").read_bytes()

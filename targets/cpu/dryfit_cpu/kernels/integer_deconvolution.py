@@ -135,6 +135,7 @@ def _image(array: Array) -> Array:
     absorbs_dequantize=True,
     pack=_pack,
     packed_parameters=("bias",),
+    packs_constants=True,
     workspace_bytes=_workspace_bytes,
     layout=HostLayout.CHANNELS_LAST,
 )
@@ -152,6 +153,7 @@ def deconvolve_integers(binding: Binding) -> NativeStep:
     absorbs_dequantize=True,
     pack=_pack_channels,
     packed_parameters=("bias",),
+    packs_constants=True,
     layout=HostLayout.CHANNELS_LAST,
     priority=10,
 )

@@ -102,6 +102,7 @@ def sums_are_exact(weights: IntegerWeights | None) -> bool:
     absorbs_dequantize=True,
     pack=_pack,
     packed_parameters=("bias",),
+    packs_constants=True,
     layout=HostLayout.CHANNELS_LAST,
     priority=10,
 )

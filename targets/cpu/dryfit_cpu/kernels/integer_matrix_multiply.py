@@ -64,6 +64,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     fuses=takes_requantized,
     absorbs_dequantize=True,
     pack=_pack,
+    packs_constants=True,
     workspace_bytes=_workspace_bytes,
     layout=HostLayout.LINEAR,
 )

@@ -101,6 +101,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     absorbs_dequantize=True,
     pack=_pack,
     packed_parameters=("bias",),
+    packs_constants=True,
     workspace_bytes=lambda group, specs, threads: fp32_bytes((_volume(group, specs).words,)),
 )
 def convolve_integer_volumes(binding: Binding) -> NativeStep:

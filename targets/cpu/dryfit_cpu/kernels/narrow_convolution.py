@@ -61,6 +61,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     absorbs_dequantize=True,
     pack=pack_narrow,
     packed_parameters=("bias",),
+    packs_constants=True,
     workspace_bytes=_workspace_bytes,
     layout=HostLayout.CHANNELS_LAST,
 )

@@ -1,0 +1,67 @@
+"""Whether an engine leaves out only what it can do without: constants that kernels packed, or what a refit brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dryfit.engine.plan import Operation, Plan
+from dryfit.errors import EngineFileError
+from dryfit.network.layer import Layer
+from dryfit.network.layers.constant import Constant
+from dryfit.network.network import Network
+from dryfit.network.stand_ins import is_stand_in
+from dryfit.target.group import is_repeatable
+
+
+def check_left_out(plan: Plan) -> None:
+    """Refuse a plan that lacks an array which a run needs; one that is stripped lacks them until it is refitted.
+
+    Raises:
+        EngineFileError: names the layer or the operation.
+    """
+    if plan.is_stripped:
+        return
+    lacking = [
+        f"{name!r} of layer {layer.name!r}" for layer, name in _lacking(plan.network) if not _is_packed(layer, plan)
+    ]
+    lacking += [
+        f"{name!r} of engine layer {operation.name!r}"
+        for operation in plan.operations
+        for name, array in operation.weights.items()
+        if is_stand_in(array)
+    ]
+    if plan.refit is not None:
+        lacking += [
+            f"{name!r} of layer {layer.name!r} of the user's network" for layer, name in _lacking(plan.refit.network)
+        ]
+    if lacking:
+        raise EngineFileError(
+            "Arrays are left out of an engine that is not stripped",
+            found=", ".join(lacking[:10]),
+            remedy="Build the engine again",
+        )
+
+
+def _lacking(network: Network) -> Iterator[tuple[Layer, str]]:
+    """Layers and names of their parameters for which there is a stand-in."""
+    for layer in network.layers:
+        for field in layer.parameters():
+            value = getattr(layer, field.name)
+            if isinstance(value, np.ndarray) and is_stand_in(value):
+                yield layer, field.name
+
+
+def _is_packed(layer: Layer, plan: Plan) -> bool:
+    """Whether a constant is read by dequantizations alone, each in front of layers whose weights are packed."""
+    if not isinstance(layer, Constant) or layer.outputs[0].is_network_output:
+        return False
+    readers = {reader.name for reader, _ in layer.outputs[0].consumers}
+    using = [operation for operation in plan.operations if readers & set(operation.layers)]
+    are_repeatable = all(is_repeatable(reader) and index == 0 for reader, index in layer.outputs[0].consumers)
+    return are_repeatable and bool(using) and all(_has_packed(operation, readers) for operation in using)
+
+
+def _has_packed(operation: Operation, dequantizations: set[str]) -> bool:
+    return bool(operation.weights) and not set(operation.layers) <= dequantizations

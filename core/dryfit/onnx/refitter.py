@@ -1,0 +1,152 @@
+"""New weights for an engine from an ONNX model: TensorRT's `IParserRefitter`.
+
+The model is imported as the engine's was, so that its layers have the same names; then each layer's weights go to the
+layer of its name. So weights that the importer computes, such as a batch normalization's, are found like all others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dryfit.builder.refitter import Refitter
+from dryfit.engine.refit_record import Array, WeightsPlace, digest
+from dryfit.errors import DryfitError
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.weights_role import PARAMETERS, weights_of
+from dryfit.onnx.model_file import ModelSource
+from dryfit.onnx.parser import ParserError, network_from_onnx
+from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError
+
+
+class OnnxParserRefitter:
+    r"""Gives a refitter the weights of ONNX models.
+
+    It only collects them: `Refitter.refit_cuda_engine` puts them into the engine. Layers that the user added to the
+    network after the import keep their weights.
+
+    Args:
+        refitter: of the engine.
+        logger: an object with `log(severity, text)` gets each reason too.
+
+    Example:
+        >>> refitter = Refitter(engine)
+        >>> parser = OnnxParserRefitter(refitter)
+        >>> if not parser.refit_from_file("model.onnx"):
+        ...     print(*(parser.get_error(index) for index in range(parser.num_errors)), sep="\n")
+        >>> refitter.refit_cuda_engine()
+    """
+
+    def __init__(self, refitter: Refitter, logger: Any = None) -> None:
+        self._refitter = refitter
+        self._logger = logger
+        self._places = {WeightsPlace(layer, role) for layer, role in zip(*refitter.get_all(), strict=True)}
+        self._errors: list[ParserError] = []
+
+    def refit_from_file(self, path: str | os.PathLike[str]) -> bool:
+        """Take the weights of a model file; False where that is not the engine's model, and nothing is taken."""
+        return self._refit(path, None)
+
+    def refit_from_bytes(self, model: bytes, path: str | os.PathLike[str] | None = None) -> bool:
+        """Take the weights of the bytes of a model file; `path` is where it came from, for its external data."""
+        return self._refit(bytes(model), Path(path).parent if path is not None else None)
+
+    @property
+    def num_errors(self) -> int:
+        """How many reasons the last calls left."""
+        return len(self._errors)
+
+    def get_error(self, index: int) -> ParserError:
+        """One reason."""
+        return self._errors[index]
+
+    def clear_errors(self) -> None:
+        """Forget the reasons."""
+        self._errors.clear()
+
+    def _refit(self, source: ModelSource, folder: Path | None) -> bool:
+        try:
+            network = network_from_onnx(source, folder=folder)
+            problems = self._take(network)
+        except ModelRefusedError as error:
+            problems = list(error.problems)
+        except DryfitError as error:
+            problems = [ImportProblem(ErrorCode.MODEL_DESERIALIZE_FAILED, str(error))]
+        errors = [ParserError(problem) for problem in problems]
+        if self._logger is not None:
+            for each in errors:
+                self._logger.log(1, str(each))  # TensorRT's Severity.ERROR
+        self._errors.extend(errors)
+        return not errors
+
+    def _take(self, network: Network) -> list[ImportProblem]:
+        """Give the refitter all weights of a model, or none of them and the reasons."""
+        own = self._refitter.network
+        texts = [*different_layers(own, network), *self._different_constants(own, network)]
+        if texts:
+            return [ImportProblem(ErrorCode.REFIT_FAILED, text) for text in texts]
+        for layer in network.layers:
+            for role, array in weights_of(layer):
+                if WeightsPlace(layer.name, role) in self._places:
+                    self._refitter.set_weights(layer.name, role, array)
+        return []
+
+    def _different_constants(self, own: Network, model: Network) -> Iterator[str]:
+        """Weights of a model that are not as in the engine, and cannot be exchanged."""
+        layers = {layer.name: layer for layer in own.layers}
+        for layer in model.layers:
+            kept = dict(weights_of(layers[layer.name])) if layer.name in layers else {}
+            for role, array in weights_of(layer):
+                if WeightsPlace(layer.name, role) not in self._places and not _is_same(kept.get(role), array):
+                    yield f"{layer.where}: The engine was built with another {role.name}, and it cannot be exchanged"
+
+
+def different_layers(own: Network, model: Network) -> Iterator[str]:
+    """How the layers of a model differ from an engine's, other than in weights; those that only the engine has do not.
+
+    Args:
+        own: the network that the engine was built from.
+        model: the model's.
+    """
+    layers = {layer.name: layer for layer in own.layers}
+    for layer in model.layers:
+        counterpart = layers.get(layer.name)
+        if counterpart is None or counterpart.kind != layer.kind:
+            kind = "" if counterpart is None else counterpart.kind
+            found = f"in which it is of kind {kind}" if kind else "which has no layer of this name"
+            yield f"{layer.where}: The engine was built from another network, {found}"
+            continue
+        before, after = _parameters(counterpart), _parameters(layer)
+        for name in after:
+            if before[name] != after[name]:
+                yield (
+                    f"{layer.where}: The engine was built with another `{name}`, which cannot be exchanged "
+                    f"(found {after[name]}; allowed: {before[name]})"
+                )
+
+
+def _parameters(layer: Layer) -> Mapping[str, str]:
+    """The parameters of a layer in words; weights by type and extents, other arrays with their contents."""
+    return {
+        field.name: _described(getattr(layer, field.name), is_weights=field.name in PARAMETERS.values())
+        for field in layer.parameters()
+    }
+
+
+def _described(value: Any, *, is_weights: bool) -> str:
+    if isinstance(value, np.ndarray):
+        described = f"{value.dtype} {value.shape}"
+        return described if is_weights else f"{described} with SHA-256 {digest(value)}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_described(item, is_weights=is_weights)}" for key, item in value.items())
+    return repr(value)
+
+
+def _is_same(kept: Array | None, array: Array) -> bool:
+    is_alike = kept is not None and (kept.dtype, kept.shape) == (array.dtype, array.shape)
+    return kept is not None and is_alike and digest(kept) == digest(array)
