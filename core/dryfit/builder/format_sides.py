@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.partition import Partition
 from dryfit.builder.precisions import Precisions
+from dryfit.builder.reformat_rules import (
+    BETWEEN_SEGMENTS,
+    DEVICE_BORDER,
+    NETWORK_INPUT,
+    NETWORK_OUTPUT,
+    TYPE_CHANGE,
+    ReformatRule,
+)
 from dryfit.builder.segment_pools import Specs, known_shape
 from dryfit.builder.target_variant import TargetVariant
 from dryfit.builder.tensor_forms import TensorForm
@@ -64,6 +72,28 @@ class Side:
         return [(TensorForm(self.device, self.dtype, layout), cost) for layout, cost in self.layouts.items()]
 
 
+@attrs.frozen
+class _Neighbours:
+    """Devices of the segments that a segment reads from, and of those that read from it."""
+
+    before: set[str] = attrs.field(factory=set)
+    after: set[str] = attrs.field(factory=set)
+
+
+def _neighbouring_devices(partition: Partition) -> Sequence[_Neighbours]:
+    """The neighbours of each segment."""
+    neighbours = [_Neighbours() for _ in partition.runs]
+    for run in partition.runs:
+        for layer in run.layers:
+            here = partition.segments[layer.name]
+            for reader in (reader for tensor in layer.outputs for reader, _ in tensor.consumers):
+                there = partition.segments.get(reader.name, here)
+                if there != here:
+                    neighbours[here].after.add(partition.runs[there].device)
+                    neighbours[there].before.add(run.device)
+    return neighbours
+
+
 class Sides:
     """Finds the sides of each tensor of a network that was cut into segments."""
 
@@ -81,6 +111,13 @@ class Sides:
         self._specs = specs
         self._caller = variants[caller_device(config, (run.device for run in partition.runs))]
         self._is_direct = config.get_flag(BuilderFlag.DIRECT_IO)
+        self._default = config.default_device_type
+        self._neighbours = _neighbouring_devices(partition)
+
+    @property
+    def caller(self) -> str:
+        """The device on which the caller of the engine keeps inputs and outputs."""
+        return self._caller.device
 
     def giver(self, tensor: Tensor) -> Side:
         """Who gives a tensor: a layer, or for a network input the caller."""
@@ -106,6 +143,22 @@ class Sides:
             takers[-1, dtype] = self._caller_side(tensor, dtype, f"network output {tensor.name!r}")
         return list(takers.values())
 
+    def size_bytes(self, tensor: Tensor, form: TensorForm) -> int:
+        """Bytes that a tensor takes in a form."""
+        return self._variants[form.device].size_bytes(form.layout, known_shape(self._specs[tensor.name]), form.dtype)
+
+    def rule(self, giver: Side, taker: Side) -> ReformatRule:
+        """Why a copy stands between the two."""
+        if giver.segment < 0:
+            return NETWORK_INPUT
+        if taker.segment < 0:
+            return NETWORK_OUTPUT
+        if giver.device == taker.device:
+            return TYPE_CHANGE
+        leaves = giver.device == self._default and self._default in self._neighbours[taker.segment].after
+        returns = taker.device == self._default and self._default in self._neighbours[giver.segment].before
+        return BETWEEN_SEGMENTS if leaves or returns else DEVICE_BORDER
+
     def _device_side(self, tensor: Tensor, segment: int, dtype: DataType, who: str, *, is_giver: bool) -> Side:
         variant = self._variants[self._partition.runs[segment].device]
         shape = known_shape(self._specs[tensor.name])
@@ -113,7 +166,10 @@ class Sides:
         formats = variant.output_formats(shape, dtype) if is_giver else variant.input_formats(shape, dtype)
         readers = [layer for layer, _ in tensor.consumers if self._partition.segments.get(layer.name) == segment]
         layouts = {
-            one: 0 if one.name == native.name else variant.size_bytes(one if is_giver else native, shape, dtype)
+            # What only some kinds of layer read, they read as it is.
+            one: 0
+            if one.name == native.name or (one.reader_kinds and not is_giver)
+            else variant.size_bytes(one if is_giver else native, shape, dtype)
             for one in formats
             if is_giver or not one.reader_kinds or all(reader.kind in one.reader_kinds for reader in readers)
         }

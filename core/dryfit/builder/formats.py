@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.format_sides import Side, Sides
+from dryfit.builder.format_choice import choose_forms
+from dryfit.builder.format_sides import Sides
 from dryfit.builder.partition import Partition
 from dryfit.builder.precisions import Precisions
-from dryfit.builder.segment_pools import Specs, known_shape
+from dryfit.builder.segment_pools import Specs
 from dryfit.builder.target_variant import TargetVariant
-from dryfit.builder.tensor_forms import TensorForm, TensorForms, is_same_memory
+from dryfit.builder.tensor_forms import TensorForms
 from dryfit.engine.plan import Reformat
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorLocation
@@ -33,11 +34,18 @@ class Formats:
             for those inside a segment; constants and shape tensors have none.
         reformats: every copy, with its cause.
         problems: copies that may not be made.
+        converted_bytes: bytes that devices move inside, where they read or write another format than their own.
     """
 
     forms: Mapping[str, TensorForms]
     reformats: Sequence[Reformat]
     problems: Sequence[str]
+    converted_bytes: int = 0
+
+    @property
+    def moved_bytes(self) -> int:
+        """All bytes that are moved because types, formats or devices differ: what the choice makes least."""
+        return self.converted_bytes + sum(one.size for one in self.reformats)
 
 
 def choose_formats(
@@ -66,7 +74,7 @@ def choose_formats(
         is_data = tensor.producer is None or tensor.producer.name in partition.segments
         if is_data and tensor.location is TensorLocation.DEVICE:
             chooser.choose(tensor)
-    return Formats(chooser.forms, chooser.reformats, chooser.problems)
+    return Formats(chooser.forms, chooser.reformats, chooser.problems, chooser.converted_bytes)
 
 
 class _Chooser:
@@ -81,62 +89,29 @@ class _Chooser:
         config: BuilderConfig,
     ) -> None:
         self._sides = Sides(partition, precisions, variants, specs, config)
-        self._variants = variants
-        self._specs = specs
         self.forms: dict[str, TensorForms] = {}
         self.reformats: list[Reformat] = []
         self.problems: list[str] = []
+        self.converted_bytes = 0
 
     def choose(self, tensor: Tensor) -> None:
         giver = self._sides.giver(tensor)
         takers = self._sides.takers(tensor, giver)
-        best: tuple[tuple[int, int, int], TensorForm, list[TensorForm]] | None = None
-        for rank, (produced, cost) in enumerate(giver.forms()):
-            taken = [self._best_taken(tensor, giver, produced, taker) for taker in takers]
-            copies = dict.fromkeys(form for form, _ in taken if not is_same_memory(form, produced))
-            forbidden = sum(
-                bool(giver.forbids_copy or taker.forbids_copy) and form in copies
-                for taker, (form, _) in zip(takers, taken, strict=True)
-            )
-            moved = cost + sum(inside for _, inside in taken) + sum(self._bytes(tensor, form) for form in copies)
-            key = (forbidden, moved, rank)
-            if best is None or key < best[0]:
-                best = (key, produced, [form for form, _ in taken])
-        if best is None:
-            return
-        _, produced, forms = best
-        self._record(tensor, giver, produced, list(zip(takers, forms, strict=True)))
-
-    def _best_taken(self, tensor: Tensor, giver: Side, produced: TensorForm, taker: Side) -> tuple[TensorForm, int]:
-        """The form in which someone takes a tensor that is given in this form, and the bytes that costs inside."""
-        is_forbidden = bool(giver.forbids_copy or taker.forbids_copy)
-        is_chosen = giver.is_chosen or taker.is_chosen
-
-        def moved(choice: tuple[TensorForm, int]) -> tuple[bool, int, int]:
-            form, inside = choice
-            is_copied = not is_same_memory(form, produced)
-            bytes_moved = inside + (self._bytes(tensor, form) if is_copied else 0)
-            return is_copied and is_forbidden, bytes_moved, is_copied if is_chosen else inside
-
-        return min(taker.forms(), key=moved)
-
-    def _record(
-        self, tensor: Tensor, giver: Side, produced: TensorForm, taken: Sequence[tuple[Side, TensorForm]]
-    ) -> None:
-        copies: dict[TensorForm, Side] = {}
-        for taker, form in taken:
-            if not is_same_memory(form, produced) and form not in copies:
-                copies[form] = taker
-        given = next((form for taker, form in taken if taker.segment < 0), None)
-        self.forms[tensor.name] = TensorForms(produced, list(copies), given)
-        for form, taker in copies.items():
+        choice = choose_forms(giver, takers, lambda form: self._sides.size_bytes(tensor, form))
+        produced = choice.produced
+        given = next((form for side, form in zip(takers, choice.taken, strict=True) if side.segment < 0), None)
+        self.forms[tensor.name] = TensorForms(produced, choice.copies, given)
+        self.converted_bytes += choice.converted_bytes
+        copied = {}
+        for taker, form in zip(takers, choice.taken, strict=True):
+            if form.memory == produced.memory:
+                continue
             cause = f"{giver.who} gives {produced.words}, {taker.who} takes {form.words}"
-            size = self._bytes(tensor, form)
-            self.reformats.append(Reformat(tensor.name, str(produced), str(form), size, cause))
+            if form.memory not in copied:
+                rule = self._sides.rule(giver, taker).id
+                size = self._sides.size_bytes(tensor, form)
+                copied[form.memory] = Reformat(tensor.name, str(produced), str(form), size, cause, rule)
             reason = giver.forbids_copy or taker.forbids_copy
             if reason:
                 self.problems.append(f"tensor {tensor.name!r}: {cause}, but {reason}")
-
-    def _bytes(self, tensor: Tensor, form: TensorForm) -> int:
-        shape = known_shape(self._specs[tensor.name])
-        return self._variants[form.device].size_bytes(form.layout, shape, form.dtype)
+        self.reformats += copied.values()

@@ -18,6 +18,14 @@ class TensorForm:
     dtype: DataType
     layout: TensorFormat
 
+    @property
+    def memory(self) -> tuple[DataType, str]:
+        """What it is in memory: where this is the same, one form can be used for the other.
+
+        Devices share the memory of the board.
+        """
+        return self.dtype, self.layout.name
+
     def __str__(self) -> str:
         return f"{self.device} {self.dtype.name} {self.layout.name}"
 
@@ -42,12 +50,9 @@ class TensorForms:
     given: TensorForm | None = None
 
     def of_type(self, dtype: DataType, *, is_output: bool) -> list[TensorForm]:
-        """The forms of one type; the one that counts as the tensor's own first."""
+        """The forms of one type, each way to lie in memory once; the one that counts as the tensor's own first."""
         own = self.given if is_output and self.given is not None else self.produced
-        forms = dict.fromkeys((own, self.produced, *self.copies))
-        return [form for form in forms if form.dtype is dtype]
-
-
-def is_same_memory(first: TensorForm, second: TensorForm) -> bool:
-    """Whether one form can be used where the other is needed: devices share the memory of the board."""
-    return first.dtype is second.dtype and first.layout.name == second.layout.name
+        forms: dict[tuple[DataType, str], TensorForm] = {}
+        for form in (own, self.produced, *self.copies):
+            forms.setdefault(form.memory, form)
+        return [form for form in forms.values() if form.dtype is dtype]

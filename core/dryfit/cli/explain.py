@@ -28,7 +28,7 @@ from dryfit.errors import ConfigError
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The edited model."
 )
 @click.option("--force", is_flag=True, help="Overwrite the output, also where it is MODEL itself.")
-@click.option("--no-edits", is_flag=True, help="Look for no edits.")
+@click.option("--no-edits", is_flag=True, help="Look for no edits, nor for formats of inputs and outputs.")
 @click.option(
     "--quantization",
     is_flag=True,
@@ -48,7 +48,8 @@ def explain(
 ) -> None:
     """Explain why layers of an ONNX MODEL, or one LAYER, cannot run on a device, and which edits would help.
 
-    Each edit is measured by applying it to the model in memory. Without --precision it is asked about FP16, and without
+    Each edit, and each format of an input or output that would do without a reformat, is measured by applying it to
+    the model in memory. Without --precision it is asked about FP16, and without
     --fallback layers that leave go to the GPU. With --quantization it tells precisions, scales and paths of Q/DQ;
     a model without Q/DQ is then asked about INT8.
     """

@@ -10,6 +10,7 @@ import attrs
 from onnx import ModelProto
 
 from dryfit.builder.assessment import assess
+from dryfit.builder.builder_config import BuilderConfig
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model
 from dryfit.cli.placement_report import placement_report
 from dryfit.errors import ConfigError
@@ -32,11 +33,13 @@ class Placed:
         report: see `dryfit.cli.placement_report`.
         macs: layer name to multiply-accumulates.
         network: what was placed.
+        config: with what.
     """
 
     report: dict[str, Any]
     macs: Mapping[str, int]
     network: Network
+    config: BuilderConfig
 
     @property
     def leaving(self) -> list[dict[str, Any]]:
@@ -73,7 +76,7 @@ def place(name: str, source: ModelSource, options: NetworkOptions, folder: Path)
     report = placement_report(name, assess(network, config), config.settings(network))
     specs = infer_specs(network)
     macs = {layer.name: multiply_accumulates(layer, specs) for layer in network.layers}
-    return Placed(report, macs, network)
+    return Placed(report, macs, network, config)
 
 
 def measured(model: ModelProto, options: NetworkOptions, folder: Path) -> Cost:

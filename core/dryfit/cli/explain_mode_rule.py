@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from dryfit.cli.console import print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from dryfit.builder.mode_rules import ModeRule
+    from dryfit.builder.mode_rule import ModeRule
 
 
 def mode_rules() -> Mapping[str, ModeRule]:
     """Id to rule."""
     from dryfit.builder.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES
+    from dryfit.builder.standalone import STANDALONE_RULES
 
-    return {rule.id: rule for rule in (*EXPLICIT_RULES, *STRONGLY_TYPED_RULES)}
+    return {rule.id: rule for rule in (*EXPLICIT_RULES, *STRONGLY_TYPED_RULES, *STANDALONE_RULES)}
 
 
 def told_of_mode(words: str, as_json: bool) -> bool:
@@ -25,7 +26,7 @@ def told_of_mode(words: str, as_json: bool) -> bool:
         words: an id or its first words, in any case.
         as_json: for programs.
     """
-    if words.lower().partition(".")[0] not in ("explicit", "strongly_typed"):
+    if words.lower().partition(".")[0] not in ("explicit", "strongly_typed", "standalone"):
         return False
     rules, asked = mode_rules(), words.lower()
     if asked in rules:

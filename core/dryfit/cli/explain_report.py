@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dryfit.builder.reformat_removal import find_removals
+from dryfit.cli.arithmetic_report import arithmetic_report
 from dryfit.cli.explain_apply import Placed, cost_data, fixed_shapes, measured, place
+from dryfit.cli.explain_reformats import reformat_report
 from dryfit.cli.network_options import NetworkOptions
 from dryfit.errors import UnknownNameError
 from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
@@ -25,7 +28,7 @@ def explain_report(
         layer_name: name of a layer or of an ONNX node; None for all layers.
         options: what was asked for, assumptions included.
         assumed: those in words.
-        with_edits: whether to look for edits.
+        with_edits: whether to look for edits, and for formats of inputs and outputs.
 
     Raises:
         UnknownNameError: there is no such layer.
@@ -37,8 +40,9 @@ def explain_report(
     chosen = _chosen(placed, layer_name)
     leaving = [layer for layer in placed.leaving if layer in chosen]
     causes = _causes(placed, leaving)
-    found = None
+    found = removals = None
     if with_edits:
+        removals = find_removals(placed.network, placed.config)
         nodes = None if layer_name is None else {node for layer in chosen for node in layer["onnx_nodes"]}
         rules = [cause["rule"] for cause in causes]
         found = propose_edits(
@@ -56,6 +60,8 @@ def explain_report(
             for one in placed.report["segments"]
             if "estimate" in one
         ],
+        "arithmetic": arithmetic_report(chosen, placed.config.settings(placed.network)),
+        **reformat_report(placed.report, removals, placed.network, [layer["name"] for layer in chosen]),
         "dynamic_inputs": [tensor.name for tensor in placed.network.inputs if -1 in tensor.shape],
         "summary": _summary(placed, leaving, len(chosen)),
         "edits": [] if found is None else [_proposal(one, found) for one in found.proposals],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA
 from dryfit.cli.check_schema import ESTIMATE
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 
@@ -79,6 +80,34 @@ _EDIT = _object(
     }
 )
 
+_COPIES = {"reformats": _COUNT, "reformat_bytes": _COUNT}
+
+_REMOVED_BY = _object(
+    {
+        "io_format": {**_TEXT, "description": "Type and format of the tensor, as --input-io-formats takes them."},
+        **_COPIES,
+        "moved_bytes": {**_COUNT, "description": "Those of the copies, and those that devices convert inside."},
+    },
+    "The type and format of the input or output that was tried and does without the copy; of the whole network then.",
+)
+
+_REFORMAT = _object(
+    {
+        **CHECK_SCHEMA["properties"]["reformats"]["items"]["properties"],
+        "remedy": _TEXT,
+        "source": _TEXT,
+        "removed_by": {"anyOf": [_REMOVED_BY, {"type": "null"}]},
+    }
+)
+
+_IO_FORMATS = _object(
+    {
+        "apply": {**_TEXT, "description": "The options that set them."},
+        "before": _object(_COPIES),
+        "after": _object(_COPIES),
+    }
+)
+
 _SUMMARY = _object(
     {
         "layers": _COUNT,
@@ -117,6 +146,13 @@ SCHEMA = {
                 _object({"segment": _COUNT, "device": _TEXT, **ESTIMATE["properties"]}),
                 "What each segment is estimated to cost, for devices whose targets estimate it; never measured.",
             ),
+            "arithmetic": ARITHMETIC_SCHEMA,
+            "reformats": _list(_REFORMAT, "Copies between types, formats or devices, at the layers that are told of."),
+            "io_formats": {
+                "anyOf": [_IO_FORMATS, {"type": "null"}],
+                "description": "What all formats that remove a reformat do together; null where none does, or none was "
+                "looked for.",
+            },
             "dynamic_inputs": {**_TEXTS, "description": "Inputs with extents that are not fixed."},
             "summary": _SUMMARY,
             "edits": _list(_EDIT, "Edits that pay, each measured alone, the largest saving first."),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit.cli.arithmetic_report import print_arithmetic
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
+from dryfit.cli.explain_reformats import print_reformats
 from dryfit.cli.placement_causes import LISTED_NAMES, other_causes
 from dryfit.cli.placement_tables import estimate_text, heading
 
@@ -31,7 +33,9 @@ def print_explanation(report: Report) -> None:
     _print_layers(report)
     _print_causes(report)
     _print_estimates(report)
+    print_arithmetic(report["arithmetic"])
     _print_remarks(report)
+    print_reformats(report)
     _print_edits(report)
 
 

@@ -14,10 +14,15 @@ import attrs
 
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
+from dryfit.target.copying import copy_array
 from dryfit.target.declared_sets import data_types, names
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from dryfit.target.packing import TensorParts
+
+    Array = np.ndarray[Any, Any]
 
 
 @attrs.frozen
@@ -65,6 +70,11 @@ class TensorFormat:
         """Whether it is row-major without padding, for any rank."""
         return self.channels_vector == 1 and not self.channels_last and not self.line_alignment_bytes
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether channels lie together in vectors (CHW16, CHW32), which strides then count."""
+        return self.channels_vector > 1 and not self.channels_last
+
     def allows(self, shape: Sequence[int], dtype: DataType) -> bool:
         """Whether the format is defined for tensors of this shape and type."""
         return self._problem(shape, dtype) is None
@@ -80,15 +90,15 @@ class TensorFormat:
             raise problem
         if self.is_plain:
             return tuple(shape)
-        axis = len(shape) - 1 - self.spatial_axes
+        axis = self._channel_axis(len(shape))
         batch, channels, spatial = tuple(shape[:axis]), shape[axis], tuple(shape[axis + 1 :])
         if self.channels_last:
             inner = self.padded_channels.get(channels, _round_up(channels, self.channels_vector))
             return (*batch, *self._padded_lines(spatial, inner * dtype.bits, family), inner)
-        if self.channels_vector > 1:
-            lines = self._padded_lines(spatial, self.channels_vector * dtype.bits, family)
+        lines = self._padded_lines(spatial, self.channels_vector * dtype.bits, family)
+        if self.has_vectors:
             return (*batch, -(-channels // self.channels_vector), *lines, self.channels_vector)
-        return (*batch, channels, *self._padded_lines(spatial, dtype.bits, family))
+        return (*batch, channels, *lines)
 
     def strides(self, shape: Sequence[int], dtype: DataType, family: str = "") -> tuple[int, ...]:
         """Steps along each axis of the tensor, as TensorRT's `get_strides` counts them.
@@ -100,11 +110,11 @@ class TensorFormat:
             ConfigError: the format is not defined for this shape and type.
         """
         extents = self.array_shape(shape, dtype, family)
-        if self.channels_vector > 1 and not self.channels_last:
+        if self.has_vectors:
             extents = extents[:-1]
         steps = [math.prod(extents[axis + 1 :]) for axis in range(len(extents))]
         if self.channels_last:
-            steps.insert(len(shape) - 1 - self.spatial_axes, steps.pop())
+            steps.insert(self._channel_axis(len(shape)), steps.pop())
         return tuple(steps)
 
     def size_bytes(self, shape: Sequence[int], dtype: DataType, family: str = "") -> int:
@@ -115,58 +125,88 @@ class TensorFormat:
         """
         return dtype.bytes_of(math.prod(self.array_shape(shape, dtype, family)))
 
-    def pack(self, array: np.ndarray[Any, Any], family: str = "") -> np.ndarray[Any, Any]:
+    def pack(self, array: Array, family: str = "", *, out: Array | None = None) -> Array:
         """The memory of a tensor, as an array of `array_shape`; padding is zero.
 
+        Each element is copied once, straight to its place, by native code where that is quicker.
+
+        Args:
+            array: the tensor, with any strides.
+            family: of the platform.
+            out: the memory that is written, of `array_shape` and the tensor's type; by default a new array.
+
         Raises:
-            ConfigError: the format is not defined for this shape and type.
+            ConfigError: the format is not defined for this shape and type, or `out` is other memory.
         """
         import numpy as np
 
-        memory = np.zeros(self.array_shape(array.shape, DataType.from_numpy(array.dtype), family), array.dtype)
-        if self.channels_vector > 1 and not self.channels_last:
-            axis = array.ndim - 1 - self.spatial_axes
-            padded = np.zeros(
-                (*array.shape[:axis], memory.shape[axis] * self.channels_vector, *memory.shape[axis + 1 : -1]),
-                array.dtype,
-            )
-            padded[tuple(map(slice, array.shape))] = array
-            vectors = padded.reshape(*memory.shape[: axis + 1], self.channels_vector, *memory.shape[axis + 1 : -1])
-            memory[...] = np.moveaxis(vectors, axis + 1, -1)
-        else:
-            self._view(memory, array.ndim)[tuple(map(slice, array.shape))] = array
+        extents = self.array_shape(array.shape, DataType.from_numpy(array.dtype), family)
+        memory = np.zeros(extents, array.dtype) if out is None else out
+        self._require(memory, extents, array)
+        if self.is_plain:
+            memory[...] = array
+            return memory
+        parts = self._parts(array, memory)
+        if out is not None:
+            parts.clear_padding()
+        for in_memory, in_tensor in parts.pairs():
+            copy_array(in_tensor, in_memory)
         return memory
 
-    def unpack(self, memory: np.ndarray[Any, Any], shape: Sequence[int], family: str = "") -> np.ndarray[Any, Any]:
-        """The tensor of this shape that a memory holds; a copy.
+    def unpack(self, memory: Array, shape: Sequence[int], family: str = "", *, out: Array | None = None) -> Array:
+        """The tensor of this shape that a memory holds; a copy. Padding is not read.
+
+        Args:
+            memory: an array of `array_shape`.
+            shape: of the tensor.
+            family: of the platform.
+            out: the tensor that is written, of this shape and the memory's type, with any strides; by default a new
+                array.
 
         Raises:
-            ConfigError: the memory does not have the extents that the format gives this shape.
+            ConfigError: the format is not defined for this shape and type, the memory does not have the extents that
+                it gives this shape, or `out` is another tensor.
         """
         import numpy as np
 
-        expected = self.array_shape(shape, DataType.from_numpy(memory.dtype), family)
-        if memory.shape != expected:
+        tensor = np.empty(tuple(shape), memory.dtype) if out is None else out
+        self._require(memory, self.array_shape(shape, DataType.from_numpy(memory.dtype), family), tensor)
+        if tensor.shape != tuple(shape):
             raise ConfigError(
-                f"The memory does not hold a {self.name} tensor of shape {tuple(shape)}",
-                found=f"extents {memory.shape}",
-                allowed=f"extents {expected}",
+                "The array that is written is not the tensor that the memory holds",
+                found=f"shape {tensor.shape}",
+                allowed=f"shape {tuple(shape)}",
+            )
+        if self.is_plain:
+            tensor[...] = memory
+            return tensor
+        for in_memory, in_tensor in self._parts(tensor, memory).pairs():
+            copy_array(in_memory, in_tensor)
+        return tensor
+
+    def _require(self, memory: Array, extents: tuple[int, ...], tensor: Array) -> None:
+        """Refuse a memory that does not hold the tensor."""
+        if memory.shape != extents or memory.dtype != tensor.dtype:
+            raise ConfigError(
+                f"The memory does not hold a {self.name} tensor of shape {tensor.shape}",
+                found=f"{memory.dtype} of extents {memory.shape}",
+                allowed=f"{tensor.dtype} of extents {extents}",
                 source=self.source or None,
             )
-        view = memory
-        if self.channels_vector > 1 and not self.channels_last:
-            axis = len(shape) - 1 - self.spatial_axes
-            vectors = np.moveaxis(memory, -1, axis + 1)
-            view = vectors.reshape(*memory.shape[:axis], -1, *memory.shape[axis + 1 : -1])
+
+    def _parts(self, tensor: Array, memory: Array) -> TensorParts:
+        """The tensor beside its memory, in which all formats lie alike: channels in vectors of some width."""
+        from dryfit.target.packing import TensorParts
+
+        axis = self._channel_axis(tensor.ndim)
+        if self.channels_last:
+            vectors = memory[(slice(None),) * axis + (None,)]
         else:
-            view = self._view(memory, len(shape))
-        return np.ascontiguousarray(view[tuple(map(slice, shape))]).reshape(tuple(shape))
+            vectors = memory if self.has_vectors else memory[..., None]
+        return TensorParts(tensor, vectors, axis)
 
-    def _view(self, memory: np.ndarray[Any, Any], rank: int) -> np.ndarray[Any, Any]:
-        """The memory with its axes in the tensor's order; padding is still there."""
-        import numpy as np
-
-        return np.moveaxis(memory, -1, rank - 1 - self.spatial_axes) if self.channels_last else memory
+    def _channel_axis(self, rank: int) -> int:
+        return rank - 1 - self.spatial_axes
 
     def _padded_lines(self, spatial: tuple[int, ...], bits: int, family: str) -> tuple[int, ...]:
         """The spatial extents, the last padded so that a line of elements of this width has whole units."""
@@ -175,7 +215,7 @@ class TensorFormat:
         return (*spatial[:-1], _round_up(spatial[-1], unit))
 
     def _problem(self, shape: Sequence[int], dtype: DataType) -> ConfigError | None:
-        axis = len(shape) - 1 - self.spatial_axes
+        axis = self._channel_axis(len(shape))
         found: object = None
         if any(extent < 0 for extent in shape):
             found, allowed = tuple(shape), "extents that are known"

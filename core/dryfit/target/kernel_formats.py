@@ -61,10 +61,10 @@ class PackedStep:
     def run(self) -> None:
         """Copy in, compute, copy out."""
         for one in self.inputs:
-            one.memory[...] = one.layout.pack(one.array)
+            one.layout.pack(one.array, out=one.memory)
         self.step.run()
         for one in self.outputs:
-            one.array[...] = one.layout.unpack(one.memory, one.array.shape)
+            one.layout.unpack(one.memory, one.array.shape, out=one.array)
 
 
 def bind_in_formats(

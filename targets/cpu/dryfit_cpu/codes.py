@@ -60,3 +60,12 @@ ENTRY_TABLE, ENTRY_ROWS, ENTRY_COUNTERS, NUMBER, ARRIVALS = 0, 8, 16, LINE_BYTES
 """In an entry: its table of work, that table's rows, their counters; the number of its last run; who came to it."""
 ROW_WORDS = 3
 """Of a row of that table: function, descriptor, chunks."""
+
+
+def interleavings() -> list[tuple[int, int, int, bool]]:
+    """(bytes of a value, planes, values from one pixel to the next, whether planes become pixels), by their number.
+
+    Those of DLA_HWC4, CHW4, CHW2 and HWC; what is wider is transposed in blocks.
+    """
+    pitches = {1: ((3, 3), (3, 4), (4, 4)), 2: ((2, 2), (3, 3), (3, 4), (4, 4))}
+    return [(size, *one, makes) for size, pairs in pitches.items() for one in pairs for makes in (True, False)]

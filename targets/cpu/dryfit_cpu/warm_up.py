@@ -40,8 +40,8 @@ def machine_code(name: str | None = None) -> MachineCode:
 
 
 def native_names() -> list[str]:
-    """Names of all native functions that kernels and the schedule use."""
-    for module in ("dryfit_cpu.kernels", "dryfit_cpu.schedule"):
+    """Names of all native functions that kernels, the schedule and copies of arrays use."""
+    for module in ("dryfit_cpu.kernels", "dryfit_cpu.schedule", "dryfit_cpu.array_copies"):
         importlib.import_module(module)
     return sorted(native.NATIVE_FUNCTIONS)
 

@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import numpy as np
@@ -110,37 +109,109 @@ def test_the_dla_reads_four_formats_and_writes_three():
     assert [one.name for one in OUTPUT_FORMATS[INT8]] == ["CHW32", "DLA_LINEAR"]
 
 
+@st.composite
+def tensors(draw, one):
+    """A tensor without zeros in a format, and a platform family."""
+    dtype = draw(st.sampled_from(sorted(one.data_types or {HALF, INT8, DataType.FLOAT}, key=lambda d: d.name)))
+    channels = draw(st.sampled_from(one.channel_counts) if one.channel_counts else st.integers(1, 70))
+    batch = draw(st.lists(st.integers(1, 3), max_size=2))
+    spatial = draw(st.lists(st.integers(1, 40), min_size=one.spatial_axes, max_size=one.spatial_axes))
+    shape = (*batch, channels, *(min(extent, 6) for extent in spatial[:-1]), spatial[-1])
+    array = (np.arange(math.prod(shape)) % 100 + 1).reshape(shape).astype(dtype.numpy)
+    return array, dtype, draw(st.sampled_from(["", "orin", "xavier"]))
+
+
+def poison(shape, dtype):
+    """Memory whose every element is NaN, or the largest."""
+    pattern = (1 << (dtype.bits - 1)) - 1
+    return np.full(shape, pattern, f"uint{dtype.bits}").view(dtype.numpy)
+
+
 @pytest.mark.parametrize("one", EVERY_FORMAT, ids=lambda one: one.name)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_unpack_is_the_inverse_of_pack(one: TensorFormat, data):
-    dtype = data.draw(st.sampled_from(sorted(one.data_types or {HALF, INT8, DataType.FLOAT}, key=lambda d: d.name)))
-    channels = data.draw(st.sampled_from(one.channel_counts) if one.channel_counts else st.integers(1, 70))
-    batch = data.draw(st.lists(st.integers(1, 3), max_size=2))
-    spatial = data.draw(st.lists(st.integers(1, 40), min_size=one.spatial_axes, max_size=one.spatial_axes))
-    family = data.draw(st.sampled_from(["", "orin", "xavier"]))
-    shape = (*batch, channels, *(min(extent, 6) for extent in spatial[:-1]), spatial[-1])
-    array = (np.arange(math.prod(shape)) % 100 + 1).reshape(shape).astype(dtype.numpy)
+    array, dtype, family = data.draw(tensors(one))
     memory = one.pack(array, family)
-    assert memory.shape == one.array_shape(shape, dtype, family)
-    assert memory.nbytes == one.size_bytes(shape, dtype, family)
-    np.testing.assert_array_equal(one.unpack(memory, shape, family), array)
+    assert memory.shape == one.array_shape(array.shape, dtype, family)
+    assert memory.nbytes == one.size_bytes(array.shape, dtype, family)
+    np.testing.assert_array_equal(one.unpack(memory, array.shape, family), array)
     # What is not the tensor is zero.
     assert np.count_nonzero(memory) == array.size
 
 
-@pytest.mark.parametrize("one", [LINEAR, DLA_LINEAR, DLA_HWC4, CHW16, CHW32], ids=lambda one: one.name)
-def test_an_element_lies_where_the_strides_say(one):
-    shape, dtype = (2, 3, 4, 9), INT8 if one in (CHW32, LINEAR) else HALF
-    array = np.arange(1, math.prod(shape) + 1).reshape(shape).astype(dtype.numpy)
-    flat = one.pack(array, "orin").reshape(-1)
-    strides = one.strides(shape, dtype, "orin")
-    vectors = one.channels_vector > 1 and not one.channels_last
-    for n, c, h, w in itertools.product(*map(range, shape)):
-        if vectors:
-            outer = (n, c // one.channels_vector, h, w)
-            offset = sum(i * s for i, s in zip(outer, strides, strict=True)) * one.channels_vector
-            offset += c % one.channels_vector
-        else:
-            offset = sum(i * s for i, s in zip((n, c, h, w), strides, strict=True))
-        assert flat[offset] == array[n, c, h, w]
+@pytest.mark.parametrize("one", EVERY_FORMAT, ids=lambda one: one.name)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_pack_clears_the_padding_of_memory_that_is_used_again(one: TensorFormat, data):
+    array, dtype, family = data.draw(tensors(one))
+    memory = poison(one.array_shape(array.shape, dtype, family), dtype)
+    assert one.pack(array, family, out=memory) is memory
+    assert memory.tobytes() == one.pack(array, family).tobytes()
+
+
+@pytest.mark.parametrize("one", EVERY_FORMAT, ids=lambda one: one.name)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_unpack_never_reads_padding(one: TensorFormat, data):
+    array, dtype, family = data.draw(tensors(one))
+    memory = one.pack(array, family)
+    memory[memory == 0] = poison((), dtype)
+    np.testing.assert_array_equal(one.unpack(memory, array.shape, family), array)
+    wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+    one.unpack(memory, array.shape, family, out=wide[..., ::2])
+    np.testing.assert_array_equal(wide[..., ::2], array)
+    assert not wide[..., 1::2].any()
+
+
+@pytest.mark.parametrize("one", EVERY_FORMAT, ids=lambda one: one.name)
+@given(data=st.data())
+@settings(max_examples=10, deadline=None)
+def test_an_element_lies_where_the_strides_say(one: TensorFormat, data):
+    array, dtype, family = data.draw(tensors(one))
+    memory = one.pack(array, family)
+    unit = one.channels_vector if one.has_vectors else 1
+    steps = [step * unit for step in one.strides(array.shape, dtype, family)]
+    places = np.indices(array.shape).reshape(array.ndim, -1)
+    within = 0
+    if one.has_vectors:
+        axis = array.ndim - 1 - one.spatial_axes
+        within, places[axis] = places[axis] % unit, places[axis] // unit
+    offsets = sum(place * step for place, step in zip(places, steps, strict=True)) + within
+    assert len(set(offsets.tolist())) == array.size
+    np.testing.assert_array_equal(memory.reshape(-1)[offsets], array.reshape(-1))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "shape", "extents", "strides"),
+    [
+        ("LINEAR", HALF, (2, 3, 5, 7), (2, 3, 5, 7), (105, 35, 7, 1)),
+        ("CHW2", HALF, (2, 3, 5, 7), (2, 2, 5, 7, 2), (70, 35, 7, 1)),
+        ("CHW4", INT8, (2, 3, 5, 7), (2, 1, 5, 7, 4), (35, 35, 7, 1)),
+        ("CHW16", HALF, (2, 17, 5, 7), (2, 2, 5, 7, 16), (70, 35, 7, 1)),
+        ("CHW32", INT8, (2, 64, 5, 7), (2, 2, 5, 7, 32), (70, 35, 7, 1)),
+        ("HWC", INT8, (2, 3, 5, 7), (2, 5, 7, 3), (105, 1, 21, 3)),
+        ("HWC8", HALF, (2, 3, 5, 7), (2, 5, 7, 8), (280, 1, 56, 8)),
+        ("HWC16", INT8, (2, 17, 5, 7), (2, 5, 7, 32), (1120, 1, 224, 32)),
+        ("DHWC", DataType.FLOAT, (2, 3, 4, 5, 7), (2, 4, 5, 7, 3), (420, 1, 105, 21, 3)),
+        ("DHWC8", HALF, (2, 3, 4, 5, 7), (2, 4, 5, 7, 8), (1120, 1, 280, 56, 8)),
+        ("CDHW32", INT8, (2, 33, 4, 5, 7), (2, 2, 4, 5, 7, 32), (280, 140, 35, 7, 1)),
+    ],
+)
+def test_tensorrts_formats_have_its_extents_and_strides(name, dtype, shape, extents, strides):
+    one = next(each for each in FORMATS[dtype] if each.name == name)
+    assert one.array_shape(shape, dtype) == extents
+    assert one.strides(shape, dtype) == strides
+    assert one.size_bytes(shape, dtype) == math.prod(extents) * dtype.bits // 8
+
+
+def test_a_memory_that_is_written_has_to_be_the_tensors():
+    array = np.ones((1, 17, 4, 4), np.float16)
+    with pytest.raises(ConfigError, match="does not hold a CHW16 tensor"):
+        CHW16.pack(array, out=np.zeros((1, 1, 4, 4, 16), np.float16))
+    with pytest.raises(ConfigError, match="does not hold a CHW16 tensor") as error:
+        CHW16.pack(array, out=np.zeros((1, 2, 4, 4, 16), np.float32))
+    assert "float32" in str(error.value)
+    with pytest.raises(ConfigError, match="is not the tensor") as error:
+        CHW16.unpack(CHW16.pack(array), array.shape, out=np.zeros((1, 17, 16), np.float16))
+    assert (error.value.found, error.value.allowed) == ("shape (1, 17, 16)", "shape (1, 17, 4, 4)")

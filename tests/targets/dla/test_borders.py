@@ -75,6 +75,44 @@ def test_an_hwc4_input_has_the_type_of_the_convolution(dtype, flags, allowed):
         assert one.message == f"input type is {dtype.name} for 'x', allowed is {'HALF' if 'FP16' in flags else 'INT8'}"
 
 
+@pytest.mark.parametrize(
+    ("formats", "message"),
+    [
+        (None, None),
+        ({"CHW16"}, None),
+        ({"LINEAR", "CHW16"}, None),
+        ({"LINEAR"}, "allowed formats is 'x': LINEAR, allowed is CHW16 or DLA_HWC4 or DLA_LINEAR"),
+        ({"CHW4", "CHW32"}, "allowed formats is 'x': CHW32, CHW4, allowed is CHW16 or DLA_HWC4 or DLA_LINEAR"),
+    ],
+)
+def test_formats_of_which_the_dla_reads_none_are_a_warning_of_the_copy(formats, message):
+    layer = activation()
+    layer.get_input(0).allowed_formats = None if formats is None else frozenset(formats)
+    answer = verdict(layer)
+    assert answer.supported
+    assert [one.message for one in answer.warnings] == ([] if message is None else [message])
+    assert [one.rule for one in answer.warnings] == ([] if message is None else ["dla.formats.border"])
+
+
+def test_an_output_is_warned_of_in_the_formats_that_the_dla_writes():
+    layer = activation(shape=(1, 3, 8, 8))
+    layer.network.mark_output(layer.get_output(0))
+    layer.get_output(0).allowed_formats = frozenset({"LINEAR"})
+    assert [one.allowed for one in verdict(layer).warnings] == ["CHW16 or DLA_LINEAR"]
+
+
+def test_a_planar_input_is_noted_to_be_converted_inside():
+    layer = activation()
+    layer.get_input(0).allowed_formats = frozenset({"DLA_LINEAR"})
+    answer = verdict(layer)
+    assert answer.supported
+    assert not answer.warnings
+    assert [one.rule for one in answer.notes] == ["dla.formats.planar"]
+    assert "moved once more than in CHW16" in answer.notes[0].message
+    layer.get_input(0).allowed_formats = frozenset({"DLA_LINEAR", "CHW16"})
+    assert not verdict(layer).notes
+
+
 def warned(layer, one):
     return [found.rule.removeprefix("dla.") for found in one.can_run_on(layer, "DLA").warnings]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dryfit.network.data_types import DataType
 from dryfit.target.checks import check
 from dryfit.target.limits import Finding, Question, rule, rules
-from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
+from dryfit_dla.formats import DLA_LINEAR, INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit_dla.limits.documents import FORMATS, QUESTIONS, REPORTS, STANDALONE
 from dryfit_dla.quantities import is_hwc4
 
@@ -65,6 +65,38 @@ def _at_border(question: Question) -> list[tuple[Tensor, set[str]]]:
     return [*((tensor, reads) for tensor in inputs), *((tensor, writes) for tensor in outputs)]
 
 
+@check("allowed formats")
+def border_formats_are_legal(question: Question) -> Finding | None:
+    """Where formats of an input or output of the network are set, the DLA reads or writes one of them."""
+    foreign = {
+        tensor.name: (tensor.allowed_formats, legal)
+        for tensor, legal in _at_border(question)
+        if legal and tensor.allowed_formats is not None and not tensor.allowed_formats & legal
+    }
+    if not foreign:
+        return None
+    found = [f"{name!r}: {', '.join(sorted(formats))}" for name, (formats, _) in foreign.items()]
+    return Finding("; ".join(found), " or ".join(sorted(set.union(*(legal for _, legal in foreign.values())))))
+
+
+@check("allowed formats")
+def border_formats_are_native(question: Question) -> Finding | None:
+    """No input or output of the network is DLA_LINEAR, which the DLA converts to vectors of channels inside."""
+    planar = [
+        repr(tensor.name)
+        for tensor, _ in _at_border(question)
+        if tensor.allowed_formats == frozenset({DLA_LINEAR.name})
+    ]
+    if not planar:
+        return None
+    native = OUTPUT_FORMATS[question.precision][0].name if question.precision in OUTPUT_FORMATS else "CHW16 or CHW32"
+    return Finding(
+        f"DLA_LINEAR for {', '.join(planar)}",
+        native,
+        message=f"{', '.join(planar)} in DLA_LINEAR is converted inside the DLA: moved once more than in {native}",
+    )
+
+
 @check("engine capability")
 def is_standalone(question: Question) -> Finding | None:
     """The engine is a standalone loadable."""
@@ -113,6 +145,21 @@ BORDERS = rules(
         hwc4_has_the_layers_type,
         source=f"{QUESTIONS}: an input in DLA_HWC4 has the precision of the convolution that reads it",
         remedy="Give the input the type that the convolution is computed in, or allow another format",
+    ),
+    rule(
+        "formats.border",
+        border_formats_are_legal,
+        source=FORMATS,
+        severity="warning",
+        remedy="Allow a format of the DLA: any other is copied, which takes a fallback device and no DIRECT_IO",
+    ),
+    rule(
+        "formats.planar",
+        border_formats_are_native,
+        source="NVIDIA Deep-Learning-Accelerator-SW: planar inputs and outputs take a pass of the reshape engine",
+        severity="note",
+        remedy="Allow CHW16 (FP16) or CHW32 (INT8), which it takes as they are",
+        fidelity="inferred",
     ),
     rule(
         "standalone.direct_io",

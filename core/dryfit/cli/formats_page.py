@@ -1,0 +1,99 @@
+"""The page of tensor formats and of the reasons for copies between them; published as `tensor-formats.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dryfit.builder.reformat_rules import REFORMAT_RULES, ReformatRule
+from dryfit.network.data_types import DataType
+from dryfit.plugins import registry
+from dryfit.target.formats import TensorFormat
+from dryfit.target.target import Target
+
+HEAD = """# Tensor formats
+
+Written by `make docs` from the formats' descriptions, from which extents, strides, sizes, `pack` and `unpack` follow.
+
+The memory of a tensor is a C-contiguous array with these axes. `N` stands for everything before the channels, `C` for
+channels, `H` and `W` (`D` before them) for space. `up(x, n)` is the least multiple of `n` that is not below `x`,
+`ceil(x / n)` how many `n` hold `x`; `size` is the bytes of an element. Padding is zero where `pack` writes, and is
+never read by `unpack`.
+
+`context.get_strides(name)` gives the steps along N, C, H and W in elements, and in vectors of elements for the formats
+whose last axis is a vector of channels. `tensor.allowed_formats` names the formats that an input or output of a network
+may have, as does `--input-io-formats fp16:chw16` on the command line, where `chw` stands for LINEAR.
+"""
+
+REFORMATS = """## Copies between formats
+
+Formats are chosen to move the fewest bytes over the whole network: those of the copies, and those that a device moves
+inside when it reads or writes another format than its native one, the first of the tables above. One copy serves all
+who take the tensor so. What only some kinds of layer read, such as DLA_HWC4, they read as it is (inferred: the guide
+calls it the native image format). A change of type inside a segment is no copy. Each copy says why it is there by one
+of these rules; `dryfit explain` tells which format of an input or output would do without it.
+"""
+
+
+def formats_page() -> str:
+    """The page."""
+    parts = [HEAD]
+    for target in registry.targets().values():
+        parts += [f"## {target.device}\n", *_tables(target)]
+    parts += [REFORMATS, *map(_rule, REFORMAT_RULES.values())]
+    return "\n".join(parts)
+
+
+def _tables(target: Target) -> Iterable[str]:
+    sides = {"read": target.input_formats, "written": target.output_formats}
+    formats = {one: None for table in sides.values() for some in table.values() for one in some}
+    yield "| format | array | read as | written as | only for |\n|---|---|---|---|---|"
+    for one in formats:
+        types = [_types([dtype for dtype, some in table.items() if one in some]) for table in sides.values()]
+        yield f"| {one.name} | `{array_words(one)}` | {types[0]} | {types[1]} | {_restrictions(one) or 'anything'} |"
+    yield ""
+    sources = dict.fromkeys(one.source for one in formats if one.source)
+    yield "".join(f"Source: {source}.\n" for source in sources)
+
+
+def _types(types: Sequence[DataType]) -> str:
+    if all(dtype in types for dtype in DataType if dtype.is_device_type):
+        return "any type"
+    return ", ".join(dtype.name for dtype in types) or "never"
+
+
+def array_words(one: TensorFormat) -> str:
+    """The axes of a format's memory, such as `[N][ceil(C / 16)][H][W][16]`."""
+    if one.is_plain:
+        return "as the tensor"
+    space = ["D", "H", "W"][-one.spatial_axes :]
+    vector = one.channels_vector
+    if one.channels_last:
+        channels, width = "", "C" if vector == 1 else "C'" if one.padded_channels else f"up(C, {vector})"
+    else:
+        channels, width = (f"ceil(C / {vector})", str(vector)) if one.has_vectors else ("C", "")
+    if one.line_alignment_bytes:
+        lengths = " or ".join(f"{count} on {family}" if family else str(count) for family, count in _lines(one))
+        space[-1] = f"up(W, ({lengths}) / {width} / size)" if width else f"up(W, {lengths} / size)"
+    return "".join(f"[{axis}]" for axis in ["N", channels, *space, width] if axis)
+
+
+def _lines(one: TensorFormat) -> Sequence[tuple[str, int]]:
+    """Families and their alignments; the one of all others last."""
+    return sorted(one.line_alignment_bytes.items(), key=lambda pair: (not pair[0], pair[0]))
+
+
+def _restrictions(one: TensorFormat) -> str:
+    words = []
+    if one.channel_counts:
+        padded = {
+            count: one.padded_channels.get(count, -(-count // one.channels_vector) * one.channels_vector)
+            for count in one.channel_counts
+        }
+        words.append("C of " + ", ".join(f"{count} (C' {inner})" for count, inner in padded.items()))
+    if one.reader_kinds:
+        words.append(f"a first {' or '.join(sorted(one.reader_kinds))}")
+    return "; ".join(words)
+
+
+def _rule(rule: ReformatRule) -> str:
+    return f"### {rule.id}\n\n{rule.text}.\n\n* What to do: {rule.remedy}.\n* Source: {rule.source}.\n"

@@ -1,0 +1,82 @@
+"""Copies between arrays that lie differently in memory: the host's native code where it pays, and numpy elsewhere.
+
+The target layer knows no target. `dryfit` itself says how the host's copy is found; without one numpy copies
+everything, to the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+CopyArray = Callable[["Array", "Array"], bool]
+"""(source, destination) -> whether it copied. Both have the same shape and type, and any strides. What it does not
+copy faster than numpy it leaves alone."""
+
+NATIVE_BYTES = 16 * 1024
+"""Smaller arrays are numpy's: finding and calling native code takes as long as copying them."""
+
+FEW = 16
+"""So many elements side by side in the destination, or fewer, are copied one after the other, each for all places: the
+loop that numpy makes over them alone would be too short."""
+
+CACHED_BYTES = 128 * 1024
+"""What is gone through several times is taken in parts of so many bytes, which stay in the cache meanwhile."""
+
+
+class HostCopy:
+    """The host's copy, which is looked for when the first large array is copied."""
+
+    def __init__(self) -> None:
+        self._find: Callable[[], CopyArray | None] = lambda: None
+        self._found: list[CopyArray | None] = []
+
+    def find_by(self, find: Callable[[], CopyArray | None]) -> None:
+        """Say how it is found."""
+        self._find = find
+        self._found.clear()
+
+    def __call__(self, source: Array, destination: Array) -> bool:
+        """Copy, if there is such a copy and it is quicker than numpy; returns whether it did."""
+        if not self._found:
+            self._found.append(self._find())
+        copy = self._found[0]
+        return copy is not None and copy(source, destination)
+
+
+host_copy = HostCopy()
+"""The one of this process, as there is one host."""
+
+
+def copy_array(source: Array, destination: Array) -> None:
+    """Copy all elements, bit by bit.
+
+    Args:
+        source: of any strides.
+        destination: of the same shape and type, any strides, and other memory.
+    """
+    if source.nbytes >= NATIVE_BYTES and host_copy(source, destination):
+        return
+    _copy_by_numpy(source, destination)
+
+
+def _copy_by_numpy(source: Array, destination: Array) -> None:
+    """The same without the host."""
+    beside = [axis for axis in range(source.ndim) if source.shape[axis] > 1]
+    inner = min(beside, key=lambda axis: abs(destination.strides[axis]), default=0)
+    if len(beside) > 1 and source.shape[inner] <= FEW and source.strides[inner] != source.itemsize:
+        outer = max(beside, key=lambda axis: abs(destination.strides[axis]))
+        step = max(1, CACHED_BYTES // abs(destination.strides[outer])) if outer != inner else source.shape[outer]
+        for start in range(0, source.shape[outer], step):
+            part: list[Any] = [slice(None)] * source.ndim
+            part[outer] = slice(start, start + step)
+            for place in range(source.shape[inner]):
+                part[inner] = place
+                destination[tuple(part)] = source[tuple(part)]
+    else:
+        destination[...] = source
