@@ -10,7 +10,7 @@ Source: TensorRT developer guide, Types of Fusions: Convolution and Scale.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.scale import Scale, ScaleMode
+
+if TYPE_CHECKING:
+    from dryfit.builder.precisions import Precisions
 
 Array = np.ndarray[Any, Any]
 
@@ -35,6 +38,18 @@ def can_fold(layer: Layer, scale: Layer) -> bool:
 
 _BIAS = 2
 """The input of a layer with weights that is its bias, where it is no parameter."""
+
+
+def folded_scale(layer: Layer, precisions: Precisions) -> Scale | None:
+    """The scale layer that reads an INT8 layer's output and is part of its weights; None where there is none."""
+    reader = layer.outputs[0].consumers[0][0] if layer.outputs[0].consumers else None
+    return reader if isinstance(reader, Scale) and is_folded(reader, precisions) else None
+
+
+def is_folded(layer: Layer, precisions: Precisions) -> bool:
+    """Whether a layer is part of the weights of the INT8 layer before it."""
+    source = layer.inputs[0] if isinstance(layer, Scale) else None
+    return source is not None and source.name in precisions.real_tensors
 
 
 def folded(layer: KernelLayer | FullyConnected, weights: Array, scale: Scale) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dryfit.builder.engine_tensors import EngineTensors
-from dryfit.builder.folded_scales import folded
+from dryfit.builder.folded_scales import folded, folded_scale, is_folded
 from dryfit.builder.int8_weights import constant_weights, int8_weights
 from dryfit.builder.moved_values import moves_int8
 from dryfit.builder.partition import Partition
@@ -23,7 +23,6 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
-from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Tensor
 
 
@@ -60,8 +59,7 @@ class Int8Lowering:
 
     def is_folded(self, layer: Layer) -> bool:
         """Whether a layer is part of the weights of the one before it."""
-        source = layer.inputs[0] if isinstance(layer, Scale) else None
-        return source is not None and source.name in self._precisions.real_tensors
+        return is_folded(layer, self._precisions)
 
     def _inputs_as_they_are(self, layer: Layer) -> list[Tensor | None]:
         return [
@@ -94,10 +92,10 @@ class Int8Lowering:
         """Take the weights out of a copy of a layer, whose bias stays in FP32; returns them with what is folded in."""
         copy.kernel = None
         copy.bias = None if copy.bias is None else copy.bias.astype(np.float32)
-        reader = layer.outputs[0].consumers[0][0] if layer.outputs[0].consumers else None
-        if isinstance(reader, Scale) and self.is_folded(reader):
-            weights, copy.bias = folded(copy, weights, reader)
-            note_origin(copy, reader)
+        scale = folded_scale(layer, self._precisions)
+        if scale is not None:
+            weights, copy.bias = folded(copy, weights, scale)
+            note_origin(copy, scale)
         return weights
 
     def _int8_weights(self, layer: Layer, weights: np.ndarray[Any, Any]) -> Tensor:

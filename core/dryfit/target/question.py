@@ -10,6 +10,8 @@ import attrs
 from dryfit.network.data_types import DataType
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from dryfit.network.layer import Layer
     from dryfit.network.tensor import Tensor, TensorSpec
 
@@ -30,6 +32,8 @@ class Question:
         cores: how many of the device the platform has.
         specs: tensor name to spec, where the shapes asked about are not those that the network states (a dynamic
             network whose profile fixes every dimension). None: the network's own.
+        weights: the layer's weights as the device would store them, for rules that look at their values; None where
+            the question is not about them.
     """
 
     layer: Layer
@@ -42,6 +46,7 @@ class Question:
     options: Mapping[str, Any] = attrs.field(factory=dict)
     cores: int = 1
     specs: Mapping[str, TensorSpec] | None = None
+    weights: np.ndarray[Any, Any] | None = None
 
     def spec(self, tensor: Tensor) -> TensorSpec:
         """The shape and type of a tensor that the question is about."""

@@ -41,6 +41,7 @@ class Rule:
         when: checks that have to hold for the rule to speak at all, such as "the operation is DIV".
         promotes_to: the type in which the device computes a layer that fails the rule, whatever was asked for; for
             notes only.
+        number: a short name by which documents cite it, such as `SS-02`; "" where it has none.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Rule:
     fidelity: str = "documented"
     when: Sequence[ParameterCheck | FunctionCheck] = ()
     promotes_to: DataType | None = None
+    number: str = ""
 
     def applies_to(self, question: Question) -> bool:
         """Whether the rule speaks of this layer, platform, version and precision."""
@@ -128,6 +130,7 @@ def rule(
     fidelity: str = "documented",
     when: ParameterCheck | FunctionCheck | Sequence[ParameterCheck | FunctionCheck] = (),
     promotes_to: DataType | None = None,
+    number: str = "",
 ) -> RuleEntry:
     """One line of a limit table, to be given to `rules`.
 
@@ -146,6 +149,7 @@ def rule(
         fidelity: `documented`, `inferred` or `confirmed`.
         when: one or more conditions under which the rule speaks.
         promotes_to: for a note: the type in which the device then computes the layer.
+        number: a short name by which documents cite it.
 
     Raises:
         PluginError: the check has no words of its own, and none are given, or there is no such severity.
@@ -182,6 +186,7 @@ def rule(
         fidelity=fidelity,
         when=conditions,
         promotes_to=promotes_to,
+        number=number,
     )
 
 

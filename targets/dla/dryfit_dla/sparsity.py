@@ -1,0 +1,213 @@
+"""Structured sparsity of the DLA: which convolutions have the zeros of 2:4 weights skipped, and why others have not.
+
+Source: TensorRT 10 developer guide, Working with DLA: Sparsity on DLA. That chapter speaks of what the DLA can gain; a
+layer that gains nothing runs dense, wherever it was placed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dryfit.network.data_types import DataType
+from dryfit.quantization.sparse_pattern import SparsePattern
+from dryfit.target.checks import (
+    ParameterCheck,
+    Quantity,
+    at_least,
+    at_most,
+    check,
+    equals,
+    one_of,
+    parameter,
+    platform_is,
+)
+from dryfit.target.limits import Finding, LimitTable, Question, Rule, rule, rules
+from dryfit.target.sparsity import Sparsity, zeros_follow
+from dryfit_dla.limits.convolution import input_is_not_hwc4
+from dryfit_dla.limits.documents import GUIDE
+from dryfit_dla.quantities import input_shape
+
+_SPARSITY = f"{GUIDE}: Sparsity on DLA, Structured Sparsity"
+_README = "NVIDIA Deep-Learning-Accelerator-SW, README"
+_GAINS = f"{_README}: SSD-ResNet-34 of 3x3 convolutions with 589 824 weights gains 1.24 times with 2:4 weights"
+
+PATTERN = SparsePattern(kept=2, group=4, axis=1)
+"""Of each four input channels, the weights of two are 0: for every output map and every place in the window."""
+
+LARGEST_WEIGHTS = 256 * 1024
+"""256K quantized weights, of one byte each; K is read as 1024."""
+
+MAPS_BESIDE_64 = (0, 1, 2, 4, 8, 16, 32)
+"""What may be left of the number of output maps when it is divided by 64."""
+
+
+def _kernel_shape(question: Question) -> tuple[int, ...]:
+    layer: Any = question.layer
+    return (layer.num_output_maps, input_shape(question)[1] // max(layer.num_groups, 1), *layer.kernel_size_nd)
+
+
+_channels = Quantity("input channels of a kernel", lambda question: _kernel_shape(question)[1])
+_weights = Quantity("number of quantized weights", lambda question: math.prod(_kernel_shape(question)))
+_maps = Quantity("number of output maps modulo 64", lambda question: _kernel_shape(question)[0] % 64)
+_beside_128 = Quantity("input channels of a kernel modulo 128", lambda question: _kernel_shape(question)[1] % 128)
+
+
+@check("layer kind")
+def is_convolution(question: Question) -> Finding | None:
+    """The layer is a convolution."""
+    kind = question.layer.kind
+    return None if kind == "convolution" else Finding(kind, "convolution")
+
+
+@check("precision")
+def is_int8(question: Question) -> Finding | None:
+    """The layer is computed in INT8."""
+    return None if question.precision is DataType.INT8 else Finding(question.precision.name, "INT8")
+
+
+_INPUT_CHANNELS, _WEIGHT_SIZE, _OUTPUT_MAPS = (
+    parameter(_channels, at_least(65)),
+    parameter(_weights, at_most(LARGEST_WEIGHTS)),
+    parameter(_maps, one_of(*MAPS_BESIDE_64)),
+)
+_RESTRICTIONS: tuple[ParameterCheck, ...] = (_INPUT_CHANNELS, _WEIGHT_SIZE, _OUTPUT_MAPS)
+
+
+@check("restrictions of older releases")
+def restrictions_hold(question: Question) -> Finding | None:
+    """The layer keeps the restrictions on channels, weights and output maps, which the newest releases may not have."""
+    broken = [(one, finding) for one in _RESTRICTIONS if (finding := one(question)) is not None]
+    if not broken:
+        return None
+    found = "; ".join(f"{one.parameter} {finding.actual}" for one, finding in broken)
+    return Finding(
+        found,
+        "; ".join(f"{one.parameter} {one.allowed}" for one, _ in broken),
+        message=f"the newest releases of the DLA may skip zeros here all the same ({found})",
+    )
+
+
+DENSE = "It runs dense, with all its multiplications: that is no reason for a layer to leave the device"
+
+_REQUIRED = [
+    *rules((), rule("sparsity.kind", is_convolution, source=_SPARSITY, number="SS-01", remedy=DENSE)),
+    *rules(
+        "convolution",
+        rule(
+            "sparsity.platform",
+            platform_is("orin"),
+            source=_SPARSITY,
+            number="SS-01",
+            remedy="Build for a platform with Orin; a DLA of Xavier multiplies all weights",
+        ),
+        rule(
+            "sparsity.precision",
+            is_int8,
+            source=_SPARSITY,
+            number="SS-01",
+            remedy="Compute the layer in INT8 (--int8, with scales for its tensors)",
+        ),
+        rule(
+            "sparsity.input_format",
+            input_is_not_hwc4,
+            source=f"{_SPARSITY}: only in formats other than NHWC",
+            number="SS-01",
+            remedy="Allow another input format than DLA_HWC4",
+        ),
+        rule(
+            "sparsity.input_channels",
+            _INPUT_CHANNELS,
+            source=f"{_SPARSITY}: the channel size is greater than 64; that of a group (our reading)",
+            number="SS-02",
+            remedy="Widen the layer before it, or leave it dense",
+        ),
+        rule(
+            "sparsity.pattern",
+            zeros_follow(PATTERN),
+            source=_SPARSITY,
+            number="SS-03",
+            remedy="Train with 2:4 sparsity, or prune by magnitude (`dryfit sparsity prune`) and train again",
+        ),
+        rule(
+            "sparsity.weight_size",
+            _WEIGHT_SIZE,
+            source=f"{_SPARSITY}: at most 256K quantized INT8 weights (K read as 1024), and in practice perhaps fewer",
+            until="8.4",
+            number="SS-04",
+            remedy="Split the output maps over several layers, and concatenate",
+        ),
+        rule(
+            "sparsity.output_maps",
+            _OUTPUT_MAPS,
+            source=_SPARSITY,
+            number="SS-05",
+            remedy="Add output maps of zeros up to a multiple of 64, and slice them off",
+        ),
+    ),
+]
+
+
+@check("multiplications")
+def zeros_are_skipped(question: Question) -> Finding | None:
+    """The zeros of the weights are skipped; a layer of which they are not runs dense, and stays where it is."""
+    broken = [one for one in _REQUIRED if one.applies_to(question) and one.check(question) is not None]
+    if not broken:
+        return None
+    numbers = ", ".join(dict.fromkeys(one.number for one in broken))
+    return Finding(
+        "all", "those of weights other than 0", message=f"it runs dense because of {numbers}, as fast as ever"
+    )
+
+
+_TOLD: list[Rule] = rules(
+    "convolution",
+    rule(
+        "sparsity.weight_size_newer",
+        _WEIGHT_SIZE,
+        source=f"{_SPARSITY}: at most 256K quantized INT8 weights (K read as 1024); but {_GAINS}",
+        since="8.5",
+        severity="warning",
+        fidelity="inferred",
+        number="SS-04",
+        remedy="Do not count on the gain before it is measured on the board",
+    ),
+    rule(
+        "sparsity.full_gain",
+        parameter(_beside_128, equals(0)),
+        source=f"{_SPARSITY}: most is gained where channels are a multiple of 128 and multiplications are the bound",
+        severity="note",
+        number="SS-06",
+        remedy="Choose a multiple of 128 input channels",
+    ),
+    rule(
+        "sparsity.newer_releases",
+        restrictions_hold,
+        source=f"{_README}: the listed restrictions may no longer apply in the most recent releases",
+        families="orin",
+        severity="note",
+        fidelity="inferred",
+        number="SS-07",
+    ),
+) + rules(
+    (),
+    rule(
+        "sparsity.dense",
+        zeros_are_skipped,
+        source=f"{_SPARSITY}: it lists what can gain, and refuses nothing (our reading)",
+        severity="note",
+        fidelity="inferred",
+        number="SS-08",
+    ),
+)
+
+SPARSITY = Sparsity(
+    pattern=PATTERN,
+    rules=LimitTable(device="DLA", rules=[*_REQUIRED, *_TOLD], source=_SPARSITY),
+    pattern_rule="dla.sparsity.pattern",
+)
+
+
+def is_sparse_eligible(question: Question) -> bool:
+    """Whether the DLA would skip the zeros of a layer's weights if they had the pattern 2:4."""
+    return SPARSITY.is_eligible(question)
