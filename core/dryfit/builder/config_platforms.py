@@ -1,10 +1,11 @@
-"""Which variant of each device a build is for: platform, software version, DLA core."""
+"""Which variant of each device a build is for: platform, power mode, software version, DLA core."""
 
 from __future__ import annotations
 
 from dryfit.builder.config_enumerations import DeviceType, whole_number
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
+from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform
 
 
@@ -15,6 +16,7 @@ class ConfigPlatforms:
         self._platforms: dict[str, str] = {}
         self._software: dict[str, str] = {}
         self._dla_core = -1
+        self._power_mode: str | None = None
 
     def set_platform(self, device: str, platform: str) -> None:
         """Choose a device's variant, such as `set_platform("DLA", "agx-orin-64")`.
@@ -26,9 +28,34 @@ class ConfigPlatforms:
         self._platforms[target.device] = target.platform(platform).name
 
     def platform(self, device: str) -> Platform:
-        """The variant of a device: the one that was set, or its first."""
+        """The variant of a device: the one that was set, that of the board that was set for another, or its first."""
         target = registry.target(device)
-        return target.platform(self._platforms.get(target.device))
+        boards = {platform.name for platform in target.platforms}
+        same_board = (name for name in self._platforms.values() if name in boards)
+        return target.platform(self._platforms.get(target.device) or next(same_board, None))
+
+    @property
+    def power_mode(self) -> str | None:
+        """Power mode of the board that estimates reckon with, such as `MAXN`; None for each platform's default.
+
+        The platform may still change: whether it has this power mode is checked when it is used.
+        """
+        return self._power_mode
+
+    @power_mode.setter
+    def power_mode(self, name: str | None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise ConfigError("A power mode has a name", where="power_mode", found=repr(name))
+        self._power_mode = name
+
+    def clocks(self, device: str) -> PowerMode | None:
+        """The power mode that estimates for a device reckon with; None where its platform states none.
+
+        Raises:
+            UnknownNameError: the platform has power modes, and not the one that was set.
+        """
+        platform = self.platform(device)
+        return platform.power_mode(self.power_mode) if platform.power_modes else None
 
     def set_software(self, device: str, version: str) -> None:
         """Choose the software version whose rules hold, such as `set_software("DLA", "10.3")`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -11,6 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape
 from dryfit.plugins import registry
 from dryfit.target.formats import LINEAR, TensorFormat
+from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform, Target
 
 if TYPE_CHECKING:
@@ -25,22 +26,27 @@ class TargetVariant:
         target: the record.
         platform: the variant of the device.
         software: the version whose rules hold; empty when the device has one rule set.
+        power_mode: the clocks that estimates reckon with; None where the platform states none.
+        pool_limits: memory pool to the limit in bytes that was set, or the platform's default; None means no limit.
     """
 
     target: Target
     platform: Platform
     software: tuple[int, ...]
+    power_mode: PowerMode | None = None
+    pool_limits: Mapping[str, int | None] = attrs.field(factory=dict)
 
     @classmethod
     def chosen(cls, config: BuilderConfig, device: str) -> TargetVariant:
         """What a config says of a device.
 
         Raises:
-            UnknownNameError: no installed package brings this device.
+            UnknownNameError: no installed package brings this device, or its platform lacks the power mode.
             ConfigError: the platform does not have the software version that was set.
         """
         target = registry.target(device)
-        return cls(target, config.platform(device), config.software(device))
+        limits = {pool.name: config.get_memory_pool_limit(pool.name) for pool in target.memory_pools}
+        return cls(target, config.platform(device), config.software(device), config.clocks(device), limits)
 
     @property
     def device(self) -> str:

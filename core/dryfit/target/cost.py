@@ -13,9 +13,101 @@ from dryfit.errors import PluginError
 from dryfit.target.rule import FIDELITIES
 
 if TYPE_CHECKING:
+    from dryfit.network.data_types import DataType
     from dryfit.network.layer import Layer
     from dryfit.network.tensor import TensorSpec
+    from dryfit.target.power_mode import PowerMode
     from dryfit.target.target import Platform
+
+
+@attrs.frozen(eq=False)
+class CostQuestion:
+    """Layers that are to run as one segment, and all that an estimate may depend on.
+
+    Attributes:
+        layers: in execution order.
+        specs: tensor name to its shape, at the extents that the engine is optimised for, and to its type: the one in
+            which the device stores it, where that is known.
+        platform: the variant of the device.
+        software: the version whose rules hold; empty when the device has one rule set.
+        precisions: layer name to the type that it is computed in; a layer that is not in it has its tensors' type.
+        sparse_layers: names of the layers whose weights the device takes as sparse, and skips the zeros of.
+        power_mode: the clocks that are reckoned with; None for a platform that states none.
+    """
+
+    layers: Sequence[Layer]
+    specs: Mapping[str, TensorSpec]
+    platform: Platform
+    software: tuple[int, ...] = ()
+    precisions: Mapping[str, DataType] = attrs.field(factory=dict)
+    sparse_layers: frozenset[str] = frozenset()
+    power_mode: PowerMode | None = None
+
+
+@attrs.frozen(eq=False)
+class TransferQuestion:
+    """One tensor that crosses the border between a segment of the device and what another device runs.
+
+    Attributes:
+        bytes_moved: of the tensor as the device keeps it.
+        platform: the variant of the device.
+        power_mode: the clocks that are reckoned with; None for a platform that states none.
+    """
+
+    bytes_moved: int
+    platform: Platform
+    power_mode: PowerMode | None = None
+
+
+@attrs.frozen
+class StepCost:
+    """What one step of a segment is thought to cost: layers that the device runs as one.
+
+    Attributes:
+        layers: their names, in execution order.
+        compute_microseconds: that the device's arithmetic takes.
+        memory_microseconds: that its memory takes.
+        overhead_microseconds: that a step takes whatever its size.
+        cycles: of the device's clock, that its arithmetic takes; 0 where it is not reckoned in cycles.
+        bytes_moved: between the device and its memories.
+        macs: multiply-accumulates, without any padding.
+        overlaps: whether arithmetic and memory work at the same time, so that the longer of the two counts.
+    """
+
+    layers: Sequence[str]
+    compute_microseconds: float = attrs.field(converter=float)
+    memory_microseconds: float = attrs.field(converter=float)
+    overhead_microseconds: float = attrs.field(converter=float)
+    cycles: int = attrs.field(converter=operator.index)
+    bytes_moved: int = attrs.field(converter=operator.index)
+    macs: int = attrs.field(converter=operator.index)
+    overlaps: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        _require_costs(
+            compute_microseconds=self.compute_microseconds,
+            memory_microseconds=self.memory_microseconds,
+            overhead_microseconds=self.overhead_microseconds,
+            cycles=self.cycles,
+            bytes_moved=self.bytes_moved,
+            multiply_accumulates=self.macs,
+        )
+
+    @property
+    def microseconds(self) -> float:
+        """The time of one run of the step."""
+        compute, memory = self.compute_microseconds, self.memory_microseconds
+        return (max(compute, memory) if self.overlaps else compute + memory) + self.overhead_microseconds
+
+    @property
+    def bound(self) -> str:
+        """What takes most of the time: `compute`, `memory` or `overhead`; the first of them where two take the same."""
+        times = {
+            "compute": self.compute_microseconds,
+            "memory": self.memory_microseconds,
+            "overhead": self.overhead_microseconds,
+        }
+        return max(times, key=lambda name: times[name])
 
 
 @attrs.frozen
@@ -29,6 +121,8 @@ class CostEstimate:
         basis: how it was reckoned, in one sentence; shown with every number.
         source: document and section of the figures that it rests on.
         fidelity: `documented`, `inferred` or `confirmed`.
+        joules: the energy; None where the target estimates none.
+        steps: what the device runs one after the other, in order; empty where the target tells only the whole.
 
     Raises:
         PluginError: a number is negative or not finite, there is no basis, or the fidelity is no such word.
@@ -41,15 +135,16 @@ class CostEstimate:
     basis: str
     source: str
     fidelity: str = "inferred"
+    joules: float | None = attrs.field(default=None, converter=attrs.converters.optional(float))
+    steps: Sequence[StepCost] = attrs.field(default=(), converter=tuple[StepCost, ...])
 
     def __attrs_post_init__(self) -> None:
-        numbers = (0.0 if self.microseconds is None else self.microseconds, self.bytes_moved, self.macs)
-        if not all(math.isfinite(number) and number >= 0 for number in numbers):
-            raise PluginError(
-                "A cost estimate has numbers that no cost can have",
-                found=f"{self.microseconds} microseconds, {self.bytes_moved} bytes, {self.macs} multiply-accumulates",
-                allowed="finite numbers, at least 0",
-            )
+        _require_costs(
+            microseconds=self.microseconds or 0.0,
+            bytes=self.bytes_moved,
+            multiply_accumulates=self.macs,
+            joules=self.joules or 0.0,
+        )
         if not self.basis:
             raise PluginError("A cost estimate says how it was reckoned", found="no basis")
         if self.fidelity not in FIDELITIES:
@@ -58,5 +153,17 @@ class CostEstimate:
             )
 
 
-EstimateCost = Callable[["Sequence[Layer]", "Mapping[str, TensorSpec]", "Platform", tuple[int, ...]], CostEstimate]
-"""(layers of a segment in execution order, tensor name to spec, platform, software version) -> estimate."""
+EstimateCost = Callable[[CostQuestion], CostEstimate | None]
+"""What it costs to run these layers as one segment; None for a platform of which the target knows no rates."""
+
+EstimateTransfer = Callable[[TransferQuestion], CostEstimate | None]
+"""What it costs to hand one tensor to the device, or from it; None as above."""
+
+
+def _require_costs(**costs: float) -> None:
+    if not all(math.isfinite(cost) and cost >= 0 for cost in costs.values()):
+        raise PluginError(
+            "A cost estimate has numbers that no cost can have",
+            found=", ".join(f"{cost} {name.replace('_', '-')}" for name, cost in costs.items()),
+            allowed="finite numbers, at least 0",
+        )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
-from dryfit.target.target import Platform, Target
+from dryfit.target.target import Target
+from dryfit_gpu.platforms import PLATFORMS
 
 TARGET = Target(
     device="GPU",
     title="NVIDIA GPU",
-    platforms=[Platform("generic", "generic", "NVIDIA GPU", source="no rule depends on the GPU's generation yet")],
+    platforms=PLATFORMS,
     precisions=[DataType.INT8, DataType.HALF, DataType.BF16, DataType.FLOAT],
     default_precision=DataType.FLOAT,
     limits_at="dryfit_gpu.limits:LIMITS",
@@ -16,6 +17,7 @@ TARGET = Target(
     output_formats_at="dryfit_gpu.formats:FORMATS",
     memory_pools_at="dryfit_gpu.memory_pools:POOLS",
     arithmetic_at="dryfit_gpu.arithmetic:ARITHMETIC",
+    estimate_cost_at="dryfit_gpu.cost:estimate_cost",
     simulated=(
         "placement, data types, tensor formats and memory pools of a GPU; the numbers are computed on this machine "
         "with the arithmetic that the target declares"

@@ -25,18 +25,19 @@ FUSIONS = [Fusion("convolution-activation", ["convolution", "activation"], sourc
 PER_SECOND = {"slow": 1e6, "fast": 1e9}
 
 
-def estimate_cost(layers, specs, platform, software):
-    macs = sum(multiply_accumulates(layer, specs) for layer in layers)
-    moved = sum(int(np.prod(specs[tensor.name].shape)) * 4 for layer in layers for tensor in layer.outputs)
-    time = macs / PER_SECOND[platform.family] * 1e6
+def estimate_cost(question):
+    macs = sum(multiply_accumulates(layer, question.specs) for layer in question.layers)
+    shapes = [question.specs[tensor.name].shape for layer in question.layers for tensor in layer.outputs]
+    moved = sum(int(np.prod(shape)) * 4 for shape in shapes)
+    time = macs / PER_SECOND[question.platform.family] * 1e6
     return CostEstimate(time, moved, macs, "multiply-accumulates by their rate", "Acme manual, 2")
 
 
-def stumble(layers, specs, platform, software):
+def stumble(question):
     return 1 / 0
 
 
-def number(layers, specs, platform, software):
+def number(question):
     return 12
 
 
@@ -108,8 +109,8 @@ def test_the_engine_keeps_the_estimates(dryfit_command: Any, digits_model: Any, 
     assert "estimate" in built["segments"][0]
 
 
-def test_devices_that_estimate_nothing_tell_no_estimate(dryfit_command: Any, digits_model: Any) -> None:
-    options = ("--device", "dla", "--fallback", "gpu", "--precision", "fp16", *SHAPE)
+def test_a_device_of_a_board_that_was_not_named_tells_no_estimate(dryfit_command: Any, digits_model: Any) -> None:
+    options = ("--device", "gpu", "--precision", "fp16", *SHAPE)
     answer = dryfit_command("check", digits_model, *options, "--json").json
     assert not any("estimate" in one for one in answer["segments"])
     assert "stimate" not in dryfit_command("check", digits_model, *options, "--verbose").out

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dryfit.errors import PluginError
-from dryfit.target.cost import CostEstimate
+from dryfit.target.cost import CostEstimate, StepCost
 
 FACTS = {"microseconds": 12.5, "bytes_moved": 4096, "macs": 1000, "basis": "bytes by bandwidth", "source": "manual, 3"}
 
@@ -33,6 +33,7 @@ def test_a_count_that_is_no_whole_number_is_refused():
         ({"microseconds": float("inf")}, "inf microseconds"),
         ({"bytes_moved": -1}, "-1 bytes"),
         ({"macs": -1}, "-1 multiply-accumulates"),
+        ({"joules": -1}, "-1.0 joules"),
         ({"basis": ""}, "no basis"),
         ({"fidelity": "certain"}, "certain"),
     ],
@@ -41,3 +42,37 @@ def test_what_no_estimate_can_be_is_refused_with_the_value(change, message):
     with pytest.raises(PluginError) as caught:
         CostEstimate(**FACTS | change)
     assert message in caught.value.found
+
+
+def step(compute, memory, overhead, *, overlaps=False):
+    return StepCost(["one"], compute, memory, overhead, cycles=1, bytes_moved=2, macs=3, overlaps=overlaps)
+
+
+@pytest.mark.parametrize(
+    ("times", "bound"),
+    [
+        ((3, 2, 1), "compute"),
+        ((2, 3, 1), "memory"),
+        ((1, 2, 3), "overhead"),
+        ((2, 2, 2), "compute"),
+        ((0, 1, 1), "memory"),
+    ],
+)
+def test_a_step_is_bound_by_what_takes_most_of_its_time(times, bound):
+    assert step(*times).bound == bound
+
+
+def test_arithmetic_and_memory_are_added_unless_they_overlap():
+    assert step(3, 2, 1).microseconds == 6
+    assert step(3, 2, 1, overlaps=True).microseconds == 4
+
+
+@pytest.mark.parametrize("times", [(-1, 0, 0), (0, float("nan"), 0), (0, 0, float("inf"))])
+def test_a_step_takes_no_time_that_no_step_can_take(times):
+    with pytest.raises(PluginError):
+        step(*times)
+
+
+def test_an_estimate_says_nothing_of_energy_and_steps_where_nothing_is_known():
+    found = CostEstimate(**FACTS)
+    assert (found.joules, found.steps) == (None, ())

@@ -1,0 +1,127 @@
+"""What `dryfit estimate` tells, as plain data: the JSON that its `--json` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
+
+if TYPE_CHECKING:
+    from dryfit.builder.network_cost import NetworkCost, SegmentCost, TransferCost
+    from dryfit.target.cost import StepCost
+
+Report = dict[str, Any]
+
+NOTE = "Every time, throughput and share here is an estimate by a formula; nothing was measured."
+
+
+def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) -> Report:
+    """The estimate of a model as its layers would be placed.
+
+    Args:
+        model: an ONNX file.
+        options: what was asked.
+        assumed: options that were taken because nothing was said.
+
+    Raises:
+        PlacementError: a layer can run nowhere.
+        ConfigError: what was asked for does not fit together.
+    """
+    from dryfit.builder.assessment import design_for_assessment
+    from dryfit.builder.network_cost import network_cost
+    from dryfit.builder.placement import placement_error
+    from dryfit.builder.quantization_mode import is_explicit
+
+    network = load_model(model, options.shapes, flags=options.creation_flags)
+    require_shapes(network, options.shapes)
+    config = create_config(network, options)
+    device = config.default_device_type
+    # The board of the default is named, so that the other devices are taken to be on it.
+    config.set_platform(device, config.platform(device).name)
+    design = design_for_assessment(network, config)
+    if design.refusals:
+        raise placement_error(design.refusals, config.fallback_device, device, is_explicit=is_explicit(design.network))
+    cost = network_cost(design)
+    settings = config.settings(network)
+    clocks = config.clocks(device)
+    return {
+        "model": str(model),
+        "device": device,
+        "platform": settings["platforms"].get(device, ""),
+        "power_mode": None if clocks is None else clocks.name,
+        "software": settings["software"].get(device, ""),
+        "precisions": list(options.precisions),
+        "fallback": settings["fallback_device"],
+        "assumed": assumed,
+        "sparsity": options.sparsity,
+        "sparse_layers": sorted(design.sparse_layers),
+        "note": NOTE,
+        "batch": cost.batch,
+        "layers": [_step(step, one) for one in cost.segments if one.estimate for step in one.estimate.steps],
+        "segments": [_segment(one) for one in cost.segments],
+        "transfers": [_transfer(one) for one in cost.transfers],
+        "network": _network(cost, device),
+    }
+
+
+def _step(step: StepCost, segment: SegmentCost) -> dict[str, Any]:
+    return {
+        "segment": segment.index,
+        "device": segment.device,
+        "layers": list(step.layers),
+        "macs": step.macs,
+        "mac_cycles": step.cycles,
+        "dram_bytes": step.bytes_moved,
+        "compute_microseconds": step.compute_microseconds,
+        "memory_microseconds": step.memory_microseconds,
+        "overhead_microseconds": step.overhead_microseconds,
+        "microseconds": step.microseconds,
+        "bound": step.bound,
+    }
+
+
+def _segment(segment: SegmentCost) -> dict[str, Any]:
+    found = segment.estimate
+    return {
+        "id": segment.index,
+        "device": segment.device,
+        "layers": len(segment.layers),
+        "microseconds": None if found is None else found.microseconds,
+        "dram_bytes": 0 if found is None else found.bytes_moved,
+        "macs": 0 if found is None else found.macs,
+        "joules": None if found is None else found.joules,
+        "basis": "the target estimates nothing" if found is None else found.basis,
+        "source": "" if found is None else found.source,
+        "fidelity": "inferred" if found is None else found.fidelity,
+    }
+
+
+def _transfer(transfer: TransferCost) -> dict[str, Any]:
+    found = transfer.estimate
+    return {
+        "tensor": transfer.tensor,
+        "from": transfer.source,
+        "to": transfer.destination,
+        "microseconds": None if found is None else found.microseconds,
+        "basis": "no target estimates it" if found is None else found.basis,
+        "source": "" if found is None else found.source,
+    }
+
+
+def _network(cost: NetworkCost, device: str) -> dict[str, Any]:
+    cores = max(cost.cores[device], 1)
+    throughput = [
+        {"cores": count, "images_per_second": cost.images_per_second(device, count)} for count in range(1, cores + 1)
+    ]
+    best = throughput[-1]["images_per_second"]
+    return {
+        "macs": cost.macs(),
+        "macs_on_device": cost.macs(device),
+        "latency_microseconds": cost.latency_microseconds,
+        "busy_microseconds": cost.busy_microseconds(device),
+        "throughput": throughput,
+        "tops_used": None if best is None else 2 * cost.macs(device) / cost.batch * best / 1e12,
+        "pipeline_images_per_second": cost.pipeline_images_per_second,
+        "without_time": list(cost.without_time),
+    }

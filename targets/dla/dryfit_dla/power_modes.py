@@ -1,0 +1,41 @@
+"""Clocks of the boards with a DLA, by power mode.
+
+Watts in a mode's name are a budget of the whole module, not what the DLA takes: no energy follows from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dryfit.target.power_mode import PowerMode
+
+_MHZ = 1e6
+_PEAK = "published peak of both DLAs on Jetson AGX Orin 64 GB (105, 92, 90 and 40 sparse INT8 TOPS), by 32768 MAC/cycle"
+_BRIEF = "peak of the product brief, less the GPU's, by the DLA's 16384 sparse MAC/cycle"
+_GUIDE = "Jetson Linux developer guide, Power Management for Jetson Xavier: supported modes and power efficiency"
+
+
+def _mode(name: str, clock: float, memory: float, source: str, fidelity: str = "inferred") -> PowerMode:
+    return PowerMode(name, clock * _MHZ, memory * _MHZ, source, fidelity)
+
+
+POWER_MODES: Mapping[str, Sequence[PowerMode]] = {
+    "agx-orin-64": (
+        _mode("MAXN", 1600, 3200, "Jetson AGX Orin 64 GB, product brief: the DLA's largest clock", "documented"),
+        _mode("50W", 1404, 3200, _PEAK),
+        _mode("30W", 1373, 3200, _PEAK),
+        _mode("15W", 614, 2133, _PEAK),
+    ),
+    "agx-orin-32": (_mode("MAXN", 1404, 3200, f"{_BRIEF} (200 TOPS, 92 of them DLA)"),),
+    "orin-nx-16": (_mode("MAXN", 614, 3200, f"{_BRIEF} (100 TOPS, 40 of them DLA)"),),
+    "orin-nx-8": (_mode("MAXN", 614, 3200, f"{_BRIEF} (70 TOPS, 20 of them DLA)"),),
+    "orin-nano": (),
+    "agx-xavier": (
+        _mode("MAXN", 1395.2, 2133, "Jetson AGX Xavier: 11.4 TOPS by two cores of 2048 MAC/cycle", "documented"),
+        _mode("30W", 1050, 1600, _GUIDE),
+        _mode("15W", 750, 1333, _GUIDE),
+        _mode("10W", 550, 1066, _GUIDE),
+    ),
+    "xavier-nx": (_mode("15W", 1100, 1600, _GUIDE), _mode("10W", 900, 1600, _GUIDE)),
+}
+"""Platform to its power modes, the default first."""

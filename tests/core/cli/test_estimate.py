@@ -1,0 +1,104 @@
+"""`dryfit estimate`: every figure called an estimate, and the figures those of the targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dryfit.cli.estimate_schema import SCHEMA
+
+SHAPE = ("--shape", "image=2x1x8x8")
+
+
+def answer(dryfit_command: Any, model: Any, *options: str) -> Any:
+    found = dryfit_command("estimate", model, *SHAPE, *options, "--json").json
+    jsonschema.validate(found, SCHEMA, jsonschema.Draft202012Validator)
+    return found
+
+
+def test_it_asks_about_the_accelerator_of_the_board_where_nothing_was_said(
+    dryfit_command: Any, digits_model: Any
+) -> None:
+    found = answer(dryfit_command, digits_model, "--platform", "agx-orin-64", "--power-mode", "MAXN")
+    assert (found["device"], found["platform"], found["power_mode"]) == ("DLA", "agx-orin-64", "MAXN")
+    assert found["assumed"] == ["device DLA", "precision int8,fp16", "scales", "fallback GPU"]
+
+
+def test_a_board_without_an_accelerator_is_asked_about_its_gpu(dryfit_command: Any, digits_model: Any) -> None:
+    found = answer(dryfit_command, digits_model, "--platform", "orin-nano")
+    assert (found["device"], found["platform"], found["power_mode"]) == ("GPU", "orin-nano", "MAXN")
+
+
+def test_the_figures_of_a_network_are_those_of_its_steps(dryfit_command: Any, digits_model: Any) -> None:
+    found = answer(dryfit_command, digits_model)
+    network = found["network"]
+    times = sum(one["microseconds"] for one in found["layers"])
+    copies = sum(one["microseconds"] for one in found["transfers"])
+    assert network["latency_microseconds"] == pytest.approx(times + copies)
+    assert sum(one["macs"] for one in found["layers"]) == network["macs"]
+    busy = sum(one["microseconds"] for one in found["layers"] if one["device"] == "DLA")
+    assert [one["images_per_second"] for one in network["throughput"]] == pytest.approx(
+        [cores * found["batch"] / busy * 1e6 for cores in (1, 2)]
+    )
+    rate = network["throughput"][-1]["images_per_second"] / found["batch"]
+    assert network["tops_used"] == pytest.approx(2 * network["macs_on_device"] * rate / 1e12)
+
+
+def test_each_step_is_the_sum_of_its_parts(dryfit_command: Any, digits_model: Any) -> None:
+    for one in answer(dryfit_command, digits_model)["layers"]:
+        if one["device"] == "DLA":
+            parts = [one[f"{part}_microseconds"] for part in ("compute", "memory", "overhead")]
+            assert one["microseconds"] == pytest.approx(sum(parts))
+
+
+@pytest.mark.parametrize(
+    ("platform", "modes"),
+    [("agx-orin-64", ("MAXN", "50W", "30W", "15W")), ("agx-xavier", ("MAXN", "30W", "15W", "10W"))],
+)
+def test_power_modes_are_in_the_order_of_their_clocks(
+    dryfit_command: Any, digits_model: Any, platform: str, modes: tuple[str, ...]
+) -> None:
+    busy = []
+    for mode in modes:
+        found = answer(dryfit_command, digits_model, "--platform", platform, "--power-mode", mode)
+        busy.append(found["network"]["busy_microseconds"])
+    assert busy == sorted(busy)
+    assert len(set(busy)) == len(modes)
+
+
+@pytest.mark.parametrize("sparsity", ["disable", "enable", "force"])
+def test_layers_too_narrow_for_sparsity_are_dense_in_every_mode(
+    dryfit_command: Any, digits_model: Any, sparsity: str
+) -> None:
+    found = answer(dryfit_command, digits_model, "--sparsity", sparsity)
+    assert (found["sparsity"], found["sparse_layers"]) == (sparsity, [])
+
+
+def test_the_page_for_people_calls_every_figure_an_estimate(dryfit_command: Any, digits_model: Any) -> None:
+    printed = dryfit_command("estimate", digits_model, *SHAPE).out
+    assert printed.startswith("Estimate of ")
+    assert "Every time, throughput and share here is an estimate by a formula; nothing was measured." in printed
+    titles = [line for line in printed.splitlines() if line and not line.startswith(" ")]
+    assert all("stimate" in line for line in titles if not line.startswith(("Assumed", "Basis")))
+    assert "fitted on the published rows" in printed
+
+
+def test_an_unknown_power_mode_is_refused_with_those_of_the_board(dryfit_command: Any, digits_model: Any) -> None:
+    ended = dryfit_command("estimate", digits_model, *SHAPE, "--power-mode", "60W")
+    assert ended.code == 2
+    assert "There is no power mode of agx-orin-64 named '60W' (allowed: 15W, 30W, 50W, MAXN)" in ended.err
+
+
+def test_layers_that_can_run_nowhere_have_no_estimate(dryfit_command: Any, digits_model: Any) -> None:
+    ended = dryfit_command(
+        "estimate", digits_model, *SHAPE, "--device", "DLA", "--fallback", "DLA", "--precision", "fp16"
+    )
+    assert ended.code == 2
+    assert "elu2" in ended.err
+
+
+def test_the_same_question_has_the_same_answer(dryfit_command: Any, digits_model: Any) -> None:
+    first, second = (dryfit_command("estimate", digits_model, *SHAPE, "--json").out for _ in range(2))
+    assert first == second
