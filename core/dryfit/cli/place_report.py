@@ -1,0 +1,143 @@
+"""What `dryfit place` tells, as plain data: the JSON that its `--json` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
+
+if TYPE_CHECKING:
+    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.network_cost import NetworkCost
+    from dryfit.builder.placement_search import PlacementOption, PlacementProposal
+    from dryfit.builder.placement_search_changes import Change
+    from dryfit.network.network import Network
+
+Report = dict[str, Any]
+
+NOTE = "Every time and rate here is an estimate by the targets' formulas; nothing was measured."
+MODEL = (
+    "Compared are whole segments as a build cuts them, each estimated as one, and each copy between devices. Searched "
+    "was by costs of single layers (minimum cut) and of segments (small steps; on a chain dynamic programming)"
+)
+
+
+def proposal_of(
+    model: Path, options: NetworkOptions, objective: str
+) -> tuple[Network, BuilderConfig, PlacementProposal]:
+    """The model's network, the config that the options describe, and the best placement for the objective.
+
+    Raises:
+        DryfitError: the model cannot be imported, the options do not fit it, or a target estimates no such thing.
+    """
+    from dryfit.builder.placement_search import propose_placement
+    from dryfit.builder.placement_search_objective import Objective
+
+    network = load_model(model, options.shapes, flags=options.creation_flags)
+    require_shapes(network, options.shapes)
+    config = create_config(network, options)
+    device = config.default_device_type
+    # The board of the default is named, so that the other devices are taken to be on it.
+    config.set_platform(device, config.platform(device).name)
+    return network, config, propose_placement(network, config, Objective(objective))
+
+
+def place_report(
+    model: str,
+    options: NetworkOptions,
+    assumed: list[str],
+    network: Network,
+    config: BuilderConfig,
+    proposal: PlacementProposal,
+    output: Path | None,
+) -> Report:
+    """The report.
+
+    Args:
+        model: what the user calls it.
+        options: what was asked.
+        assumed: options that were taken because nothing was said.
+        network: of the model.
+        config: what the options describe.
+        proposal: the best placement; see `proposal_of`.
+        output: the file that the placement is written to; None for none.
+    """
+    settings = config.settings(network)
+    device = proposal.device
+    clocks = config.clocks(device)
+    return {
+        "model": model,
+        "device": device,
+        "platform": settings["platforms"].get(device, ""),
+        "power_mode": None if clocks is None else clocks.name,
+        "software": settings["software"].get(device, ""),
+        "precisions": list(options.precisions),
+        "fallback": proposal.fallback,
+        "assumed": assumed,
+        "note": NOTE,
+        "objective": str(proposal.objective),
+        "unit": proposal.objective.unit,
+        "compared_by": MODEL,
+        "bases": _bases(proposal),
+        "options": [_option(one, proposal) for one in proposal.options],
+        "changes": [_change(one) for one in proposal.changes],
+        "placement": dict(proposal.own_devices),
+        "output": None if output is None else str(output),
+    }
+
+
+def _option(option: PlacementOption, proposal: PlacementProposal) -> dict[str, Any]:
+    cost, assessment = option.cost, option.assessment
+    placed = [layer.device for layer in assessment.layers]
+    ran = [segment.device for segment in assessment.segments]
+    return {
+        "title": option.title,
+        "is_before": option is proposal.before,
+        "is_chosen": option is proposal.after,
+        "is_exact": option.is_exact,
+        "value": option.value,
+        "latency_microseconds": cost.latency_microseconds,
+        "images_per_second": cost.pipeline_images_per_second,
+        "joules": _joules(option.cost),
+        "layers_by_device": {device: placed.count(device) for device in sorted(set(placed))},
+        "segments_by_device": {device: ran.count(device) for device in sorted(set(ran))},
+        "macs_by_device": dict(sorted(option.macs.items())),
+        "copies": len(cost.transfers),
+    }
+
+
+def _joules(cost: NetworkCost) -> float | None:
+    """The energy of one run; None where a segment, or a copy that has an estimate, has none."""
+    energy = [None if one.estimate is None else one.estimate.joules for one in cost.segments]
+    energy += [one.estimate.joules for one in cost.transfers if one.estimate is not None]
+    known = [one for one in energy if one is not None]
+    return sum(known) if len(known) == len(energy) else None
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "layers": list(change.layers),
+        "from": change.source,
+        "to": change.destination,
+        "reason": change.reason,
+        "value_otherwise": change.value_otherwise,
+    }
+
+
+def _bases(proposal: PlacementProposal) -> list[dict[str, str]]:
+    """How each device's figures were reckoned, each way once."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for option in proposal.options:
+        told = [(one.device, one.estimate) for one in option.cost.segments]
+        told += [("copies", one.estimate) for one in option.cost.transfers]
+        for what, estimate in told:
+            if estimate is not None:
+                entry = {
+                    "of": what,
+                    "basis": estimate.basis,
+                    "source": estimate.source,
+                    "fidelity": estimate.fidelity,
+                }
+                found.setdefault((what, estimate.basis), entry)
+    return list(found.values())

@@ -1,0 +1,85 @@
+"""A proposed placement for people: what was compared, what changes and why, and the figures before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dryfit.cli.console import print_line, print_list, print_table
+from dryfit.cli.placement_causes import listed_names
+
+Report = dict[str, Any]
+
+
+def print_proposal(report: Report) -> None:
+    """The answer."""
+    print_line(_heading(report))
+    print_line(report["note"])
+    if report["assumed"]:
+        print_line(f"Assumed, as nothing was said: {', '.join(report['assumed'])}.")
+    print_line()
+    before, after = (next(one for one in report["options"] if one[which]) for which in ("is_before", "is_chosen"))
+    rows = [
+        (
+            "*" if one["is_chosen"] else "",
+            f"{one['value']:,.6g}",
+            _counts(one["segments_by_device"]),
+            "yes" if one["is_exact"] else "",
+            one["title"],
+        )
+        for one in report["options"]
+    ]
+    columns = ["", report["unit"], "segments", "exact", "placement"]
+    print_table(f"Placements compared for {report['objective']}", columns, rows)
+    print_list("Changes, because", [_change(one) for one in report["changes"]])
+    if after is not before:
+        print_table("Estimates before and after", ["", "before", "after"], _compared(before, after))
+    print_list("Basis", [(one["of"], f"{one['basis']} ({one['fidelity']})", one["source"]) for one in report["bases"]])
+    print_line(f"{report['compared_by']}.")
+    print_line(_conclusion(report, is_changed=after is not before))
+
+
+def _heading(report: Report) -> str:
+    mode = "" if report["power_mode"] is None else f" in power mode {report['power_mode']}"
+    variant = " ".join(filter(None, [report["platform"], report["software"]]))
+    between = f"between {report['device']} ({variant}) and {report['fallback']}"
+    return f"Placement of {report['model']} {between}{mode}, for {report['objective']}"
+
+
+def _compared(before: Report, after: Report) -> list[tuple[str, str, str]]:
+    texts: list[tuple[str, str, Callable[[Any], str]]] = [
+        ("latency, microseconds", "latency_microseconds", _number),
+        ("images a second, all devices at once", "images_per_second", _number),
+        ("joules", "joules", _number),
+        ("layers", "layers_by_device", _counts),
+        ("segments", "segments_by_device", _counts),
+        ("multiply-accumulates", "macs_by_device", _counts),
+        ("copies between devices", "copies", str),
+    ]
+    known = [one for one in texts if before[one[1]] is not None or after[one[1]] is not None]
+    return [(name, text(before[key]), text(after[key])) for name, key, text in known]
+
+
+def _change(change: Report) -> tuple[str, str, str]:
+    count = len(change["layers"])
+    noun = "layer" if count == 1 else "layers"
+    way = f"{count} {noun} from {change['from']} to {change['to']}"
+    return f"{way} ({listed_names(change['layers'])})", change["reason"], ""
+
+
+def _conclusion(report: Report, *, is_changed: bool) -> str:
+    if not is_changed:
+        kept = "" if report["output"] is None else f" {report['output']} has the devices that were given, and no more."
+        return f"Nothing changes: by this model nothing was found that is better than a build's own placement.{kept}"
+    if report["output"] is None:
+        return "Give --output FILE to write the placement for `dryfit build --placement FILE`."
+    count = len(report["placement"])
+    return f"{report['output']}: devices of {count} layers, for --placement with the same other options."
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:,.1f}" if value >= 1 else f"{value:.4g}"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {device}" for device, count in counts.items())
