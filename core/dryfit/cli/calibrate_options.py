@@ -14,6 +14,7 @@ import click
 from dryfit.cli.calibrate_jobs import jobs_option
 from dryfit.cli.console import json_option
 from dryfit.cli.network_options import NamedShape, Shapes
+from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,21 +25,6 @@ if TYPE_CHECKING:
     from dryfit.quantization.picture_preparation import PicturePreparation
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-
-
-class Numbers(click.ParamType):
-    """`1.5`, or `1.5,2,3` for channels, as a tuple."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
-        """The numbers."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(float(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not like 127.5 or 123.7,116.3,103.5", param, ctx)
 
 
 @attrs.frozen
@@ -78,15 +64,7 @@ class CalibrateOptions:
     @property
     def preparation(self) -> PicturePreparation:
         """How pictures are prepared."""
-        from dryfit.quantization.picture_preparation import PicturePreparation
-
-        return PicturePreparation(
-            mean=self.mean,
-            scale=self.scale,
-            channels=(self.channels or "").upper(),
-            resize=self.resize,
-            short_side=self.short_side,
-        )
+        return picture_preparation(self.mean, self.scale, self.channels, self.resize, self.short_side)
 
     @property
     def cache_form(self) -> str:
@@ -139,11 +117,7 @@ def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
-        "--data",
-        metavar="PLACE",
-        help="A folder of pictures or of .npy and .npz files, such a file, module:function or file.py:function.",
-    ),
+    data_option,
     click.option("--calibrator", default="entropy2", show_default=True, metavar="NAME", help="What finds the ranges."),
     click.option(
         "--set", "settings", multiple=True, nargs=2, metavar="OPTION VALUE", help="An option of the calibrator."
@@ -164,7 +138,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--resume", is_flag=True, help="Go on with the samples that an earlier run has not seen."),
     click.option("--reuse", is_flag=True, help="Run nothing where the file of --output covers the model already."),
     click.option("--compare", is_flag=True, help="Show what each calibrator makes of --state. Runs nothing."),
-    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Take the first N samples."),
+    limit_option,
     click.option(
         "--shape",
         "shapes",
@@ -173,27 +147,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="NAME=DIMS",
         help="The shape of a dynamic input, such as image=1x3x224x224.",
     ),
-    click.option("--mean", type=Numbers(), default="0", show_default=True, help="Pictures: taken from pixels."),
-    click.option("--scale", type=Numbers(), default="1", show_default=True, help="Pictures: multiplied with, then."),
-    click.option(
-        "--channels",
-        type=click.Choice(["rgb", "bgr", "gray"], case_sensitive=False),
-        help="Pictures: the order of the channels; rgb or gray, as many as the input has, if absent.",
-    ),
-    click.option(
-        "--resize",
-        type=click.Choice(["stretch", "crop", "pad"]),
-        default="stretch",
-        show_default=True,
-        help="Pictures: how they get the input's size.",
-    ),
-    click.option(
-        "--short-side",
-        type=click.IntRange(min=0),
-        default=0,
-        metavar="PIXELS",
-        help="Pictures, with crop: the length of the shorter side before it is cut.",
-    ),
+    *picture_options,
     click.option(
         "--full-range/--solve-all",
         "full_range",

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from dryfit.network.data_types import DataType
 from dryfit.quantization.rounding import RoundingMode
+
+
+@attrs.frozen
+class Approximation:
+    """Layers that a device computes otherwise than the arithmetic of their type would.
+
+    Attributes:
+        kernel: name of the target's kernel that computes so.
+        text: which layers, and what it computes in their place, in a sentence.
+        fidelity: `documented`, `inferred` or `confirmed`: of what is computed, not of whether the device approximates.
+        source: document and section, or "our choice, because ...".
+    """
+
+    kernel: str
+    text: str
+    fidelity: str
+    source: str
 
 
 @attrs.frozen
@@ -25,6 +42,7 @@ class Arithmetic:
             holds before itself too.
         weight_rounding: how weights that the builder quantizes are rounded; None: as `rounding` has it.
         weight_rounding_since: the same by software version, as `rounding_since`.
+        approximations: layers of this type that kernels of the target compute in a way of their own.
     """
 
     precision: DataType
@@ -36,6 +54,7 @@ class Arithmetic:
     rounding_since: Mapping[tuple[int, ...], RoundingMode] = attrs.field(factory=dict)
     weight_rounding: RoundingMode | None = None
     weight_rounding_since: Mapping[tuple[int, ...], RoundingMode] = attrs.field(factory=dict)
+    approximations: Sequence[Approximation] = ()
 
     def rounding_for(self, software: tuple[int, ...]) -> RoundingMode:
         """The rounding mode of a software version; `rounding` for the empty version."""

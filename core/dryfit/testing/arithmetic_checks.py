@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dryfit.network.data_types import DataType
 from dryfit.quantization.rounding import RoundingMode
+from dryfit.target.arithmetic import Arithmetic
 from dryfit.target.rule import FIDELITIES
 from dryfit.target.target import Target
 
@@ -29,10 +30,24 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
         found.append(f"the fidelity {arithmetic.fidelity!r} is none of {', '.join(FIDELITIES)}")
     if not arithmetic.source.strip():
         found.append("`source` is empty")
+    found += _approximation_problems(arithmetic, target)
     newest = target.software_versions[-1] if target.software_versions else ()
     if arithmetic.rounding_since and arithmetic.rounding_for(newest) is not arithmetic.rounding:
         found.append(f"`rounding` is {arithmetic.rounding}, and the newest version's {arithmetic.rounding_for(newest)}")
     return [f"{precision.name}: {problem}" for problem in found]
+
+
+def _approximation_problems(arithmetic: Arithmetic, target: Target) -> list[str]:
+    """What the approximations of an arithmetic lack."""
+    own = {kernel.name for kernel in target.kernels}
+    found = []
+    for one in arithmetic.approximations:
+        if one.kernel not in own:
+            found.append(f"the kernel {one.kernel!r} of an approximation is none of the target's")
+        if one.fidelity not in FIDELITIES:
+            found.append(f"the fidelity {one.fidelity!r} of {one.kernel} is none of {', '.join(FIDELITIES)}")
+        found += [f"`{field}` of {one.kernel} is empty" for field in ("text", "source") if not getattr(one, field)]
+    return found
 
 
 def superfluous_arithmetic(target: Target) -> list[str]:

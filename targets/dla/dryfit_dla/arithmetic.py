@@ -2,14 +2,17 @@
 
 FP16: that sums are kept in FP32 and rounded once, at the end of a fused group, is our reading: the device's internal
 pipe after the multipliers is described as 19 bits wide on Orin, and no document gives the accumulator of FP16
-convolutions. INT8: the documents state the rounding, and disagree between versions.
+convolutions. INT8: the documents state the rounding, and disagree between versions. Sums of products are exact in
+INT32, weights have a scale for each output channel, and the results of a fused group are rounded once. Sigmoid, TanH,
+LRN, Softmax and some resizes that a build asks for in INT8 are computed in FP16: the notes of `dryfit_dla.limits` say
+which, with their sources.
 """
 
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
 from dryfit.quantization.rounding import RoundingMode
-from dryfit.target.arithmetic import Arithmetic
+from dryfit.target.arithmetic import Approximation, Arithmetic
 
 ARITHMETIC = {
     DataType.HALF: Arithmetic(
@@ -19,6 +22,17 @@ ARITHMETIC = {
         rounding=RoundingMode.HALF_TO_EVEN,
         fidelity="inferred",
         source="our choice: FP32 sums, one rounding a fused group; the accumulator of FP16 is not published",
+        approximations=[
+            Approximation(
+                kernel="dla.optimized_softmax",
+                text="Softmax with an extent of C, H or W beside the axis of more than 1: exp by table, sums in FP16",
+                fidelity="inferred",
+                source=(
+                    "TensorRT 10 developer guide, DLA supported layers, Softmax: that the optimized mode approximates, "
+                    "with an error that grows as the axis comes near 1024; how is not published, and our choice"
+                ),
+            )
+        ],
     ),
     DataType.INT8: Arithmetic(
         precision=DataType.INT8,

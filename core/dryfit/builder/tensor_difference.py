@@ -1,0 +1,160 @@
+"""How far a tensor's values are from those that another arithmetic gives, summed up over any number of samples."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from dryfit.target.kernels import Array
+
+
+@attrs.frozen
+class ElementDifference:
+    """One element that differs.
+
+    Attributes:
+        sample: name of the sample.
+        index: place in the tensor, one number an axis.
+        value: what is compared.
+        other: what it is compared with.
+    """
+
+    sample: str
+    index: tuple[int, ...]
+    value: float
+    other: float
+
+
+@attrs.frozen
+class Difference:
+    """What became of a tensor, seen from another arithmetic.
+
+    An error is this tensor's value less the other's. It is the sum of two: what the layer itself adds, which is its
+    result on the other's inputs less the other's result; and what it inherits, which is its result on its own inputs
+    less its result on the other's.
+
+    Attributes:
+        elements: how many were compared.
+        differing: how many differ by more than the tolerance.
+        not_finite: how many were left out of the sums, because one of the values, or an error, is not finite.
+        signal: sum of the squares of the other's values.
+        error, own, inherited: sums of the squares of the errors; of the last two None where the other side does not
+            have all inputs of the layer.
+        first: the first element that differs, in the order of samples and row by row; None where none does.
+        largest: the element that differs most.
+    """
+
+    elements: int
+    differing: int
+    not_finite: int
+    signal: float
+    error: float
+    own: float | None
+    inherited: float | None
+    first: ElementDifference | None
+    largest: ElementDifference | None
+
+    @property
+    def sqnr_db(self) -> float:
+        """Signal to quantization noise, in dB: infinite where nothing differs."""
+        return decibels(self.signal, self.error)
+
+    @property
+    def own_sqnr_db(self) -> float | None:
+        """The same for the error that the layer itself adds."""
+        return None if self.own is None else decibels(self.signal, self.own)
+
+    @property
+    def inherited_sqnr_db(self) -> float | None:
+        """The same for the error that it inherits."""
+        return None if self.inherited is None else decibels(self.signal, self.inherited)
+
+
+def decibels(signal: float, noise: float) -> float:
+    """`10 log10(signal / noise)`; infinite where there is no noise, and minus infinite where there is nothing else."""
+    if noise == 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf
+
+
+@attrs.define(eq=False)
+class DifferenceSums:
+    """Sums up the differences of one tensor.
+
+    Attributes:
+        tolerance: differences up to this count as none, in the tensor's real numbers.
+    """
+
+    tolerance: float = 0.0
+    _elements: int = 0
+    _differing: int = 0
+    _not_finite: int = 0
+    _signal: float = 0.0
+    _error: float = 0.0
+    _own: float | None = 0.0
+    _inherited: float | None = 0.0
+    _first: ElementDifference | None = None
+    _largest: ElementDifference | None = None
+    _largest_error: float = 0.0
+
+    def add(self, sample: str, values: Array, others: Array, fed_others: Array | None) -> None:
+        """Add the tensor of one sample.
+
+        Args:
+            sample: its name.
+            values: what is compared.
+            others: what it is compared with, of the same shape.
+            fed_others: what the layer gives on the other's inputs; None where these are not known.
+        """
+        x, y = (one.astype(np.float64) for one in (values, others))
+        with np.errstate(invalid="ignore", over="ignore"):
+            error = x - y
+            same = (x == y) | (np.isnan(x) & np.isnan(y))
+            own = None if fed_others is None else fed_others.astype(np.float64) - y
+            inherited = None if own is None else error - own
+        magnitudes = np.where(same, 0.0, np.abs(error))
+        differs = ~same & ~(magnitudes <= self.tolerance)
+        is_finite = np.isfinite(error) if own is None else np.isfinite(error) & np.isfinite(own)
+        self._elements += x.size
+        self._differing += int(np.count_nonzero(differs))
+        self._not_finite += x.size - int(np.count_nonzero(is_finite))
+        self._signal += _power(y, is_finite)
+        self._error += _power(error, is_finite)
+        self._own = None if self._own is None or own is None else self._own + _power(own, is_finite)
+        known = None if self._inherited is None or inherited is None else _power(inherited, is_finite)
+        self._inherited = None if known is None or self._inherited is None else self._inherited + known
+        if not differs.any():
+            return
+        if self._first is None:
+            self._first = _element(sample, x, y, int(np.argmax(differs)))
+        # What is not finite differs more than all that is.
+        magnitudes = np.where(np.isnan(magnitudes), np.inf, magnitudes)
+        place = int(np.argmax(magnitudes))
+        if magnitudes.reshape(-1)[place] > self._largest_error:
+            self._largest_error = float(magnitudes.reshape(-1)[place])
+            self._largest = _element(sample, x, y, place)
+
+    def result(self) -> Difference:
+        """What was found in all samples so far."""
+        return Difference(
+            elements=self._elements,
+            differing=self._differing,
+            not_finite=self._not_finite,
+            signal=self._signal,
+            error=self._error,
+            own=self._own,
+            inherited=self._inherited,
+            first=self._first,
+            largest=self._largest,
+        )
+
+
+def _power(values: Array, chosen: Array) -> float:
+    return float(np.sum(np.square(values[chosen])))
+
+
+def _element(sample: str, x: Array, y: Array, place: int) -> ElementDifference:
+    index = tuple(int(one) for one in np.unravel_index(place, x.shape))
+    return ElementDifference(sample, index, float(x.reshape(-1)[place]), float(y.reshape(-1)[place]))

@@ -1,0 +1,86 @@
+"""`dryfit compare`: an engine's arithmetic beside that of other devices, tensor by tensor."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dryfit.cli.compare_options import CompareOptions, compare_options
+from dryfit.cli.console import print_json
+from dryfit.cli.log import log_to_stderr
+from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+from dryfit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dryfit.engine.plan import Plan
+    from dryfit.network.network import Network
+
+
+@click.command()
+@click.argument("model", metavar="MODEL|ENGINE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@network_options
+@compare_options
+def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> int:
+    """Run a MODEL as a device computes it beside other arithmetic, and show where they part.
+
+    MODEL is an ONNX model, built as the options say, or an engine file that was built with --refit. Each layer's error
+    is split into what the layer adds itself, on the inputs that the other side has, and what it inherits.
+    """
+    from dryfit.builder.comparison import compare as compared
+    from dryfit.builder.comparison import declared_types
+    from dryfit.builder.comparison_sides import EngineSide, compared_sides
+    from dryfit.cli.compare_report import comparison_report, falls_below
+    from dryfit.cli.compare_tables import print_comparison
+
+    with log_to_stderr(logging.ERROR):
+        plan, network = _engine(model, options) if model.suffix != ".onnx" else _built(model, options)
+        declared = declared_types(network)
+        engine = EngineSide(model.name, plan, declared, comparing.threads)
+        sides = compared_sides(comparing.against, network, plan, declared, comparing.threads)
+        found = compared(engine, sides, comparing.samples(network, plan), comparing.tolerance)
+    report = comparison_report(str(model), plan, sides, found)
+    report["conditions"] = falls_below(report, comparing.fail_below)
+    if comparing.as_json:
+        print_json(report)
+    else:
+        print_comparison(report)
+    return int(any(one["failed"] for one in report["conditions"]))
+
+
+def _built(model: Path, options: NetworkOptions) -> tuple[Plan, Network]:
+    """The plan of a model, and the network with the ranges that the plan was built with."""
+    from dryfit.builder.builder import Builder
+    from dryfit.builder.config_enumerations import BuilderFlag
+
+    network = load_model(model, options.shapes, flags=options.creation_flags)
+    require_shapes(network, options.shapes)
+    config = create_config(network, options)
+    config.set_flag(BuilderFlag.REFIT)  # so that the plan keeps the network, ranges and all
+    return _with_network(Builder().build_plan(network, config), model)
+
+
+def _engine(path: Path, options: NetworkOptions) -> tuple[Plan, Network]:
+    """The plan of an engine file, and the network that it was built from.
+
+    Raises:
+        UsageError: options say how to build what is built.
+        ConfigError: the engine does not have the network.
+    """
+    from dryfit.engine.engine import Engine
+
+    if options != NetworkOptions("GPU", None, None, (), None, False, {}, None):
+        raise click.UsageError("An engine is built: what it is built with cannot be changed. Give the model instead")
+    return _with_network(Engine.load(path).plan, path)
+
+
+def _with_network(plan: Plan, path: Path) -> tuple[Plan, Network]:
+    if plan.refit is None:
+        raise ConfigError(
+            "The engine does not keep the network that it was built from, which others are to compute",
+            where=str(path),
+            remedy="Build it with --refit, or compare the model with the same options: dryfit compare MODEL.onnx ...",
+        )
+    return plan, plan.refit.network

@@ -1,0 +1,135 @@
+"""The options of `dryfit compare` beside those that describe a build."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from dryfit.cli.console import json_option
+from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryfit.builder.comparison_sides import Feeds
+    from dryfit.engine.plan import Plan
+    from dryfit.network.network import Network
+
+
+class SideList(click.ParamType):
+    """`gpu,fp32` as a tuple of words."""
+
+    name = "list"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The words, each once."""
+        if isinstance(value, tuple):
+            return value
+        words = tuple(word.strip() for word in str(value).split(",") if word.strip())
+        if not words or len({word.lower() for word in words}) != len(words):
+            self.fail(f"{value!r} is not like gpu,fp32: one side or more, each once", param, ctx)
+        return words
+
+
+@attrs.frozen
+class CompareOptions:
+    """What the options said; the fields are named as the options are."""
+
+    against: tuple[str, ...]
+    data: str | None
+    inputs: tuple[str, ...]
+    seed: int | None
+    limit: int | None
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    channels: str | None
+    resize: str
+    short_side: int
+    tolerance: float
+    fail_below: float | None
+    threads: int | None
+    as_json: bool
+
+    def samples(self, network: Network, plan: Plan) -> Iterator[tuple[str, Feeds]]:
+        """Name and inputs of each sample: of --data, or the one of --input or --random.
+
+        Args:
+            network: the user's.
+            plan: of the engine.
+
+        Raises:
+            CalibrationError, ExecutionError: samples cannot be read, or do not fit the network.
+        """
+        from dryfit.cli.run_inputs import random_inputs, read_inputs
+        from dryfit.engine.engine import Engine
+        from dryfit.quantization.calibration_data import source_of
+
+        if self.data is not None:
+            preparation = picture_preparation(self.mean, self.scale, self.channels, self.resize, self.short_side)
+            source = source_of(self.data, preparation)
+            yield from source.samples(list(source.names(network))[: self.limit], network)
+        elif self.inputs:
+            yield ", ".join(self.inputs), read_inputs(Engine(plan), self.inputs)
+        else:
+            yield f"random inputs of seed {self.seed}", random_inputs(Engine(plan), self.seed or 0)
+
+
+def compare_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command its options; it gets them as `comparing`."""
+    names = [field.name for field in attrs.fields(CompareOptions)]
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> Any:
+        own = {name: values.pop(name) for name in names}
+        _require_one_source(own["data"], own["inputs"], own["seed"])
+        return command(comparing=CompareOptions(**own), **values)
+
+    # click reads the command's name and text from the function, and nothing else.
+    with_options.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+    decorated: Callable[..., Any] = with_options
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def _require_one_source(data: str | None, inputs: Sequence[str], seed: int | None) -> None:
+    if sum((data is not None, bool(inputs), seed is not None)) != 1:
+        raise click.UsageError("Give one of --data, --input and --random")
+
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--against",
+        type=SideList(),
+        default="fp32",
+        show_default=True,
+        metavar="LIST",
+        help="fp32: the model by its definition; a device, such as gpu; or one with a software version: dla@8.6.",
+    ),
+    data_option,
+    click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="An input from .npy, or all from .npz."),
+    click.option("--random", "seed", type=int, metavar="SEED", help="Random inputs instead of files."),
+    limit_option,
+    *picture_options,
+    click.option(
+        "--tolerance",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        show_default=True,
+        metavar="NUMBER",
+        help="Elements that differ by no more count as equal.",
+    ),
+    click.option(
+        "--fail-below",
+        type=float,
+        metavar="DB",
+        help="End with 1 where an output of the engine has less signal to noise than this against any side.",
+    ),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads; as many as CPUs if absent."),
+    json_option,
+)

@@ -1,0 +1,72 @@
+"""The options of commands that run a model on samples: where they are, how many, how pictures are prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from dryfit.quantization.picture_preparation import PicturePreparation
+
+
+class Numbers(click.ParamType):
+    """`1.5`, or `1.5,2,3` for channels, as a tuple."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        """The numbers."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not like 127.5 or 123.7,116.3,103.5", param, ctx)
+
+
+data_option: Callable[[Any], Any] = click.option(
+    "--data",
+    metavar="PLACE",
+    help="A folder of pictures or of .npy and .npz files, such a file, module:function or file.py:function.",
+)
+
+limit_option: Callable[[Any], Any] = click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Take the first N samples."
+)
+
+picture_options: tuple[Callable[[Any], Any], ...] = (
+    click.option("--mean", type=Numbers(), default="0", show_default=True, help="Pictures: taken from pixels."),
+    click.option("--scale", type=Numbers(), default="1", show_default=True, help="Pictures: multiplied with, then."),
+    click.option(
+        "--channels",
+        type=click.Choice(["rgb", "bgr", "gray"], case_sensitive=False),
+        help="Pictures: the order of the channels; rgb or gray, as many as the input has, if absent.",
+    ),
+    click.option(
+        "--resize",
+        type=click.Choice(["stretch", "crop", "pad"]),
+        default="stretch",
+        show_default=True,
+        help="Pictures: how they get the input's size.",
+    ),
+    click.option(
+        "--short-side",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="PIXELS",
+        help="Pictures, with crop: the length of the shorter side before it is cut.",
+    ),
+)
+
+
+def picture_preparation(
+    mean: tuple[float, ...], scale: tuple[float, ...], channels: str | None, resize: str, short_side: int
+) -> PicturePreparation:
+    """How pictures become inputs, from the values of `picture_options`."""
+    from dryfit.quantization.picture_preparation import PicturePreparation
+
+    return PicturePreparation(
+        mean=mean, scale=scale, channels=(channels or "").upper(), resize=resize, short_side=short_side
+    )

@@ -1,0 +1,112 @@
+"""An engine run one operation at a time, each on whatever arrays it is given.
+
+A context keeps a tensor only while somebody needs it, and gives outputs alone. Here every tensor that an operation
+stores can be looked at, and an operation can be asked what it would make of other inputs. Kernels, packed weights and
+rounding are the engine's own, so that the same inputs give the same bits as in a context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dryfit.engine.binding import host_schedule, specs_for
+from dryfit.engine.buffers import aligned_bytes, new_array
+from dryfit.engine.execution_context import available_threads
+from dryfit.engine.input_arrays import as_input
+from dryfit.engine.late_step import LateStep, needs_reference
+from dryfit.engine.plan import Plan
+from dryfit.engine.resolved_operation import ResolvedOperation, resolve_operations
+from dryfit.errors import ExecutionError
+from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.target.kernels import Array, HostLayout
+
+
+class OperationRunner:
+    """The operations of a plan for one set of input shapes.
+
+    Args:
+        plan: whole, with its weights.
+        input_shapes: shape of every input.
+        num_threads: how many threads run each operation; as many as there are CPUs for None.
+
+    Attributes:
+        operations: those that compute something at run time, in execution order.
+        known: tensor name to contents, of what is known before the run.
+
+    Raises:
+        ExecutionError: the plan is stripped, or a layer cannot take the shapes that follow.
+        PluginError, EngineFileError: as for an execution context.
+
+    Example:
+        >>> runner = OperationRunner(engine.plan, {"x": x.shape})
+        >>> arrays = {"x": x}
+        >>> for one in runner.operations:
+        ...     arrays |= runner.run(one, arrays)
+    """
+
+    def __init__(self, plan: Plan, input_shapes: Mapping[str, Shape], num_threads: int | None = None) -> None:
+        if plan.is_stripped:
+            raise ExecutionError(
+                "The engine is stripped of its weights, and cannot run before it is refitted",
+                where=f"engine {plan.network.name!r}",
+                remedy="Give it weights: `dryfit refit ENGINE --onnx MODEL -o OUT`",
+            )
+        self._plan = plan
+        self._num_threads = num_threads or available_threads()
+        self._create_schedule = host_schedule()
+        self._specs = specs_for(plan, input_shapes)
+        self.known = {name: spec.value for name, spec in self._specs.items() if spec.value is not None}
+        self.operations: Sequence[ResolvedOperation] = [
+            one for one in resolve_operations(plan) if any(t.name not in self.known for t in one.group.outputs)
+        ]
+
+    def run(self, resolved: ResolvedOperation, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """What an operation makes of its inputs.
+
+        Args:
+            resolved: one of `operations`.
+            inputs: tensor name to contents, of the tensors' types; what is known need not be among them, and what the
+                operation does not read may be.
+
+        Returns:
+            Output name to contents, in memory of their own.
+
+        Raises:
+            ExecutionError: an input is missing, has another type, or leads to sizes that cannot be.
+        """
+        arrays = {tensor.name: self._input(resolved, tensor.name, inputs) for tensor in resolved.group.inputs}
+        names = [tensor.name for layer in resolved.group.layers for tensor in layer.outputs]
+        shapes_are_known = all(self._specs[name].is_static for name in [*names, *arrays])
+        if not shapes_are_known or needs_reference(resolved, self._specs):
+            layouts = {tensor.name: self._layout(tensor.name) for tensor in resolved.group.outputs}
+            late = LateStep(resolved, layouts, self._num_threads, self._create_schedule)
+            return late.run(arrays, {}, None)
+        outputs = {
+            tensor.name: new_array(self._specs[tensor.name], self._layout(tensor.name))
+            for tensor in resolved.group.outputs
+        }
+        if any(array.size for array in outputs.values()):
+            specs = {name: self._specs[name] for name in (*names, *arrays)}
+            workspace = aligned_bytes(resolved.workspace_bytes(specs, self._num_threads))
+            step = resolved.bind(arrays | outputs, specs, workspace, self._num_threads)
+            self._create_schedule([step], self._num_threads).run(None)
+        return outputs
+
+    def _input(self, resolved: ResolvedOperation, name: str, inputs: Mapping[str, Array]) -> Array:
+        """An input in memory as kernels want it: aligned, and in the layout of the plan."""
+        if name in self.known:
+            return self.known[name]
+        if name not in inputs:
+            raise ExecutionError(
+                "An input of the operation is missing", where=f"engine layer {resolved.operation.name!r}", found=name
+            )
+        given = inputs[name]
+        array = new_array(TensorSpec(given.shape, self._specs[name].dtype), self._layout(name))
+        np.copyto(array, as_input(name, given, self._specs[name].dtype))
+        return array
+
+    def _layout(self, name: str) -> HostLayout:
+        placement = self._plan.placements.get(name)
+        return HostLayout.LINEAR if placement is None else placement.host_layout

@@ -1,0 +1,121 @@
+"""What the tensors that an engine stores stand for: which tensor of the user's network, and which real numbers.
+
+A tensor of the user's may be stored several times: as the layer gives it, as INT8 codes for the next layer, as the
+caller expects it. All versions are reached from the one that has the user's name by conversions alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.rounding import RoundingMode, round_values
+from dryfit.reference.precision import rounded
+from dryfit.target.kernels import Array
+
+CONVERSIONS = frozenset({"cast", "dequantize", "quantize"})
+"""Kinds of layers that give the same numbers in another type."""
+
+
+@attrs.frozen
+class StoredTensor:
+    """A tensor of an engine's network.
+
+    Attributes:
+        name: in the engine's network.
+        of: name of the user's tensor that it is a version of.
+        dtype: the type that it is stored in.
+        scale: of INT8 codes that stand for real numbers; None where elements are what they say.
+    """
+
+    name: str
+    of: str
+    dtype: DataType
+    scale: float | None = None
+
+    def real(self, array: Array) -> Array:
+        """The numbers that an array of this tensor stands for; codes times the scale in FP32."""
+        if self.scale is None:
+            return array
+        return np.asarray(array.astype(np.float32) * np.float32(self.scale))
+
+    def represented(self, values: Array, rounding: RoundingMode) -> Array:
+        """Numbers as this tensor would hold them.
+
+        Args:
+            values: real numbers, or elements of the tensor's own type.
+            rounding: where what lies half-way between two INT8 codes goes; other types take it to even. What a type
+                cannot reach is saturated, as `dryfit.reference.precision.rounded` says.
+        """
+        if self.scale is None:
+            return rounded(values, self.dtype.numpy)
+        codes = round_values(values.astype(np.float32) / np.float32(self.scale), rounding)
+        return np.asarray(np.clip(codes, -128, 127).astype(np.int8))
+
+    def saturation(self, array: Array) -> int | None:
+        """How many elements lie at an end of what the type holds; None for a type that is as wide as FP32, or wider.
+
+        An end is -128 and 127 for INT8, and the largest finite number and infinity for FP16.
+        """
+        if self.dtype is DataType.INT8:
+            return int(np.count_nonzero((array == -128) | (array == 127)))
+        if self.dtype is DataType.HALF:
+            return int(np.count_nonzero(np.abs(array) >= np.finfo(np.float16).max))
+        return None
+
+
+def stored_tensors(network: Network, declared: Mapping[str, DataType]) -> dict[str, StoredTensor]:
+    """The tensors of an engine's network that are versions of the user's, by name.
+
+    Left out is what the passes put in the place of the user's tensors, and codes whose scale is not one number.
+
+    Args:
+        network: the engine's.
+        declared: name of each tensor of the user's network to its type.
+    """
+    origins = _origins(network, declared)
+    found = {}
+    for tensor in network.tensors:
+        of = origins.get(tensor.name)
+        if of is None:
+            continue
+        stands_for_real = tensor.dtype.is_integer and declared[of].is_floating_point
+        scale = _scale(tensor) if stands_for_real else None
+        is_alike = tensor.dtype is declared[of] or (tensor.dtype.is_floating_point and declared[of].is_floating_point)
+        if is_alike or scale is not None:
+            found[tensor.name] = StoredTensor(tensor.name, of, tensor.dtype, scale)
+    return found
+
+
+def _origins(network: Network, names: Collection[str]) -> dict[str, str]:
+    """Tensor name to the user's tensor: of that name, or what is converted to it or from it."""
+    found = {tensor.name: tensor.name for tensor in network.tensors if tensor.name in names}
+    for layer in network.layers:
+        source = layer.inputs[0] if layer.kind in CONVERSIONS else None
+        if source is not None and source.name in found:
+            found.setdefault(layer.outputs[0].name, found[source.name])
+    for layer in reversed(network.layers):
+        source = layer.inputs[0] if layer.kind in CONVERSIONS else None
+        if source is not None and layer.outputs[0].name in found:
+            found.setdefault(source.name, found[layer.outputs[0].name])
+    return found
+
+
+def _scale(tensor: Tensor) -> float | None:
+    """The one scale of a tensor of codes; None where there is none, or several, or a zero point other than 0."""
+    layers = [tensor.producer, *(reader for reader, index in tensor.consumers if index == 0)]
+    for layer in layers:
+        is_quantizing = layer is not None and layer.kind == ("quantize" if layer is tensor.producer else "dequantize")
+        if layer is None or not is_quantizing or layer.inputs[1] is None:
+            continue
+        scale, zero_points = layer.inputs[1].spec.value, [one for one in layer.inputs[2:] if one is not None]
+        if any(one.spec.value is None or np.any(one.spec.value) for one in zero_points):
+            return None
+        return float(scale.reshape(-1)[0]) if scale is not None and scale.size == 1 else None
+    return None if tensor.dynamic_range is None else DynamicRange(*tensor.dynamic_range).scale
