@@ -1,0 +1,132 @@
+"""What `dryfit export trtexec` writes, and the proof that it says what the config says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dryfit.builder.board.board_build import BoardBuild, BoardFiles
+from dryfit.builder.board.from_config import board_build
+from dryfit.builder.board.python_script import python_script
+from dryfit.builder.board.script_data import parse_script
+from dryfit.builder.board.trtexec_arguments import arguments_of
+from dryfit.builder.board.trtexec_line import TrtexecLine, trtexec_line
+from dryfit.builder.board.trtexec_parser import parse_trtexec
+from dryfit.builder.board.versions import Version, version_text
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.engine.atomic_file import write_atomically
+from dryfit.errors import ConfigError
+from dryfit.network.network import Network
+from dryfit.quantization import calibration_cache
+
+
+@attrs.frozen
+class Exports:
+    """What is exported, proven to say what the config says.
+
+    Attributes:
+        build: what the config says.
+        files: the paths on the board.
+        line: trtexec's command line; None where none was asked for.
+        script: the text of the Python script; None where none was asked for.
+        notes: what trtexec adds, and what means nothing to the board.
+    """
+
+    build: BoardBuild
+    files: BoardFiles
+    line: TrtexecLine | None
+    script: str | None
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        network: Network,
+        config: BuilderConfig,
+        software: Version,
+        files: BoardFiles,
+        *,
+        with_line: bool,
+        with_script: bool,
+    ) -> Exports:
+        """Export, read back, and compare.
+
+        Raises:
+            ConfigError: TensorRT or trtexec cannot be told what the config says; all reasons are listed.
+        """
+        exported = board_build(network, config, software)
+        build = exported.build
+        if build.scales is None:
+            files = attrs.evolve(files, calibration_cache="")
+        line = trtexec_line(build, files, network) if with_line else None
+        script = python_script(build, files) if with_script else None
+        if line is not None:
+            read = parse_trtexec(arguments_of(line.shell_text()), network, software, lambda _: _scales(build))
+            _require_same(read, (line.build, files), "command line")
+        if script is not None:
+            _require_same(parse_script(script, lambda _: _scales(build)), (build, files), "script")
+        return cls(build, files, line, script, (*exported.notes, *(line.notes if line is not None else ())))
+
+    def write(self, program: str, *, output: Path | None, script: Path | None) -> list[dict[str, str]]:
+        """Write the files; returns each with its use.
+
+        Raises:
+            ConfigError: a file cannot be written.
+        """
+        written = []
+        cache = self.build.calibration_cache
+        for path, text, use in (
+            (Path(self.files.calibration_cache), None if cache is None else cache.to_bytes(), "scales, for the board"),
+            (output, None if self.line is None else _shell_script(self.line, program), "trtexec's command line"),
+            (script, None if self.script is None else self.script.encode(), "Python script for TensorRT's API"),
+        ):
+            if path is not None and text is not None:
+                _write(path, text, is_program=path in (output, script))
+                written.append({"file": str(path), "use": use})
+        return written
+
+    def as_json(self, program: str) -> dict[str, Any]:
+        """The answer of `--json`, but for the files and notes."""
+        return {
+            "tensorrt": version_text(self.build.software),
+            "command": None if self.line is None else [program, *self.line.arguments],
+            "shell": None if self.line is None else self.line.shell_text(program),
+        }
+
+
+def _scales(build: BoardBuild) -> Mapping[str, float]:
+    """The scales as the board would read them from the file."""
+    cache = build.calibration_cache
+    return {} if cache is None else calibration_cache.parse(cache.to_bytes()).scales
+
+
+def _require_same(read: tuple[BoardBuild, BoardFiles], meant: tuple[BoardBuild, BoardFiles], what: str) -> None:
+    """Refuse to hand out what says something else than was meant.
+
+    Raises:
+        ConfigError: names what differs.
+    """
+    told, wanted = (
+        {**attrs.asdict(one, recurse=False), **attrs.asdict(two, recurse=False)} for one, two in (read, meant)
+    )
+    differences = [
+        f"{name} {told[name]!r} instead of {value!r}" for name, value in wanted.items() if told[name] != value
+    ]
+    if differences:
+        raise ConfigError(f"The {what} would say something else than the config", found="; ".join(differences)[:1000])
+
+
+def _shell_script(line: TrtexecLine, program: str) -> bytes:
+    return f"#!/bin/sh\nset -e\n{line.shell_text(program)}\n".encode()
+
+
+def _write(path: Path, text: bytes, *, is_program: bool) -> None:
+    try:
+        write_atomically(path, [text])
+        if is_program:
+            path.chmod(path.stat().st_mode | (path.stat().st_mode & 0o444) >> 2)
+    except OSError as error:
+        raise ConfigError("The file cannot be written", where=str(path), found=error) from error
