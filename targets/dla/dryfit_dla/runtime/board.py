@@ -1,0 +1,85 @@
+"""A board with DLA cores, simulated on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from dryfit.engine.execution_context import available_threads
+from dryfit_dla import TARGET
+from dryfit_dla.runtime.device import Device
+from dryfit_dla.runtime.status import DlaError, Status
+
+
+class Board:
+    """The cores of one platform, with nothing loaded.
+
+    Args:
+        platform: name of the board, as `dryfit targets list` has it; the DLA's default for None.
+        software: version of its software, such as `10.3`; the newest that it has for None.
+        num_threads: how many threads of this machine emulate each core; by default the CPUs are shared out.
+
+    Attributes:
+        platform: the board.
+        software: version of its software, as a tuple.
+        num_threads: threads that emulate each core.
+        devices: its cores.
+
+    Raises:
+        UnknownNameError: there is no such platform.
+        ConfigError: the platform has no such software.
+
+    Example:
+        >>> with Board("agx-orin-64") as board:
+        ...     len(board.devices), board.max_loadables
+        (2, 16)
+    """
+
+    simulated: str = TARGET.simulated
+
+    def __init__(
+        self, platform: str | None = None, software: str | None = None, *, num_threads: int | None = None
+    ) -> None:
+        self.platform = TARGET.platform(platform)
+        self.software = TARGET.software(software, self.platform)
+        shared_out = max(1, available_threads() // max(1, self.platform.cores))
+        self.num_threads = shared_out if num_threads is None else num_threads
+        self.devices: Sequence[Device] = tuple(Device(self, core) for core in range(self.platform.cores))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Board {self.platform.name}, {len(self.devices)} DLA cores, simulated>"
+
+    def device(self, core: int = 0) -> Device:
+        """A core by number.
+
+        Raises:
+            DlaError: the board has no such core.
+        """
+        if core not in range(len(self.devices)):
+            raise DlaError(
+                Status.INVALID_DEVICE,
+                "There is no such DLA core",
+                where=self.platform.name,
+                found=core,
+                allowed=", ".join(str(one.core) for one in self.devices) or "none: the board has no DLA",
+            )
+        return self.devices[core]
+
+    @property
+    def max_loadables(self) -> int | None:
+        """How many loadables each core can have loaded at the same time; None for no limit."""
+        return TARGET.segment_rules.segment_limit(self.software)
+
+    def close(self) -> None:
+        """Cancel what has not begun, wait for what has, unload everything and forget all memory."""
+        for device in self.devices:
+            device.close()

@@ -1,0 +1,218 @@
+"""One core: what is loaded and registered there, and its queue. cuDLA's device handle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dryfit.engine.file_source import EngineSource
+from dryfit_dla.loadable import Loadable, read_loadable
+from dryfit_dla.runtime.core_limits import require_room, require_same_device
+from dryfit_dla.runtime.event import RUNTIME_LOCK, Event, wait_for_all
+from dryfit_dla.runtime.memory import RegisteredMemory, raw_bytes
+from dryfit_dla.runtime.module import Module
+from dryfit_dla.runtime.status import DlaError, Status
+from dryfit_dla.runtime.submission import Submission
+from dryfit_dla.runtime.task import Task, bind_task
+from dryfit_dla.runtime.task_queue import TaskQueue
+
+if TYPE_CHECKING:
+    from dryfit_dla.runtime.board import Board
+
+
+class Device:
+    """One core of a board. Made by `Board`.
+
+    All methods can be called from several threads. Cores run at the same time; what one core has to do, it does in
+    order. The results are those of the engine that the loadables were part of, bit by bit, whatever runs beside them.
+
+    Attributes:
+        board: whose core it is.
+        core: its number.
+        name: for errors.
+
+    Example:
+        >>> module = device.load("model.segment0.loadable")
+        >>> buffers = [bytearray(tensor.size_bytes) for tensor in (*module.input_attributes, *module.output_attributes)]
+        >>> source, result = map(device.register, buffers)
+        >>> device.submit(Task(module, [source], [result])).wait()
+        True
+    """
+
+    def __init__(self, board: Board, core: int) -> None:
+        self.board = board
+        self.core = core
+        self.name = f"DLA core {core} of {board.platform.name}"
+        self._modules: list[Module] = []
+        self._memories: dict[int, RegisteredMemory] = {}
+        self._queue = TaskQueue(self.name)
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<Device {self.name}, {len(self.modules)} modules>"
+
+    # Modules --------------------------------------------------------------------------------------------------------
+
+    @property
+    def modules(self) -> Sequence[Module]:
+        """What is loaded, in the order in which it came."""
+        with RUNTIME_LOCK:
+            return tuple(self._modules)
+
+    def load(self, source: EngineSource | Loadable) -> Module:
+        """Load a loadable.
+
+        Args:
+            source: path of its file, the bytes of one, or what `read_loadable` gave.
+
+        Raises:
+            DlaError: the core has as many as it can have, or not enough memory for one more; the loadable is for
+                another kind of device or newer software; or the board is closed.
+            EngineFileError: see `dryfit_dla.loadable.read_loadable`.
+        """
+        loadable = source if isinstance(source, Loadable) else read_loadable(source)
+        require_same_device(loadable, self.board, self.name)
+        with RUNTIME_LOCK:
+            self._require_room(loadable)
+        module = Module(self, loadable, self.board.num_threads)
+        with RUNTIME_LOCK:
+            self._require_room(loadable)
+            self._modules.append(module)
+        return module
+
+    def unload(self, module: Module) -> None:
+        """Make room.
+
+        Raises:
+            DlaError: a submission that has not ended uses the module, or it is not loaded here.
+        """
+        with RUNTIME_LOCK:
+            if module not in self._modules:
+                raise DlaError(Status.INVALID_MODULE, "The core has no such module", where=self.name, found=module)
+            self._require_unused(module, "module")
+            self._modules.remove(module)
+
+    def has_module(self, module: Module) -> bool:
+        """Whether a module is loaded here."""
+        return module in self.modules
+
+    # Memory ---------------------------------------------------------------------------------------------------------
+
+    def register(self, buffer: Any) -> RegisteredMemory:
+        """Let tasks of this core read and write a buffer, which stays where it is.
+
+        Its bytes are in the device's format, with strides and padding as the attributes of a tensor say;
+        `LoadableTensor.write` and `read` convert.
+
+        Args:
+            buffer: a numpy array, or anything with the buffer protocol, `__array_interface__` or DLPack in the CPU's
+                memory; C-contiguous.
+
+        Raises:
+            DlaError: it is something else, has gaps or no bytes, is registered already, or the board is closed.
+        """
+        memory = RegisteredMemory(self, raw_bytes(buffer))
+        with RUNTIME_LOCK:
+            self._require_open()
+            if memory.address in self._memories:
+                raise DlaError(
+                    Status.MEMORY_REGISTERED,
+                    "The buffer is registered already",
+                    where=self.name,
+                    remedy="Use what register returned the first time, or unregister it",
+                )
+            self._memories[memory.address] = memory
+        return memory
+
+    def unregister(self, memory: RegisteredMemory) -> None:
+        """Forget a buffer.
+
+        Raises:
+            DlaError: a submission that has not ended uses it, or it is not registered here.
+        """
+        with RUNTIME_LOCK:
+            if not self.has_memory(memory):
+                raise DlaError(Status.INVALID_ADDRESS, "The memory is not registered", where=self.name, found=memory)
+            self._require_unused(memory, "memory")
+            del self._memories[memory.address]
+
+    def has_memory(self, memory: RegisteredMemory) -> bool:
+        """Whether a memory is registered here."""
+        with RUNTIME_LOCK:
+            return self._memories.get(memory.address) is memory
+
+    # Tasks ----------------------------------------------------------------------------------------------------------
+
+    def submit(
+        self, tasks: Task | Sequence[Task], wait: Sequence[Event] = (), signal: Sequence[Event] = ()
+    ) -> Submission:
+        """Queue tasks, and return at once.
+
+        They run after everything that was submitted to this core before, in their order, once all of `wait` have
+        happened. Without tasks, only events are waited for and signalled.
+
+        Args:
+            tasks: one or several.
+            wait: events that have to happen before the first task.
+            signal: events that happen after the last task; each is signalled by one submission.
+
+        Raises:
+            DlaError: see `bind_task` and `TaskQueue.put`; nothing is queued then.
+            UnknownNameError: a task names a tensor that its module does not have.
+        """
+        asked = [tasks] if isinstance(tasks, Task) else list(tasks)
+        with RUNTIME_LOCK:
+            self._require_open()
+            return self._queue.put([bind_task(task, self) for task in asked], tuple(wait), tuple(signal))
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait until everything that was submitted before has ended.
+
+        Args:
+            timeout: seconds of this machine's time; None waits as long as it takes.
+
+        Returns:
+            Whether all ended before the timeout.
+
+        Raises:
+            DlaError: the first that a task of this core failed with since this was called last. Submissions that were
+                cancelled count as no failure.
+        """
+        with RUNTIME_LOCK:
+            submitted = self._queue.unfinished
+        if not wait_for_all([one.finished for one in submitted], timeout):
+            return False
+        with RUNTIME_LOCK:
+            failure = self._queue.take_failure()
+        if failure is not None:
+            raise failure
+        return True
+
+    def close(self) -> None:
+        """Cancel what has not begun, wait for what has, unload everything and forget all memory."""
+        with RUNTIME_LOCK:
+            self._is_closed = True
+        self._queue.close()
+        with RUNTIME_LOCK:
+            self._modules.clear()
+            self._memories.clear()
+
+    # Inside ---------------------------------------------------------------------------------------------------------
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise DlaError(Status.INVALID_DEVICE, "The board is closed", where=self.name, remedy="Make a new Board")
+
+    def _require_room(self, loadable: Loadable) -> None:
+        self._require_open()
+        require_room(loadable, [module.loadable for module in self._modules], self.board, self.name)
+
+    def _require_unused(self, what: Module | RegisteredMemory, noun: str) -> None:
+        if self._queue.uses(what):
+            raise DlaError(
+                Status.DLA_PROCESSOR_BUSY,
+                f"A submission that has not ended uses the {noun}",
+                where=self.name,
+                found=what,
+                remedy="Wait for it, by synchronize(), or cancel it",
+            )

@@ -1,0 +1,154 @@
+"""Events: what submissions wait for and signal. cuDLA's fences."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from concurrent import futures
+from typing import TYPE_CHECKING
+
+from dryfit_dla.runtime.status import DlaError, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryfit_dla.runtime.submission import Submission
+
+RUNTIME_LOCK = threading.RLock()
+"""Held while anything of the runtime is looked at or changed, never while a loadable runs. One for all boards, as an
+event may stand between any two cores; cuDLA takes one global lock too (API reference, cudlaSubmitTask)."""
+
+
+class Event:
+    """Something that happens once: a submission signals it at its end, or the program does.
+
+    Where a submission fails or is cancelled, the events that it would have signalled fail with the same error, and so
+    do submissions that wait for them: nobody waits for what cannot happen any more.
+
+    Attributes:
+        name: for errors.
+        outcome: how it was settled; for the runtime.
+
+    Example:
+        >>> ready = Event("camera has a picture")
+        >>> submission = device.submit(task, wait=[ready])
+        >>> ready.signal()
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.outcome: futures.Future[None] = futures.Future()
+        self._signaller: Submission | None = None
+        self._is_claimed = False
+        self._is_awaited = False
+
+    def __repr__(self) -> str:
+        state = "signalled" if self.is_signalled else "failed" if self.error else "pending"
+        return f"<Event {self.name!r}, {state}>" if self.name else f"<Event, {state}>"
+
+    # What a program uses --------------------------------------------------------------------------------------------
+
+    @property
+    def is_signalled(self) -> bool:
+        """Whether it happened."""
+        return self.is_settled and self.outcome.exception() is None
+
+    @property
+    def error(self) -> DlaError | None:
+        """Why it will never happen; None where it did, or still can."""
+        found = self.outcome.exception() if self.is_settled else None
+        return found if isinstance(found, DlaError) else None
+
+    def signal(self) -> None:
+        """Say that it happened. It is for events that no submission signals.
+
+        Raises:
+            DlaError: it happened already, or a submission signals it.
+        """
+        with RUNTIME_LOCK:
+            self.claim(None)
+            self.settle(None)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it happens.
+
+        Args:
+            timeout: seconds of this machine's time; None waits as long as it takes.
+
+        Returns:
+            Whether it happened before the timeout.
+
+        Raises:
+            DlaError: it cannot happen any more.
+        """
+        try:
+            self.outcome.result(timeout)
+        except DlaError as error:
+            raise copy.copy(error) from error  # several may wait, and a traceback belongs to one of them
+        except TimeoutError:
+            return False
+        return True
+
+    # What the runtime uses, with its lock held ----------------------------------------------------------------------
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it happened or failed."""
+        return self.outcome.done()
+
+    @property
+    def signaller(self) -> Submission | None:
+        """The submission that signals it; None while there is none, and for one of the program's."""
+        return self._signaller
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a submission has waited for it."""
+        return self._is_awaited
+
+    def require_free(self) -> None:
+        """Refuse an event that somebody signals already.
+
+        Raises:
+            DlaError: it has a signaller.
+        """
+        if self._is_claimed:
+            raise DlaError(
+                Status.INVALID_PARAM,
+                "An event is signalled once, by one signaller",
+                where=repr(self),
+                remedy="Make a new Event for each submission",
+            )
+
+    def claim(self, signaller: Submission | None) -> None:
+        """Take a submission, or None for the program, as the one signaller.
+
+        Raises:
+            DlaError: there is one.
+        """
+        self.require_free()
+        self._is_claimed, self._signaller = True, signaller
+
+    def settle(self, error: DlaError | None) -> None:
+        """It happened, or with an error never will."""
+        self._signaller = None
+        if error is None:
+            self.outcome.set_result(None)
+        else:
+            self.outcome.set_exception(error)
+
+    def when_settled(self, act: Callable[[], None]) -> None:
+        """Call something as soon as it is settled; at once where it is."""
+        self._is_awaited = True
+        self.outcome.add_done_callback(lambda _: act())
+
+
+def wait_for_all(events: Sequence[Event], timeout: float | None) -> bool:
+    """Wait until all are settled, whether they happened or failed; without the lock. Returns whether they are.
+
+    Args:
+        events: any.
+        timeout: seconds; None waits as long as it takes.
+    """
+    return not futures.wait([event.outcome for event in events], timeout).not_done

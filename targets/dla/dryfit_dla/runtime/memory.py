@@ -1,0 +1,92 @@
+"""Buffers that a DLA reads and writes: raw bytes in the device's format, which stay where the program has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from dryfit_dla.runtime.status import DlaError, Status
+
+if TYPE_CHECKING:
+    from dryfit_dla.runtime.device import Device
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@attrs.frozen(eq=False)
+class RegisteredMemory:
+    """A buffer that tasks of one core can use. Made by `Device.register`.
+
+    Attributes:
+        device: where it is registered.
+        data: `uint8[size_bytes]`, the program's own memory.
+    """
+
+    device: Device = attrs.field(repr=False)
+    data: Bytes = attrs.field(repr=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the buffer."""
+        return self.data.nbytes
+
+    @property
+    def address(self) -> int:
+        """Where it begins."""
+        return int(self.data.ctypes.data)
+
+    def unregister(self) -> None:
+        """Take it back from the device.
+
+        Raises:
+            DlaError: a submission that has not ended uses it, or it is not registered any more.
+        """
+        self.device.unregister(self)
+
+    def overlaps(self, other: RegisteredMemory) -> bool:
+        """Whether they have a byte in common."""
+        first, second = sorted((self, other), key=lambda one: one.address)
+        return first.address + first.size_bytes > second.address
+
+
+def raw_bytes(buffer: Any) -> Bytes:
+    """The memory of a buffer as `uint8[size_bytes]`, without a copy, writable where the buffer is.
+
+    Args:
+        buffer: a numpy array, or anything with the buffer protocol, `__array_interface__` or DLPack in the CPU's
+            memory; C-contiguous.
+
+    Raises:
+        DlaError: it is something else, has gaps, or has no bytes.
+    """
+    array = _as_array(buffer)
+    if array.dtype.hasobject or not array.flags.c_contiguous:
+        raise DlaError(
+            Status.INVALID_PARAM,
+            "A buffer is a run of plain bytes without gaps",
+            where="register",
+            found=f"{array.dtype} {array.shape} with strides {array.strides}",
+            remedy="Give a C-contiguous array, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",
+        )
+    if not array.nbytes:
+        raise DlaError(Status.INVALID_ADDRESS, "A buffer has at least one byte", where="register", found="0 bytes")
+    return array.reshape(-1).view(np.uint8)
+
+
+def _as_array(buffer: Any) -> np.ndarray[Any, Any]:
+    try:
+        if hasattr(buffer, "__array_interface__"):
+            return np.asarray(buffer)
+        if hasattr(buffer, "__dlpack__"):
+            return np.from_dlpack(buffer)
+        return np.frombuffer(memoryview(buffer).cast("B"), np.uint8)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise DlaError(
+            Status.INVALID_PARAM,
+            "The buffer cannot be reached here",
+            where="register",
+            found=f"{type(buffer).__name__}: {error}",
+            allowed="a numpy array, or anything with the buffer protocol, __array_interface__ or DLPack",
+        ) from error
