@@ -9,6 +9,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from dryfit.target.copying import host_copy
+
 if TYPE_CHECKING:
     from dryfit.builder.builder import Builder
     from dryfit.builder.builder_config import BuilderConfig
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
     from dryfit.quantization.calibrator import Calibrator, Solution
     from dryfit.quantization.collector import Collector
     from dryfit.quantization.dynamic_range import DynamicRange
+    from dryfit.target.copying import CopyArray
     from dryfit.target.kernels import kernel
     from dryfit.target.target import Platform, Target
     from dryfit.target.verdict import Verdict, Violation
@@ -298,3 +301,17 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__]
+
+
+def _copy_of_host() -> CopyArray | None:
+    """What copies arrays for tensor formats, which know no packages; None where no host is installed."""
+    from dryfit.errors import PluginError
+    from dryfit.plugins import registry
+
+    try:
+        return registry.host().copy_array
+    except PluginError:
+        return None
+
+
+host_copy.find_by(_copy_of_host)

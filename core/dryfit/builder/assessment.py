@@ -16,10 +16,11 @@ from dryfit.builder.precision_reason import PrecisionReason
 from dryfit.builder.segment_cost import segment_estimate
 from dryfit.builder.segment_pools import PoolNeeds
 from dryfit.builder.stages import Stages
-from dryfit.engine.plan import LayerPlacement, Reformat, Segment
+from dryfit.engine.plan import LayerPlacement, Reformat, RejectedSegment, Segment
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.scale_table import ScaleTable
+from dryfit.target.cost import CostEstimate
 from dryfit.target.verdict import Verdict
 
 
@@ -40,6 +41,7 @@ class Assessment:
         software: device to software version.
         scales: the INT8 scales of the network's tensors.
         reasons: layer name to why it is computed in the type that it is computed in.
+        rejected: segments that could not be on their device.
     """
 
     network: str
@@ -53,6 +55,7 @@ class Assessment:
     software: Mapping[str, str]
     scales: ScaleTable
     reasons: Mapping[str, PrecisionReason]
+    rejected: Sequence[RejectedSegment] = ()
 
     @property
     def can_be_built(self) -> bool:
@@ -98,11 +101,17 @@ def assessment_of(design: Design) -> Assessment:
         segments=segment_records(design),
         reformats=design.formats.reformats,
         warnings=design.warnings,
-        refusals=[*design.refusals, *design.claims.problems, *design.formats.problems],
+        refusals=[
+            *design.refusals,
+            *design.claims.problems,
+            *design.formats.problems,
+            *design.problems,
+        ],
         platforms={device: variant.platform.name for device, variant in variants.items()},
         software={device: variant.software_text for device, variant in variants.items()},
         scales=design.scales,
         reasons=design.precisions.reasons,
+        rejected=design.partition.rejected,
     )
 
 
@@ -118,10 +127,8 @@ def segment_records(design: Design, pools: Sequence[Mapping[str, int]] | None = 
     for index, run in enumerate(design.partition.runs):
         members = {layer.name for layer in run.layers}
         variant = design.variants[run.device]
-        needs = PoolNeeds(variant, design.specs, design.precisions).of(run.layers)
-        if pools is not None:
-            planned = {pool.name for pool in variant.target.memory_pools if pool.holds == "activations"}
-            needs.update({name: pools[index].get(name, 0) for name in needs if name in planned})
+        reckoned = PoolNeeds(variant, design.specs, design.precisions)
+        needs = reckoned.of(run.layers) if pools is None else reckoned.as_planned(run.layers, pools[index])
         records.append(
             Segment(
                 index=index,
@@ -141,10 +148,17 @@ def segment_records(design: Design, pools: Sequence[Mapping[str, int]] | None = 
                 ),
                 pools=needs,
                 cut_cause=run.cut_cause,
-                estimate=segment_estimate(variant, run.layers, design.specs),
+                estimate=_whole(
+                    segment_estimate(variant, run.layers, design.specs, design.precisions, design.sparse_layers)
+                ),
             )
         )
     return records
+
+
+def _whole(estimate: CostEstimate | None) -> CostEstimate | None:
+    """An estimate without its steps, which `network_cost` tells."""
+    return None if estimate is None else attrs.evolve(estimate, steps=())
 
 
 def _is_from(tensor: Tensor, members: set[str]) -> bool:

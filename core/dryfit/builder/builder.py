@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from dryfit.builder import design, linking
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag, DeviceType
 from dryfit.builder.canonicalise import require_profile
 from dryfit.builder.observation import build_observer
+from dryfit.builder.offloading import offloadings
 from dryfit.builder.optimization_profile import OptimizationProfile
 from dryfit.builder.placement import placement_error
 from dryfit.builder.precision import missing_scales
 from dryfit.builder.quantization_mode import is_explicit
 from dryfit.builder.refit_preparation import check_refit_flags, prepared_for_refit
+from dryfit.builder.segment_export import SegmentExport
 from dryfit.builder.stages import Stages, logger
+from dryfit.builder.standalone import is_standalone, refuse_standalone_engine
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, DryfitError
 from dryfit.network.data_types import DataType
@@ -24,6 +30,19 @@ from dryfit.target.checks import Between, ParameterCheck
 
 if TYPE_CHECKING:
     from dryfit.engine.engine import Engine
+
+
+@attrs.frozen(eq=False)
+class Loadables:
+    """What `Builder.build_loadables` gives.
+
+    Attributes:
+        files: index of a segment of the plan to its file's bytes.
+        plan: what was built.
+    """
+
+    files: Mapping[int, bytes]
+    plan: Plan
 
 
 class Builder:
@@ -87,6 +106,9 @@ class Builder:
             PlacementError: parts of the network can run nowhere; all of them are listed.
             BuildError: something was asked for that cannot be built, a pass fails, or the progress monitor cancelled.
         """
+        return self._plan(network, config)
+
+    def _plan(self, network: Network, config: BuilderConfig, export: SegmentExport | None = None) -> Plan:
         directory = None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
         num_stages = design.NUM_STAGES + linking.NUM_STAGES
         check_refit_flags(config, network)
@@ -97,15 +119,25 @@ class Builder:
                 decisions = design.design_network(network, config, stages)
                 require_profile(decisions.network, config)
                 _require_buildable(decisions, config)
-                plan = prepared_for_refit(linking.link(network, decisions, config, stages), network, config, decisions)
+                linked = linking.link(network, decisions, config, stages, export)
+                plan = prepared_for_refit(linked, network, config, decisions)
         finally:
             observer.build_finished(plan)
         logger.info("%d layers in %d segments", len(plan.operations), len(plan.segments))
+        for offloading in offloadings(plan.segments, plan.rejected):
+            logger.info("%s", offloading)
         return plan
 
     def build_engine(self, network: Network, config: BuilderConfig) -> Engine:
-        """An engine that runs here. Raises what `build_plan` raises."""
+        """An engine that runs here.
+
+        Raises:
+            BuildError: the engine capability is DLA_STANDALONE, which gives a loadable and no engine.
+            DryfitError: what `build_plan` raises.
+        """
         from dryfit.engine.engine import Engine
+
+        refuse_standalone_engine(config)
 
         return Engine(self.build_plan(network, config))
 
@@ -114,8 +146,32 @@ class Builder:
         return self.build_engine(network, config)
 
     def build_serialized_network(self, network: Network, config: BuilderConfig) -> bytes:
-        """The bytes of an engine file. Raises what `build_plan` raises."""
+        """The bytes of an engine file; of a loadable with the engine capability DLA_STANDALONE.
+
+        Raises:
+            ConfigError: the config is none of a standalone loadable; says which rules of it are broken.
+            BuildError: a standalone loadable would have to be more than one, or need copies around it.
+            DryfitError: what `build_plan` raises.
+        """
+        if is_standalone(config):
+            (loadable,) = self.build_loadables(network, config).files.values()
+            return loadable
         return self.build_engine(network, config).serialize()
+
+    def build_loadables(self, network: Network, config: BuilderConfig) -> Loadables:
+        """The files of segments for their device's own runtime, of the devices that have such files.
+
+        They run here as the engine of this build does. With the engine capability DLA_STANDALONE there is exactly one.
+
+        Raises:
+            PluginError: a target's exporter gave something else than bytes.
+            DryfitError: what `build_serialized_network` raises.
+        """
+        export = SegmentExport()
+        plan = self._plan(network, config, export)
+        files = export.files(plan)
+        logger.info("%d loadables", len(files))
+        return Loadables(files, plan)
 
     def is_network_supported(self, network: Network, config: BuilderConfig) -> bool:
         """Whether `build_plan` would find a place for every layer; `assess` says why not."""
@@ -182,7 +238,10 @@ def _require_buildable(decisions: design.Design, config: BuilderConfig) -> None:
             config.fallback_device,
             config.default_device_type,
             is_explicit=is_explicit(decisions.network),
+            may_fall_back=not is_standalone(config),
         )
+    if decisions.problems:
+        raise BuildError("The segments cannot be as they are", found="\n  " + "\n  ".join(decisions.problems) + "\n")
     if decisions.claims.problems:
         raise BuildError(
             "Plugin layers cannot have the quantized types that their outputs were set to",

@@ -217,6 +217,7 @@ class BuilderConfig(ConfigFlags, ConfigDevices, ConfigMemory, ConfigProfiles, Co
             "forbidden_kernels": list(self.forbidden_kernels),
             "platforms": {target.device: self.platform(target.device).name for target in devices},
             "software": {target.device: _text(self.software(target.device)) for target in devices},
+            "power_mode": self.power_mode,
             "DLA_core": self._dla_core,
             "engine_capability": self._capability.name,
             "memory_pool_limits": dict(sorted(self._pool_limits.items())),

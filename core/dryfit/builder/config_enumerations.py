@@ -97,6 +97,8 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
     BuilderFlag.STRIP_PLAN: "leaves the weights out of an engine, which runs when it has been refitted; implies "
     "REFIT_IDENTICAL where no other flag for refits is on",
     BuilderFlag.TF32: "on in a new config; permits TF32, which no device here computes in, so it is not worth a word",
+    BuilderFlag.SPARSE_WEIGHTS: "lets estimates skip the zeros of weights that have the pattern of the device, such as "
+    "2:4; what is computed here stays the same",
     BuilderFlag.OBEY_PRECISION_CONSTRAINTS: "makes an error of a precision or output type that cannot be granted",
     BuilderFlag.PREFER_PRECISION_CONSTRAINTS: "grants precisions and output types where that is possible, with a "
     "warning where it is not; so does a config without it",

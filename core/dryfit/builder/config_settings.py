@@ -60,6 +60,7 @@ def _config(settings: Mapping[str, Any], network: Network) -> BuilderConfig:
     for device, version in settings["software"].items():
         if version:  # a device without versions has ""
             config.set_software(device, version)
+    config.power_mode = settings["power_mode"]
     config.DLA_core = settings["DLA_core"]
     config.engine_capability = EngineCapability[settings["engine_capability"]]
     for pool, limit in settings["memory_pool_limits"].items():

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes
 from dryfit.builder.codes_on_devices import CodesOnDevices
+from dryfit.builder.core_memory import core_memory_problems
+from dryfit.builder.cutter import LayerRun
 from dryfit.builder.format_sides import caller_device
 from dryfit.builder.formats import Formats, choose_formats
 from dryfit.builder.layer_precisions import choose_precisions
@@ -22,7 +24,9 @@ from dryfit.builder.placement import NOWHERE, Assignment, ask, assign_devices
 from dryfit.builder.precisions import Precisions
 from dryfit.builder.scales import apply_scales, int8_inputs, network_scales
 from dryfit.builder.segment_pools import PoolNeeds, Specs
+from dryfit.builder.sparsity import sparse_layers
 from dryfit.builder.stages import Stages, logger
+from dryfit.builder.standalone import standalone_problems
 from dryfit.builder.target_variant import TargetVariant
 from dryfit.engine.plan import LayerPlacement
 from dryfit.network.layer import Layer
@@ -58,10 +62,12 @@ class Design:
         specs: tensor name to spec, at the optimum shapes of the first profile.
         caller: device on which the caller keeps inputs and outputs.
         refusals: layers and segments that can run nowhere, in words.
+        problems: why the segments, each of which has its place, cannot be as they are together, in words.
         passes: names of the passes that the network went through, in order.
         claims: what became of its quantized groups.
         rewrites: what became of its quantizations and dequantizations.
         scales: the INT8 scales of the user's tensors.
+        sparse_layers: names of the layers of which a device skips zeros of weights; none without `SPARSE_WEIGHTS`.
     """
 
     network: Network
@@ -73,10 +79,12 @@ class Design:
     specs: Specs
     caller: str
     refusals: Sequence[str]
+    problems: Sequence[str]
     passes: Sequence[str]
     claims: GroupClaims
     rewrites: RewriteJournal
     scales: ScaleTable
+    sparse_layers: frozenset[str] = frozenset()
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -174,7 +182,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         lambda chosen: [f"{one.tensor}: {one.source} -> {one.destination}, {one.cause}" for one in chosen.reformats],
     )
     refusals = [*map(str, assignment.refused), *partition.refused]
-    return Design(
+    design = Design(
         network=work,
         assignment=assignment,
         partition=partition,
@@ -184,11 +192,41 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         specs=specs,
         caller=caller,
         refusals=refusals,
+        problems=(
+            [
+                *standalone_problems(partition.runs, formats.reformats, config),
+                *_core_problems(partition, variants, specs, final_precisions),
+            ]
+            if is_whole
+            else []
+        ),
         passes=pipeline.names,
         claims=claims,
         rewrites=rewrites,
         scales=scales,
     )
+    return _with_sparse_layers(design) if config.get_flag(BuilderFlag.SPARSE_WEIGHTS) else design
+
+
+def _with_sparse_layers(design: Design) -> Design:
+    """The design with the layers of which a device skips zeros."""
+    found = sparse_layers(design)
+    logger.info("layers of which zeros of weights are skipped: %s", ", ".join(sorted(found)) or "none")
+    return attrs.evolve(design, sparse_layers=found)
+
+
+def _core_problems(
+    partition: Partition, variants: Mapping[str, TargetVariant], specs: Specs, precisions: Precisions
+) -> list[str]:
+    """Where a device's segments may take more of a core's memory than there is."""
+    runs: dict[str, list[LayerRun]] = {}
+    for run in partition.runs:
+        runs.setdefault(run.device, []).append(run)
+    return [
+        problem
+        for device, own in runs.items()
+        for problem in core_memory_problems(own, PoolNeeds(variants[device], specs, precisions))
+    ]
 
 
 def _check(network: Network, config: BuilderConfig) -> None:

@@ -19,6 +19,7 @@ from dryfit.builder.layer_places import layer_places
 from dryfit.builder.lowering import LoweredNetwork, lower_network
 from dryfit.builder.packed_weights import drop_packed_weights
 from dryfit.builder.segment_compilation import SegmentCompilation
+from dryfit.builder.segment_export import SegmentExport
 from dryfit.builder.segment_pools import PoolNeeds
 from dryfit.builder.settings_without_effect import exceeded_workspaces, unused_settings
 from dryfit.builder.stages import Stages, logger
@@ -35,7 +36,9 @@ from dryfit.target.kernels import HostLayout
 NUM_STAGES = 6
 
 
-def link(network: Network, design: Design, config: BuilderConfig, stages: Stages) -> Plan:
+def link(
+    network: Network, design: Design, config: BuilderConfig, stages: Stages, export: SegmentExport | None = None
+) -> Plan:
     """The plan of a design in which everything has its place.
 
     Args:
@@ -43,6 +46,7 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
         design: the decisions about it.
         config: what it is built with.
         stages: log and progress.
+        export: takes the segments that their targets can write as files.
 
     Raises:
         BuildError: no kernel runs a layer, or the progress monitor cancelled the build.
@@ -85,6 +89,8 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
     ]
     for warning in unused:
         logger.warning("%s", warning)
+    if export is not None:
+        export.take(lowered.network, groups, layouts, compilation)
     drop_packed_weights(lowered.network, [(fused.group, fused.kernel) for fused in groups])
     segments = segment_records(design, _segment_pools(design, operations, memory))
     return stages.run(
@@ -103,6 +109,7 @@ def link(network: Network, design: Design, config: BuilderConfig, stages: Stages
             layers=design.layer_placements(),
             warnings=[*design.warnings, *unused],
             packages=used_packages(lowered.network, operations),
+            rejected=design.partition.rejected,
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What excludes one another: explicit quantization, calibration, precision constraints, and strong typing.
+"""What excludes one another: explicit quantization, calibration, precision constraints, strong typing, standalone mode.
 
 The rules are a table, which is the check and its words at once. They are looked at before anything is built, and all
 that is broken is told together.
@@ -6,13 +6,13 @@ that is broken is told together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
-import attrs
+from collections.abc import Iterator, Sequence
 
 from dryfit.builder import mode_checks
 from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.mode_rule import ModeRule
 from dryfit.builder.quantization_mode import QuantizationMode, quantization_mode
+from dryfit.builder.standalone import STANDALONE_RULES, is_standalone
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
 
@@ -22,30 +22,6 @@ CONSTRAINTS = f"{CHAPTER}, explicit quantization: INT8 and FP8 must not be used 
 NO_FLAGS = f"{CHAPTER}, explicit quantization: flags are neither required nor allowed for a strongly typed network"
 TYPES_FOLLOW = "TensorRT 11 inference library, Precision Control: strongly typed networks"
 NO_IMPLICIT = f"{CHAPTER}, explicit vs implicit quantization: implicit cannot be used together with strong typing"
-
-
-@attrs.frozen
-class ModeRule:
-    """One rule.
-
-    Attributes:
-        id: stable.
-        text: the rule in one sentence.
-        find: what breaks it in a network and its config, in words; nothing where it holds.
-        source: document and section.
-        remedy: what the user can do.
-    """
-
-    id: str
-    text: str
-    find: Callable[[Network, BuilderConfig], Sequence[str]]
-    source: str
-    remedy: str
-
-    @property
-    def subject(self) -> str:
-        """What it speaks of: the id without the mode."""
-        return self.id.partition(".")[2]
 
 
 EXPLICIT_RULES: Sequence[ModeRule] = (
@@ -141,7 +117,7 @@ def check_modes(network: Network, config: BuilderConfig) -> None:
         raise errors[0]
     if errors:
         lines = "".join(f"\n  {error}" for error in errors)
-        raise ConfigError(f"The network and the config mix what excludes one another:{lines}")
+        raise ConfigError(f"The network and the config do not go together:{lines}")
 
 
 def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[ModeRule, str]]:
@@ -151,7 +127,8 @@ def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[Mode
     # What the rules of both modes would tell is told once, by the stricter one.
     told = {rule.subject for rule in strongly_typed}
     explicit = [rule for rule in EXPLICIT_RULES if rule.subject not in told] if is_explicit else []
-    for rule in (*strongly_typed, *explicit):
+    standalone = STANDALONE_RULES if is_standalone(config) else ()
+    for rule in (*strongly_typed, *explicit, *standalone):
         found = rule.find(network, config)
         if found:
             yield rule, ", ".join(found)

@@ -18,6 +18,7 @@ from dryfit.builder.cutter import Cutter, Edge, LayerRun, Segment, with_source
 from dryfit.builder.layer_roles import LayerRole
 from dryfit.builder.placement import Assignment
 from dryfit.builder.target_variant import TargetVariant
+from dryfit.engine.plan import PoolShortage, RejectedSegment
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 
@@ -36,12 +37,14 @@ class Partition:
         segments: layer name to index of its run.
         moved: layer name to why it moved to the fallback device after it was placed.
         refused: causes of segments that had to move and had nowhere to go.
+        rejected: every segment that had to move, in the order in which it was found.
     """
 
     runs: Sequence[LayerRun]
     segments: Mapping[str, int]
     moved: Mapping[str, str]
     refused: Sequence[str]
+    rejected: Sequence[RejectedSegment] = ()
 
     def without(self, device: str) -> Partition:
         """The partition without the segments of a device, numbered anew."""
@@ -70,26 +73,39 @@ def partition_network(
         pool_limit: what there is.
     """
     layers = [layer for layer in network.layers if layer.name in assignment.devices]
-    cutter = Cutter(layers, _edges(network, assignment), assignment, variants)
+    cutter = Cutter(layers, layer_edges(network, assignment), assignment, variants)
     refused: list[str] = []
+    rejected: list[RejectedSegment] = []
     while True:
         segments = cutter.cut()
-        causes = (
-            _beyond_compilers(cutter, segments)
-            or _over_pool_limits(cutter, segments, pool_use, pool_limit)
-            or _over_segment_limits(cutter, segments)
-        )
+        causes, shortages = _beyond_compilers(cutter, segments), dict[int, list[PoolShortage]]()
+        if not causes:
+            shortages = _shortages(cutter, segments, pool_use, pool_limit)
+            causes = {number: _too_large(cutter.variant(segments[number]), some) for number, some in shortages.items()}
+        causes = causes or _over_segment_limits(cutter, segments)
         if not causes:
             break
         stuck = [number for number in causes if fallback_device in (None, cutter.variant(segments[number]).device)]
+        is_end = fallback_device is None or bool(stuck)
+        rejected += [
+            RejectedSegment(
+                device=cutter.variant(segments[number]).device,
+                layers=[cutter.layers[layer].name for layer in segments[number]],
+                cause=cause,
+                shortages=shortages.get(number, ()),
+                fallback="" if is_end else fallback_device or "",
+            )
+            for number, cause in causes.items()
+            if number in stuck or not is_end
+        ]
         if fallback_device is None or stuck:
             refused = [f"{cutter.describe(segments[number])}: {causes[number]}" for number in stuck]
             break
         cutter.move(segments, causes, fallback_device)
-    return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused)
+    return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused, rejected)
 
 
-def _edges(network: Network, assignment: Assignment) -> list[Edge]:
+def layer_edges(network: Network, assignment: Assignment) -> list[Edge]:
     """Pairs of numbers of layers: the first gives what the second needs, also by way of a shape computation."""
     number = {name: index for index, name in enumerate(assignment.devices)}
     sources: dict[str, tuple[int, ...]] = {}
@@ -123,23 +139,29 @@ def _beyond_compilers(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, 
     return causes
 
 
-def _over_pool_limits(
+def _shortages(
     cutter: Cutter, segments: Sequence[Segment], pool_use: PoolUse, pool_limit: PoolLimit
-) -> dict[int, str]:
-    """Segment to cause, for segments that need more of a pool than there is."""
-    causes: dict[int, str] = {}
+) -> dict[int, list[PoolShortage]]:
+    """Segment to the pools of which it needs more than there is. A cache never falls short."""
+    found: dict[int, list[PoolShortage]] = {}
     for number, segment in enumerate(segments):
         variant = cutter.variant(segment)
-        sources = {pool.name: pool.source for pool in variant.target.memory_pools if pool.per == "segment"}
-        if not sources:
+        pools = {pool.name for pool in variant.target.memory_pools if pool.per == "segment" and pool.holds != "cache"}
+        if not pools:
             continue
-        for name, needed in pool_use(variant, [cutter.layers[layer] for layer in segment]).items():
-            limit = pool_limit(name)
-            if limit is not None and needed > limit:
-                causes[number] = with_source(
-                    f"it needs {needed} bytes of {name}, whose limit is {limit} bytes", sources[name]
-                )
-    return causes
+        needs = pool_use(variant, [cutter.layers[layer] for layer in segment])
+        for name in needs:
+            limit = pool_limit(name) if name in pools else None
+            if limit is not None and needs[name] > limit:
+                found.setdefault(number, []).append(PoolShortage(name, needs[name], limit))
+    return found
+
+
+def _too_large(variant: TargetVariant, shortages: Sequence[PoolShortage]) -> str:
+    """Why a segment does not fit its pools, each by name."""
+    sources = {pool.name: pool.source for pool in variant.target.memory_pools}
+    words = [f"{one.needed} bytes of {one.pool}, whose limit is {one.limit} bytes" for one in shortages]
+    return with_source(f"it needs {' and '.join(words)}", sources[shortages[0].pool])
 
 
 def _over_segment_limits(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, str]:

@@ -61,6 +61,7 @@ def placement_error(
     default_device: str = DeviceType.DLA,
     *,
     is_explicit: bool = False,
+    may_fall_back: bool = True,
 ) -> PlacementError:
     """One error for everything that could not be placed.
 
@@ -69,6 +70,7 @@ def placement_error(
         fallback_device: the one that was allowed.
         default_device: the one that most layers were put on.
         is_explicit: whether the network has quantize and dequantize layers.
+        may_fall_back: whether fallback could be allowed; what stands alone has none.
     """
     limits = registry.target(default_device).limits
     if is_explicit and limits is not None and limits.lacks("quantize"):
@@ -79,6 +81,8 @@ def placement_error(
     else:
         translation = ""
     remedy = _fallback_remedy(default_device) if fallback_device is None else ""
+    if not may_fall_back:
+        remedy = f"What is built for {default_device} alone has no fallback: change what is named"
     where = "their device, and fallback is off" if fallback_device is None else f"their device or on {fallback_device}"
     return PlacementError(
         f"{len(refusals)} part{'s' * (len(refusals) != 1)} of the network cannot run on {where}",

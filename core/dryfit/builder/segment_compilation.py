@@ -75,6 +75,7 @@ class SegmentCompilation:
         """What the compiler is given."""
         variant = self._design.variants[place.device]
         network = segment_network(group, f"{self._lowered.network.name}, segment {place.segment}")
+        border = [tensor.name for tensor in (*network.inputs, *network.outputs)]
         precisions = self._design.precisions.layers
         return PlannedSegment(
             device=place.device,
@@ -88,7 +89,14 @@ class SegmentCompilation:
             pool_limits={
                 pool.name: self._config.get_memory_pool_limit(pool.name) for pool in variant.target.memory_pools
             },
+            origins={name: self._lowered.origins[name][0] for name in border if name in self._lowered.origins},
         )
+
+    def fix_shapes(self, network: Network) -> None:
+        """Give the inputs of a segment's network the shapes that the engine is optimised for."""
+        for tensor in network.inputs:
+            if not tensor.spec.is_static:
+                tensor.shape = self._optimum_specs[tensor.name].shape
 
     def _formats(self, tensors: Iterable[Tensor], variant: TargetVariant) -> Mapping[str, TensorFormat]:
         """The format of each of these tensors on the segment's device; LINEAR for what carries no data."""

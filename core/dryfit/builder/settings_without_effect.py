@@ -39,6 +39,11 @@ def unused_settings(config: BuilderConfig, design: Design) -> Sequence[str]:
             "The flag INT8 changes nothing, because no layer has a scale for each of its tensors: calibrate, set "
             "dynamic ranges, or quantize the network"
         )
+    if config.get_flag(BuilderFlag.SPARSE_WEIGHTS) and not design.sparse_layers:
+        warnings.append(
+            "The flag SPARSE_WEIGHTS changes nothing: no layer has weights whose zeros its device skips; "
+            "`dryfit sparsity check` says why not"
+        )
     warnings += _unused_scales(config, design)
     is_safe = config.engine_capability is EngineCapability.SAFETY
     # The rules of the DLA ask for the capability; no other device has any that do.

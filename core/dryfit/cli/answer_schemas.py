@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA
 from dryfit.cli.check_schema import PLUGINS
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 
@@ -63,6 +64,7 @@ INSPECT = _published(
             **_PLACEMENT,
             "model": {**_TEXT, "description": "The engine's name."},
             "pools": {**_BYTES_BY_NAME, "description": "DEVICE/POOL to bytes used."},
+            "arithmetic": ARITHMETIC_SCHEMA,
             "Layers": _list(
                 {
                     "Name": _TEXT,

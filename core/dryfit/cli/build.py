@@ -11,7 +11,7 @@ from dryfit.cli.console import bytes_text, json_option, print_json, print_line, 
 from dryfit.cli.kernel_options import kernel_options, name_kernels, timing_cache_file
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
-from dryfit.cli.placement_tables import heading, print_placement, summary_line
+from dryfit.cli.placement_tables import heading, print_offloading, print_placement, summary_line
 
 
 @click.command()
@@ -53,9 +53,11 @@ def build(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Build an engine file from an ONNX MODEL."""
+    """Build an engine file from an ONNX MODEL, or with `--engine-capability dla_standalone` one loadable."""
     from dryfit.builder.builder import Builder
     from dryfit.builder.config_enumerations import BuilderFlag
+    from dryfit.builder.standalone import is_standalone
+    from dryfit.cli.loadable_report import write_standalone
     from dryfit.cli.placement_report import placement_report
     from dryfit.engine.progress import TerminalProgress
 
@@ -73,6 +75,9 @@ def build(
     with log_to_stderr(logging.INFO if verbose else logging.WARNING), TerminalProgress() as progress:
         config.progress_monitor = progress
         with timing_cache_file(timing_cache, config):
+            if is_standalone(config):
+                write_standalone(builder, network, config, output, as_json=as_json)
+                return
             engine = builder.build_engine(network, config)
     engine.save(output)
     report = placement_report(str(model), engine.plan, engine.plan.settings)
@@ -84,6 +89,7 @@ def build(
         print_placement(report, verbose=True)
     else:
         print_line(heading(report))
+        print_offloading(report)
         print_line(summary_line(report))
     without = ", without weights: run `dryfit refit` before `dryfit run`" if stripped else ""
     print_line(f"{output}: {engine.num_layers} engine layers, {bytes_text(size)}{without}")

@@ -69,6 +69,7 @@ ESTIMATE = _object(
         "basis": {**_TEXT, "description": "How it was reckoned."},
         "source": {**_TEXT, "description": "What it rests on."},
         "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
+        "joules": {"type": ["number", "null"], "minimum": 0, "description": "Estimated; null for no estimate."},
     },
     "The target's estimate of one run.",
 )
@@ -86,7 +87,43 @@ _SEGMENT = _object(
 )
 _SEGMENT["properties"]["estimate"] = {**ESTIMATE, "description": "Only where the device's target estimates costs."}
 
-_REFORMAT = _object({"tensor": _TEXT, "from": _TEXT, "to": _TEXT, "bytes": _COUNT, "cause": _TEXT})
+_OFFLOADING = _object(
+    {
+        "device": _TEXT,
+        "candidates": {**_COUNT, "description": "Segments that were to be the device's."},
+        "offloaded": {**_COUNT, "description": "Segments that are."},
+        "pools": {
+            "description": "Pool to the bytes that these need in all.",
+            "type": "object",
+            "additionalProperties": _COUNT,
+        },
+        "rejected": _list(
+            _object(
+                {
+                    "layers": _TEXTS,
+                    "cause": {**_TEXT, "description": "Why they could not stay on the device."},
+                    "short_of": _list(
+                        _object({"pool": _TEXT, "needed": _COUNT, "limit": _COUNT}),
+                        "The memory pools that fell short; none where something else was in the way.",
+                    ),
+                    "fallback": {"type": ["string", "null"], "description": "Where they went; null for nowhere."},
+                }
+            ),
+            "The others.",
+        ),
+    }
+)
+
+_REFORMAT = _object(
+    {
+        "tensor": _TEXT,
+        "from": _TEXT,
+        "to": _TEXT,
+        "bytes": _COUNT,
+        "cause": {**_TEXT, "description": "Who gives what, and who takes what."},
+        "rule": {**_TEXT, "description": "Stable id of the reason; `dryfit explain-rule` tells more."},
+    }
+)
 
 _SUMMARY = _object(
     {
@@ -127,6 +164,7 @@ SCHEMA = {
             "plugins": PLUGINS,
             "layers": _list(_LAYER, "In the order of the network."),
             "segments": _list(_SEGMENT, "In the order in which they run."),
+            "offloading": _list(_OFFLOADING, "Devices with memory pools for their segments, and what they got."),
             "reformats": _list(_REFORMAT, "Copies between types, formats or devices."),
             "warnings": {**_TEXTS, "description": "One sentence a layer or segment that fell back."},
             "summary": _SUMMARY,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_table
-from dryfit.cli.placement_tables import print_segments
+from dryfit.cli.placement_tables import print_offloading, print_segments
 
 
 @click.command()
@@ -17,6 +17,7 @@ from dryfit.cli.placement_tables import print_segments
 @json_option
 def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
     """Show what an ENGINE file has inside: inputs, outputs, segments, reformats, memory, layers."""
+    from dryfit.cli.arithmetic_report import plan_arithmetic, print_arithmetic
     from dryfit.cli.placement_report import placement_report
     from dryfit.cli.refit_report import refit_line
     from dryfit.engine.engine import Engine
@@ -26,7 +27,8 @@ def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
     if as_json:
         information = json.loads(engine.create_engine_inspector().get_engine_information("json"))
         own = {"engine": str(engine_file), "refittable": engine.refittable, "stripped": engine.is_stripped}
-        print_json({**own, **report, "pools": dict(engine.plan.pool_sizes), **information})
+        more = {"pools": dict(engine.plan.pool_sizes), "arithmetic": plan_arithmetic(engine.plan)}
+        print_json({**own, **report, **more, **information})
         return
     plan = engine.plan
     print_line(f"{engine_file}: engine {engine.name!r}, {engine.num_layers} engine layers")
@@ -49,9 +51,11 @@ def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
         values = [(f"values of {name}", *triple) for name, triple in profile.values.items()]
         print_table(f"Optimization profile {index}", ["input", "minimum", "optimum", "maximum"], [*shapes, *values])
     print_segments(report, verbose)
+    print_offloading(report)
     pools = [(pool, bytes_text(size)) for pool, size in plan.pool_sizes.items()]
     if pools:
         print_table("Memory pools", ["pool", "used"], pools)
+    print_arithmetic(plan_arithmetic(plan))
     if verbose:
         operations = [(o.name, o.device, o.segment, o.precision.name, o.kernel) for o in plan.operations]
         print_table("Engine layers", ["name", "device", "segment", "precision", "host kernel"], operations)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dryfit.builder.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES, ModeRule
+from dryfit.builder.mode_rule import ModeRule
+from dryfit.builder.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES
+from dryfit.builder.standalone import STANDALONE_RULES
 
 HEAD = """# Rules on modes
 
@@ -17,6 +19,7 @@ def mode_rules_page() -> str:
     for title, rules in (
         ("Networks with quantize or dequantize layers", EXPLICIT_RULES),
         ("Strongly typed networks", STRONGLY_TYPED_RULES),
+        ("Standalone loadables (engine capability DLA_STANDALONE)", STANDALONE_RULES),
     ):
         parts += [f"## {title}\n", *map(_rule, rules)]
     return "\n".join(parts)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from dryfit.cli.engine_options import EngineOptions, engine_options
+from dryfit.cli.io_format_options import IoFormatOptions, io_format_options
 from dryfit.cli.layer_type_options import layer_type_options, take_layer_types
 from dryfit.cli.placement_file import apply_placement
+from dryfit.cli.sparsity_options import sparsity_options, take_sparsity
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +49,10 @@ class NetworkOptions:
         strongly_typed: whether every layer is computed in the types that the model has.
         layer_precisions, layer_output_types: types of single layers and of their outputs, as trtexec spells them, or @
             and the name of a file with such a list.
+        power_mode: of the board, for estimates; None for the platform's default.
+        io_formats: types and formats of inputs and outputs.
+        engine: what kind of engine is built, and limits of memory pools.
+        sparsity: `disable`, `enable` or `force`: whether zeros of weights count, and are made by pruning.
     """
 
     device: str
@@ -63,6 +70,10 @@ class NetworkOptions:
     strongly_typed: bool = False
     layer_precisions: str | None = None
     layer_output_types: str | None = None
+    power_mode: str | None = None
+    io_formats: IoFormatOptions = attrs.field(factory=IoFormatOptions)
+    engine: EngineOptions = attrs.field(factory=EngineOptions)
+    sparsity: str = "disable"
 
     @property
     def creation_flags(self) -> int:
@@ -116,6 +127,7 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_options(
         device: str,
         platform: str | None,
+        power_mode: str | None,
         software: str | None,
         precision: tuple[str, ...],
         fallback: str | None,
@@ -130,6 +142,13 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
         strongly_typed: bool,
         layer_precisions: str | None,
         layer_output_types: str | None,
+        input_io_formats: str | None,
+        output_io_formats: str | None,
+        direct_io: bool,
+        engine_capability: str,
+        standalone: bool,
+        mem_pool_size: str | None,
+        sparsity: str,
         **others: Any,
     ) -> Any:
         options = NetworkOptions(
@@ -148,6 +167,10 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
             strongly_typed,
             layer_precisions,
             layer_output_types,
+            power_mode,
+            IoFormatOptions(input_io_formats, output_io_formats, direct_io),
+            EngineOptions(engine_capability, standalone, mem_pool_size),
+            sparsity,
         )
         return command(options=options, **others)
 
@@ -156,6 +179,7 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
         [
             click.option("--device", default="GPU", show_default=True, metavar="NAME", help="Device of the layers."),
             click.option("--platform", metavar="NAME", help="Variant of the device, such as agx-orin-64."),
+            click.option("--power-mode", metavar="NAME", help="Power mode of the board, for estimates, such as MAXN."),
             click.option("--software", metavar="VERSION", help="Software version whose rules hold, such as 10.3."),
             click.option(
                 "--precision", type=PrecisionList(), default=(), metavar="LIST", help="Such as fp16 or fp16,int8."
@@ -202,6 +226,9 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 help="Dynamic ranges, `tensor: range` a line; they win over --calibration-cache.",
             ),
             *layer_type_options,
+            *io_format_options,
+            *engine_options,
+            *sparsity_options,
             click.option(
                 "--strongly-typed",
                 "--stronglyTyped",
@@ -277,7 +304,7 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     """The builder config that the options describe.
 
     Raises:
-        UnknownNameError: a device or platform does not exist.
+        UnknownNameError: a device, platform or power mode does not exist.
         ConfigError: what was asked for does not fit together, or the placement fails.
         CalibrationError: a file of scales or ranges is damaged, or not of this network.
     """
@@ -289,6 +316,9 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
         config.set_platform(options.device, options.platform)
     if options.software is not None:
         config.set_software(options.device, options.software)
+    if options.power_mode is not None:
+        config.platform(options.device).power_mode(options.power_mode)  # refuses a name that the board does not have
+        config.power_mode = options.power_mode
     for word in options.precisions:
         if word in PRECISION_FLAGS:
             config.set_flag(BuilderFlag[PRECISION_FLAGS[word]])
@@ -297,8 +327,11 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     _add_profile(config, options.shapes, options.shape_values)
     _take_scales(network, config, options)
     take_layer_types(network, options.layer_precisions, options.layer_output_types)
+    options.io_formats.take(network, config)
+    options.engine.take(config)
     # Last, so that a script can ask the config what can run where.
     apply_placement(options.placement, options.layer_device_types, network, config)
+    take_sparsity(options.sparsity, network, config)
     return config
 
 

@@ -12,7 +12,9 @@ from dryfit.cli.network_options import PRECISION_FLAGS
 
 if TYPE_CHECKING:
     from dryfit.builder.assessment import Assessment
+    from dryfit.builder.offloading import Offloading
     from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
+    from dryfit.target.cost import CostEstimate
     from dryfit.target.verdict import Verdict, Violation
 
 Report = dict[str, Any]
@@ -26,6 +28,7 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         found: the decisions.
         settings: `BuilderConfig.settings()`, or those that the plan was built with.
     """
+    from dryfit.builder.offloading import offloadings
     from dryfit.engine.plan import Plan
     from dryfit.plugins import registry
 
@@ -45,6 +48,7 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         "plugins": list(found.plugins) if isinstance(found, Plan) else registry.active_plugins(),
         "layers": layers,
         "segments": [_segment(segment) for segment in found.segments],
+        "offloading": [_offloading(one) for one in offloadings(found.segments, found.rejected)],
         "reformats": [_reformat(reformat) for reformat in found.reformats],
         "warnings": list(found.warnings),
         "summary": _summary(device, settings["device_types"], layers, found),
@@ -85,7 +89,30 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "outputs": list(segment.outputs),
         "pools": dict(segment.pools),
         "cut_cause": segment.cut_cause,
-        **({} if segment.estimate is None else {"estimate": attrs.asdict(segment.estimate)}),
+        **({} if segment.estimate is None else {"estimate": _estimate(segment.estimate)}),
+    }
+
+
+def _estimate(estimate: CostEstimate) -> dict[str, Any]:
+    return attrs.asdict(estimate, filter=attrs.filters.exclude("steps"))
+
+
+def _offloading(offloading: Offloading) -> dict[str, Any]:
+    """What became of the candidates of a device; JSON calls the shortages of a segment `short_of`."""
+    return {
+        "device": offloading.device,
+        "candidates": offloading.candidates,
+        "offloaded": offloading.offloaded,
+        "pools": dict(offloading.pools),
+        "rejected": [
+            {
+                "layers": list(one.layers),
+                "cause": one.cause,
+                "short_of": [attrs.asdict(shortage) for shortage in one.shortages],
+                "fallback": one.fallback or None,
+            }
+            for one in offloading.rejected
+        ],
     }
 
 
@@ -96,6 +123,7 @@ def _reformat(reformat: Reformat) -> dict[str, Any]:
         "to": reformat.destination,
         "bytes": reformat.size,
         "cause": reformat.cause,
+        "rule": reformat.rule,
     }
 
 

@@ -28,7 +28,25 @@ def print_placement(report: Report, verbose: bool) -> None:
     print_list("Placed as they are, because", other_causes(_unrefused(report)))
     print_list("Warnings", _reasons(report, "warnings"))
     print_segments(report, verbose)
+    print_offloading(report)
     print_line(summary_line(report))
+
+
+def print_offloading(report: Report) -> None:
+    """For each device with memory pools for its segments: how many candidates it got, what they need, and the others.
+
+    A memory pool that falls short stands there by name.
+    """
+    for one in report["offloading"]:
+        needs = _pools(one["pools"])
+        print_line(
+            f"{one['offloaded']} of {one['candidates']} candidates offloaded to {one['device']}"
+            f"{f'; in all they need {needs}' if needs else ''}"
+        )
+        lost = [
+            (_span(rejected["layers"]), rejected["cause"], _short(rejected["short_of"])) for rejected in one["rejected"]
+        ]
+        print_list(f"Not offloaded to {one['device']}, because", lost)
 
 
 def print_segments(report: Report, verbose: bool) -> None:
@@ -118,6 +136,12 @@ def _unrefused(report: Report) -> dict[str, str]:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _short(shortages: list[dict[str, Any]]) -> str:
+    """What to set so that a segment fits its pools."""
+    wishes = [f"{one['pool']} of {bytes_text(1 << (one['needed'] - 1).bit_length())}" for one in shortages]
+    return f"It would fit with {' and '.join(wishes)} (--mem-pool-size)" if wishes else ""
 
 
 def _cut(cause: str) -> str:

@@ -74,7 +74,7 @@ class BoundEngine:
     ) -> None:
         self._plan = plan
         self._num_threads = num_threads
-        self._create_schedule = _create_schedule()
+        self._create_schedule = host_schedule()
         self.specs = specs_for(plan, input_shapes)
         running = [resolved for resolved in operations if not self._is_known(resolved)]
         self._late = {id(resolved) for resolved in running if not self._is_static(resolved)}
@@ -207,7 +207,12 @@ class _ReferenceStep:
             self._arrays[name][...] = array
 
 
-def _create_schedule() -> CreateSchedule:
+def host_schedule() -> CreateSchedule:
+    """What makes schedules of steps on this machine.
+
+    Raises:
+        PluginError: the host's target has none.
+    """
     create_schedule = registry.host().create_schedule
     if create_schedule is None:
         raise PluginError("The host's target has no schedule, so nothing can run", where=registry.host().device)

@@ -1,4 +1,4 @@
-"""The outer shape of an engine file: arrays and one text, in the safetensors format. This half writes.
+"""The outer shape of the files that builds write: arrays and one text, in the safetensors format. This half writes.
 
     8 bytes     length of the header, little-endian
     header      JSON: name to {dtype, shape, data_offsets}, and "__metadata__"; spaces up to a multiple of 64 bytes
@@ -11,6 +11,8 @@ the manifest.
 The header is canonical: it follows from the manifest. A reader derives it, and refuses a file whose header differs by
 one byte; the manifest and each array have a SHA-256. So no byte can change unnoticed, and nothing is used before it
 is checked. A digest tells damage, not intent: it is no signature.
+
+Engines and the loadables of devices are such files; their `FileKind` tells them apart.
 """
 
 from __future__ import annotations
@@ -37,9 +39,36 @@ LARGEST_HEADER = 100_000_000
 """Bytes of header that readers of safetensors accept."""
 LARGEST_RANK = 32
 """Axes that every supported numpy has."""
-FORMAT = "dryfit-engine"
-SCHEMA = 3
-"""Version of the file's structure. A reader takes exactly its own."""
+
+
+@attrs.frozen
+class FileKind:
+    """What a file of this outer shape holds.
+
+    Attributes:
+        noun: one word for people, such as `engine`.
+        format: stands in the header, so that a reader knows its own files.
+        schema: version of the structure. A reader takes exactly its own.
+        again: how to get a new one, as the beginning of a sentence.
+    """
+
+    noun: str
+    format: str
+    schema: int
+    again: str
+
+    @property
+    def one(self) -> str:
+        """The noun with its article."""
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
+
+    @property
+    def when_damaged(self) -> str:
+        """What to do about a file that is not as it was written."""
+        return f"Save the {self.noun} again; if the file was copied, compare its size and checksum with the original"
+
+
+ENGINE = FileKind("engine", "dryfit-engine", 4, "Build the engine again")
 
 _NAME = re.compile(r"[A-Za-z0-9_./:-]{1,200}")
 _SAFETENSORS_TYPES = {
@@ -111,21 +140,24 @@ def describe(name: str, array: Array) -> tuple[ArrayEntry, Array]:
     return ArrayEntry(name, dtype.name, array.shape, hashlib.sha256(_bytes_of(plain)).hexdigest()), plain
 
 
-def chunks(manifest: str, entries: Sequence[ArrayEntry], arrays: Sequence[Array]) -> Iterator[bytes | memoryview]:
+def chunks(
+    manifest: str, entries: Sequence[ArrayEntry], arrays: Sequence[Array], kind: FileKind = ENGINE
+) -> Iterator[bytes | memoryview]:
     """The bytes of a file, piece by piece, so that nothing is held twice.
 
     Args:
         manifest: the text; it has to list `entries`, since readers take them from there.
         entries: what `describe` gave.
         arrays: what `describe` gave.
+        kind: what the file holds.
 
     Raises:
         EngineFileError: the header gets larger than safetensors allows, or two arrays have one name.
     """
-    header, places = canonical_header(manifest, entries, "engine")
+    header, places = canonical_header(manifest, entries, kind.noun, kind)
     if len(header) > LARGEST_HEADER:
         raise EngineFileError(
-            "The network is too large for one engine file's manifest",
+            f"The network is too large for one {kind.noun} file's manifest",
             found=f"a header of {len(header)} bytes",
             allowed=f"{LARGEST_HEADER} bytes",
             source="safetensors format: header size limit",
@@ -137,7 +169,9 @@ def chunks(manifest: str, entries: Sequence[ArrayEntry], arrays: Sequence[Array]
         yield bytes(places[entry.name].gap)
 
 
-def canonical_header(manifest: str, entries: Sequence[ArrayEntry], where: str) -> tuple[bytes, Mapping[str, Place]]:
+def canonical_header(
+    manifest: str, entries: Sequence[ArrayEntry], where: str, kind: FileKind = ENGINE
+) -> tuple[bytes, Mapping[str, Place]]:
     """The only header that a file with this manifest and these arrays can have, and where its arrays lie.
 
     Raises:
@@ -145,17 +179,17 @@ def canonical_header(manifest: str, entries: Sequence[ArrayEntry], where: str) -
     """
     fields: dict[str, Any] = {
         "__metadata__": {
-            "format": FORMAT,
+            "format": kind.format,
             "manifest": manifest,
             "manifest_sha256": digest_of_text(manifest),
-            "schema": str(SCHEMA),
+            "schema": str(kind.schema),
         }
     }
     places: dict[str, Place] = {}
     position = 0
     for index, entry in enumerate(entries):
         if entry.name in places:
-            raise EngineFileError("Two arrays of the engine file have one name", where=where, found=entry.name)
+            raise EngineFileError(f"Two arrays of the {kind.noun} file have one name", where=where, found=entry.name)
         end = position + entry.size
         place = Place(position, end, -end % ALIGNMENT)
         known = _SAFETENSORS_TYPES.get(DataType[entry.dtype])

@@ -1,4 +1,4 @@
-"""Reading the outer shape of an engine file that nobody vouches for. What the shape is stands in `container`.
+"""Reading the outer shape of a file that nobody vouches for. What the shape is stands in `container`.
 
 Every number is checked as a Python integer against the size of the file before memory is taken for it.
 """
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from dryfit.engine.container import (
-    FORMAT,
+    ENGINE,
     LARGEST_HEADER,
     LARGEST_RANK,
-    SCHEMA,
     Array,
     ArrayEntry,
+    FileKind,
     canonical_header,
     digest_of_text,
     is_array_name,
@@ -31,34 +31,34 @@ from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import unpacked
 
-_AGAIN = "Save the engine again; if the file was copied, compare its size and checksum with the original"
 _PIECE_BYTES = 2**20
 """How much of a mapped file is in memory at once while digests are computed. A multiple of every page size."""
 _LARGEST_EMPTY = 2**60
 """What the other extents of an array with an extent of 0 may multiply to: numpy computes strides from them."""
 
 
-def read_manifest(data: memoryview, where: str) -> tuple[str, dict[str, Any]]:
+def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tuple[str, dict[str, Any]]:
     """The manifest of a file, as text and parsed. The arrays are not looked at.
 
     Args:
         data: the whole file.
         where: its name, for errors.
+        kind: what it has to hold.
 
     Raises:
         EngineFileError: the file is foreign, truncated, damaged, or of another schema version.
     """
     if len(data) < 8:
         raise EngineFileError(
-            "The file is too short for an engine", where=where, found=f"{len(data)} bytes", remedy=_AGAIN
+            f"The file is too short for {kind.one}", where=where, found=f"{len(data)} bytes", remedy=kind.when_damaged
         )
     length = int.from_bytes(data[:8], "little")
     if not 2 <= length <= LARGEST_HEADER or bytes(data[8:9]) != b"{":
         raise EngineFileError(
-            "The file is no dryfit engine: it does not begin with a safetensors header",
+            f"The file is no dryfit {kind.noun}: it does not begin with a safetensors header",
             where=where,
             found=f"first bytes {bytes(data[:12])!r}",
-            remedy="A model, or another tool's engine, has to be built with dryfit first",
+            remedy=f"A model, or another tool's {kind.noun}, has to be built with dryfit first",
         )
     if 8 + length > len(data):
         raise EngineFileError(
@@ -66,35 +66,37 @@ def read_manifest(data: memoryview, where: str) -> tuple[str, dict[str, Any]]:
             where=where,
             found=f"{len(data)} bytes",
             allowed=f"{8 + length} for its header alone",
-            remedy=_AGAIN,
+            remedy=kind.when_damaged,
         )
-    metadata = _parse_json(bytes(data[8 : 8 + length]), f"{where}: header").get("__metadata__")
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+    metadata = _parse_json(bytes(data[8 : 8 + length]), f"{where}: header", kind).get("__metadata__")
+    if not isinstance(metadata, dict) or metadata.get("format") != kind.format:
         raise EngineFileError(
-            "The file is a safetensors file, but no dryfit engine",
+            f"The file is a safetensors file, but no dryfit {kind.noun}",
             where=where,
             found=f"format {str(metadata.get('format'))[:100]!r}" if isinstance(metadata, dict) else "no metadata",
-            allowed=f"format {FORMAT!r}",
+            allowed=f"format {kind.format!r}",
         )
-    if metadata.get("schema") != str(SCHEMA):
+    if metadata.get("schema") != str(kind.schema):
         raise EngineFileError(
-            "The engine file has another schema version",
+            f"The {kind.noun} file has another schema version",
             where=where,
             found=str(metadata.get("schema"))[:100],
-            allowed=SCHEMA,
-            remedy="Build the engine again with this version of dryfit",
+            allowed=kind.schema,
+            remedy=f"{kind.again} with this version of dryfit",
         )
     text = metadata.get("manifest")
     if not isinstance(text, str) or digest_of_text(text) != metadata.get("manifest_sha256"):
         raise EngineFileError(
-            "The engine file is damaged: its manifest does not have the digest that is stated",
+            f"The {kind.noun} file is damaged: its manifest does not have the digest that is stated",
             where=where,
-            remedy=_AGAIN,
+            remedy=kind.when_damaged,
         )
-    return text, _parse_json(text, f"{where}: manifest")
+    return text, _parse_json(text, f"{where}: manifest", kind)
 
 
-def read_arrays(data: memoryview, manifest: str, entries: Sequence[ArrayEntry], where: str) -> dict[str, Array]:
+def read_arrays(
+    data: memoryview, manifest: str, entries: Sequence[ArrayEntry], where: str, kind: FileKind = ENGINE
+) -> dict[str, Array]:
     """The arrays of a file by name, read-only, each checked against its digest.
 
     They are views of `data`, but for those of 4 and 2 bits an element, which numpy holds one a byte.
@@ -104,17 +106,20 @@ def read_arrays(data: memoryview, manifest: str, entries: Sequence[ArrayEntry], 
         manifest: what `read_manifest` gave.
         entries: the manifest's list of arrays; nothing in it is trusted.
         where: the file's name, for errors.
+        kind: what the file holds.
 
     Raises:
         EngineFileError: names, types, shapes, sizes, header or digests do not fit together.
     """
     for entry in entries:
         _check_entry(entry, len(data), where)
-    header, places = canonical_header(manifest, entries, where)
+    header, places = canonical_header(manifest, entries, where, kind)
     start = 8 + len(header)
     if bytes(data[:start]) != len(header).to_bytes(8, "little") + header:
         raise EngineFileError(
-            "The engine file is damaged: its header does not agree with its manifest", where=where, remedy=_AGAIN
+            f"The {kind.noun} file is damaged: its header does not agree with its manifest",
+            where=where,
+            remedy=kind.when_damaged,
         )
     expected = start + sum(place.end - place.begin + place.gap for place in places.values())
     if expected != len(data):
@@ -123,7 +128,7 @@ def read_arrays(data: memoryview, manifest: str, entries: Sequence[ArrayEntry], 
             where=where,
             found=f"{len(data)} bytes",
             allowed=f"{expected} by its manifest",
-            remedy=_AGAIN,
+            remedy=kind.when_damaged,
         )
     arrays: dict[str, Array] = {}
     for entry in entries:
@@ -133,9 +138,9 @@ def read_arrays(data: memoryview, manifest: str, entries: Sequence[ArrayEntry], 
         gap = data[end : end + place.gap]
         if _digest(data, begin, end) != entry.sha256 or any(gap):
             raise EngineFileError(
-                "The engine file is damaged: an array does not have the digest that is stated",
+                f"The {kind.noun} file is damaged: an array does not have the digest that is stated",
                 where=f"{where}: array {entry.name!r}",
-                remedy=_AGAIN,
+                remedy=kind.when_damaged,
             )
         arrays[entry.name] = _array(raw, entry, where)
     return arrays
@@ -159,17 +164,20 @@ def _digest(data: memoryview, begin: int, end: int) -> str:
     return digest.hexdigest()
 
 
-def _parse_json(text: str | bytes, where: str) -> dict[str, Any]:
+def _parse_json(text: str | bytes, where: str, kind: FileKind) -> dict[str, Any]:
     """A JSON object from a text: no key twice, only finite numbers, no nesting that Python cannot follow."""
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise EngineFileError(
-            "The engine file is damaged: this is no valid JSON", where=where, found=str(error)[:200], remedy=_AGAIN
+            f"The {kind.noun} file is damaged: this is no valid JSON",
+            where=where,
+            found=str(error)[:200],
+            remedy=kind.when_damaged,
         ) from None
     if not isinstance(value, dict):
         raise EngineFileError(
-            "The engine file is damaged: a JSON object is expected", where=where, found=type(value).__name__
+            f"The {kind.noun} file is damaged: a JSON object is expected", where=where, found=type(value).__name__
         )
     return value
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dryfit.engine import engine_file
 from dryfit.engine.device_tensors import format_description, tensor_format
 from dryfit.engine.execution_context import ExecutionContext
+from dryfit.engine.file_source import EngineSource
 from dryfit.engine.plan import Plan
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import ExecutionError, UnknownNameError
@@ -61,7 +62,7 @@ class Engine:
         self._outputs = {tensor.name: tensor for tensor in plan.network.outputs}
 
     @classmethod
-    def load(cls, source: engine_file.EngineSource) -> Engine:
+    def load(cls, source: EngineSource) -> Engine:
         """The engine in a file, by its path, or in the bytes of one.
 
         Raises:

@@ -5,19 +5,17 @@ What the file looks like: `container` (bytes), `manifest` (text), and docs/refer
 
 from __future__ import annotations
 
-import mmap
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 
 import attrs
-import numpy as np
 
 from dryfit.engine.atomic_file import write_atomically
 from dryfit.engine.container import Array, chunks, json_text
 from dryfit.engine.container_reader import read_arrays, read_manifest
 from dryfit.engine.file_arrays import FileArrays
+from dryfit.engine.file_source import EngineSource, file_bytes
 from dryfit.engine.manifest import Manifest, OperationRecord
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.plan_check import check_plan
@@ -25,9 +23,6 @@ from dryfit.engine.records import RecordError, record_from_plain, record_to_plai
 from dryfit.engine.refit_entry import entry_of, record_of, stand_ins_of
 from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.serialization import network_from_dict, network_to_dict
-
-EngineSource = str | os.PathLike[str] | bytes | bytearray | memoryview | Array
-"""A path, or the bytes of an engine file in anything with the buffer protocol."""
 
 _AS_IN_THE_OPERATION = [field.name for field in attrs.fields(Operation) if field.name != "weights"]
 _AS_IN_THE_PLAN = [field.name for field in attrs.fields(Plan) if field.name not in ("network", "operations", "refit")]
@@ -74,9 +69,7 @@ def load(source: EngineSource) -> Plan:
         EngineFileError: there is no such file; it is damaged, truncated, foreign, or of another version; or its
             manifest does not describe a plan that fits its arrays.
     """
-    if isinstance(source, (str, os.PathLike)):
-        return _plan(_mapped(source), f"file {os.fspath(source)!r}")
-    return _plan(_aligned_copy(source), "engine bytes")
+    return _plan(*file_bytes(source))
 
 
 def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
@@ -109,39 +102,6 @@ def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
     except (TypeError, ValueError) as error:
         raise EngineFileError("The plan holds something that is no plain data", found=str(error)) from error
     return chunks(text, arrays.entries, arrays.contents)
-
-
-def _aligned_copy(source: bytes | bytearray | memoryview | Array) -> memoryview:
-    """A read-only copy at a multiple of 64 bytes, so that arrays lie as they do in a mapped file."""
-    try:
-        view = source.data if isinstance(source, np.ndarray) else memoryview(source)
-        data = np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)
-    except TypeError as error:
-        raise EngineFileError(
-            "An engine is loaded from a path or from contiguous bytes", found=type(source).__name__
-        ) from error
-    space = np.empty(data.size + 64, dtype=np.uint8)
-    start = -space.ctypes.data % 64
-    copy = space[start : start + data.size]
-    copy[:] = data
-    return copy.data.toreadonly()
-
-
-def _mapped(path: str | os.PathLike[str]) -> memoryview:
-    where = f"file {os.fspath(path)!r}"
-    try:
-        # A named pipe would otherwise make the open wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or not status.st_size:
-                found = "an empty file" if stat.S_ISREG(status.st_mode) else "a folder or device"
-                raise EngineFileError("This is no engine file", where=where, found=found)
-            return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise EngineFileError("The engine file cannot be read", where=where, found=error.strerror) from error
 
 
 def _plan(data: memoryview, where: str) -> Plan:

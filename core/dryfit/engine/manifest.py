@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dryfit.engine.container import ArrayEntry
-from dryfit.engine.plan import LayerPlacement, Placement, ProfileShapes, Reformat, Segment
+from dryfit.engine.plan import LayerPlacement, Placement, ProfileShapes, Reformat, RejectedSegment, Segment
 from dryfit.engine.refit_entry import RefitEntry, StandInEntry
 from dryfit.network.data_types import DataType
 from dryfit.target.verdict import Verdict
@@ -61,5 +61,6 @@ class Manifest:
     layers: Sequence[LayerPlacement]
     warnings: Sequence[str]
     packages: Mapping[str, str]
+    rejected: Sequence[RejectedSegment]
     refit: RefitEntry | None
     arrays_left_out: Mapping[str, StandInEntry]

@@ -111,6 +111,40 @@ class Segment:
 
 
 @attrs.frozen
+class PoolShortage:
+    """A memory pool that has less than a segment needs.
+
+    Attributes:
+        pool: its name.
+        needed: bytes that the segment needs.
+        limit: bytes that it may have.
+    """
+
+    pool: str
+    needed: int
+    limit: int
+
+
+@attrs.frozen
+class RejectedSegment:
+    """Layers that were to run as one segment of a device and could not: as a whole they went elsewhere.
+
+    Attributes:
+        device: where they were to run.
+        layers: names of the user's layers, in execution order.
+        cause: why they could not.
+        shortages: the memory pools that fell short; none where something else was in the way.
+        fallback: where they went; "" for nowhere.
+    """
+
+    device: str
+    layers: Sequence[str]
+    cause: str
+    shortages: Sequence[PoolShortage] = ()
+    fallback: str = ""
+
+
+@attrs.frozen
 class Reformat:
     """A copy between two types, formats or devices.
 
@@ -118,7 +152,8 @@ class Reformat:
         tensor: the tensor in the user's network.
         source, destination: `DEVICE TYPE FORMAT`.
         size: bytes written.
-        cause: why it is there.
+        cause: why it is there: who gives what, and who takes what.
+        rule: id of the reason, as `dryfit.builder.reformat_rules` tells it.
     """
 
     tensor: str
@@ -126,6 +161,7 @@ class Reformat:
     destination: str
     size: int
     cause: str
+    rule: str = ""
 
 
 @attrs.frozen
@@ -183,6 +219,7 @@ class Plan:
         warnings: what the builder warned of, such as layers that fell back to another device.
         packages: `target DEVICE` or `layer namespace::Name version` to the package that brought it when the engine was
             built, as `distribution version`: what has to be installed to run it.
+        rejected: segments that could not be on their device, and went elsewhere.
         refit: what it takes to exchange weights; None where they cannot be.
     """
 
@@ -199,6 +236,7 @@ class Plan:
     layers: Sequence[LayerPlacement] = ()
     warnings: Sequence[str] = ()
     packages: Mapping[str, str] = attrs.field(factory=dict)
+    rejected: Sequence[RejectedSegment] = ()
     refit: RefitRecord | None = None
 
     @property

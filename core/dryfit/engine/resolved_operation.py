@@ -124,7 +124,15 @@ def software(plan: Plan, device: str) -> tuple[int, ...]:
         EngineFileError: it is no version.
     """
     versions = plan.settings.get("software")
-    text = versions.get(device, "") if isinstance(versions, dict) else ""
+    return version_numbers(versions.get(device, "") if isinstance(versions, dict) else "", device)
+
+
+def version_numbers(text: object, device: str) -> tuple[int, ...]:
+    """A software version as the settings of an engine have it, as numbers.
+
+    Raises:
+        EngineFileError: it is no version.
+    """
     if not isinstance(text, str) or not re.fullmatch(r"(\d{1,9}(\.\d{1,9})*)?", text, re.ASCII):
         raise EngineFileError(
             "A software version is numbers with dots",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from dryfit.engine import engine_file
 from dryfit.engine.engine import Engine
+from dryfit.engine.file_source import EngineSource
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 
@@ -24,7 +24,7 @@ class Runtime:
         self.logger = logger or logging.getLogger("dryfit.engine")
         self._dla_core = 0
 
-    def deserialize_engine(self, source: engine_file.EngineSource) -> Engine:
+    def deserialize_engine(self, source: EngineSource) -> Engine:
         """The engine in a file, by its path, or in the bytes of one.
 
         Raises:

@@ -47,6 +47,7 @@ _DECLARATIONS: Mapping[str, tuple[Walk, str, str]] = {
     "memory_pools_at": (_sequence, "dryfit.target.memory_pools:MemoryPool", "a sequence of MemoryPool"),
     "arithmetic_at": (_by_data_type, "dryfit.target.arithmetic:Arithmetic", "a mapping from DataType to Arithmetic"),
     "fusions_at": (_sequence, "dryfit.target.fusions:Fusion", "a sequence of Fusion"),
+    "sparsity_at": (_itself, "dryfit.target.sparsity:Sparsity", "a Sparsity"),
     "kernels_at": (_sequence, "dryfit.target.kernels:Kernel", "a sequence of Kernel"),
 }
 """Field to how its parts are reached, their class, and the whole in words. What other fields name is a function."""

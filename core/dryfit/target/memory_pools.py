@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
 from dryfit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dryfit.network.data_types import DataType
+    from dryfit.network.layer import Layer
+
+
+@attrs.frozen
+class WeightsOfLayer:
+    """Weights that a layer holds, as its device is asked how many bytes they take.
+
+    Attributes:
+        layer: the layer that reads them.
+        parameter: name of the layer's parameter; "" where they come by an input.
+        input_index: index of the layer's input that is a constant; -1 for a parameter.
+        shape: extents.
+        dtype: type of an element: of a parameter as the network has it, of a constant as the layer takes it.
+        precision: the type that the layer is computed in.
+        family: family of the platform.
+    """
+
+    layer: Layer
+    parameter: str
+    input_index: int
+    shape: tuple[int, ...]
+    dtype: DataType
+    precision: DataType
+    family: str
+
+    @property
+    def computed_bytes(self) -> int:
+        """Bytes in the type that is computed in: a parameter is narrowed to it, a constant has it."""
+        is_narrowed = self.parameter and self.dtype.is_floating_point and self.precision.bits < self.dtype.bits
+        return (self.precision if is_narrowed else self.dtype).bytes_of(math.prod(self.shape))
 
 
 @attrs.frozen
@@ -19,8 +54,14 @@ class MemoryPool:
         minimum_bytes: the least limit that can be set.
         power_of_two: whether the limit has to be a power of two.
         alignment_bytes: every buffer in the pool starts at a multiple of this.
-        holds: what the planner puts there: `activations`, `weights`, `cache` or `workspace`.
+        holds: what the planner puts there: `activations`, `weights`, `cache` or `workspace`. A cache holds what of the
+            activations fits: it never falls short, a small one only makes the device slower.
         per: `segment` or `engine`: what one limit speaks of.
+        core_bytes: platform family to what a core has of it, for all segments that it has loaded at a time; no entry
+            where that is not strict.
+        segments_at_once: of how many segments a core holds the pool at the same time; the sum of their use is kept
+            within `core_bytes`.
+        stored_bytes: bytes that weights take in this pool; None: as many as in the type that they are computed in.
         source: document and section.
     """
 
@@ -31,11 +72,18 @@ class MemoryPool:
     power_of_two: bool = False
     alignment_bytes: int = 64
     per: str = "engine"
+    core_bytes: Mapping[str, int] = attrs.field(factory=dict)
+    segments_at_once: int = 1
+    stored_bytes: Callable[[WeightsOfLayer], int] | None = None
     source: str = ""
 
     def default_for(self, family: str) -> int | None:
         """The default limit on a platform family; None means no limit."""
         return self.default_bytes.get(family, self.default_bytes.get(""))
+
+    def bytes_of(self, weights: WeightsOfLayer) -> int:
+        """Bytes that weights take in this pool."""
+        return weights.computed_bytes if self.stored_bytes is None else self.stored_bytes(weights)
 
     def check_limit(self, limit_bytes: int) -> None:
         """Refuse a limit that the device would refuse.
@@ -52,4 +100,20 @@ class MemoryPool:
                 found=f"{limit_bytes} bytes",
                 allowed=f"{shape}at least {self.minimum_bytes} bytes",
                 source=self.source,
+                remedy=self._nearest(limit_bytes),
             )
+
+    def _nearest(self, limit_bytes: int) -> str:
+        """What to set instead of a limit that is not allowed."""
+        least = self.minimum_bytes
+        if not self.power_of_two:
+            return f"Set it to {least} bytes or more"
+        following = max(_next_power(limit_bytes), _next_power(least))
+        previous = following // 2
+        smaller = f", or to {previous}" if previous >= least else ""
+        return f"Set it to {following} bytes, the next power of two{smaller}"
+
+
+def _next_power(value: int) -> int:
+    """The least power of two that is not below a value."""
+    return 1 << max(value - 1, 0).bit_length()

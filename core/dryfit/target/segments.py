@@ -1,8 +1,9 @@
 """What a target's segment compiler is given, and what its loader gives back.
 
-A target that has a compiler turns each of its segments into a program, which is bytes: an engine keeps them, and an
-exporter can hand them to the device's own runtime. The target's loader makes of them what runs here instead.
-A target without a compiler is run layer group by layer group, with kernels.
+A target that has a compiler turns each of its segments into a program, which is bytes: an engine keeps them, and
+`dryfit export loadables` hands them out. The target's loader makes of them what runs here instead.
+A target without a compiler is run layer group by layer group, with kernels. It may still have an exporter, which writes
+a segment as a file for the device's own runtime; no engine keeps that.
 """
 
 from __future__ import annotations
@@ -12,12 +13,41 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from dryfit.network.data_types import DataType
+
 if TYPE_CHECKING:
-    from dryfit.network.data_types import DataType
     from dryfit.network.network import Network
     from dryfit.target.formats import TensorFormat
     from dryfit.target.kernels import Array, Step
     from dryfit.target.target import Platform
+
+
+@attrs.frozen
+class HostOperation:
+    """Layers of a segment that the host runs as one.
+
+    Attributes:
+        layers: their names, in an order in which they can run; a dequantization may stand in several operations.
+        kernel: name of the host kernel.
+        precision: computation type.
+    """
+
+    layers: Sequence[str]
+    kernel: str
+    precision: DataType
+
+
+@attrs.frozen
+class HostRun:
+    """How the host runs a segment: what it takes to run it again elsewhere and get the same bits.
+
+    Attributes:
+        operations: in execution order.
+        layouts: name of each tensor that is stored to the name of the `HostLayout` that the host keeps it in.
+    """
+
+    operations: Sequence[HostOperation]
+    layouts: Mapping[str, str]
 
 
 @attrs.frozen(eq=False)
@@ -35,6 +65,9 @@ class PlannedSegment:
         input_formats, output_formats: name of an input or output to its format in the device's memory.
         precisions: layer name to computation type.
         pool_limits: pool name to the limit in bytes that the user set, or the device's own; None means no limit.
+        pools: pool name to the bytes that it needs, as the engine's report has them. Empty for a compiler.
+        host_run: how the host runs it; None for a compiler, whose loader does that.
+        origins: name of an input or output to the tensor of the user's network that it is, in whatever type.
     """
 
     device: str
@@ -46,6 +79,9 @@ class PlannedSegment:
     output_formats: Mapping[str, TensorFormat]
     precisions: Mapping[str, DataType]
     pool_limits: Mapping[str, int | None]
+    pools: Mapping[str, int] = attrs.field(factory=dict)
+    host_run: HostRun | None = None
+    origins: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -78,6 +114,10 @@ class LoadedSegment(Protocol):
 CompileSegment = Callable[[PlannedSegment], bytes]
 """Makes a program of a segment: the same segment always gives the same bytes. Raises a `BuildError` for one that it
 cannot compile."""
+
+ExportSegment = Callable[[PlannedSegment], bytes]
+"""Writes a segment that the host runs by kernels as a file for the device's own runtime: the same segment always gives
+the same bytes. Raises a `BuildError` for one that it cannot write."""
 
 LoadSegment = Callable[[bytes], LoadedSegment]
 """Makes of a program what can be bound. It may come from a file that nobody vouches for: executes nothing of it, and

@@ -15,14 +15,17 @@ from dryfit.target.verdict import Verdict
 
 if TYPE_CHECKING:
     from dryfit.target.arithmetic import Arithmetic
-    from dryfit.target.cost import EstimateCost
+    from dryfit.target.copying import CopyArray
+    from dryfit.target.cost import EstimateCost, EstimateTransfer
     from dryfit.target.formats import TensorFormat
     from dryfit.target.fusions import Fusion
     from dryfit.target.kernels import Kernel
     from dryfit.target.limits import LimitTable
     from dryfit.target.machine_code import MachineCode
     from dryfit.target.memory_pools import MemoryPool
-    from dryfit.target.segments import CompileSegment, LoadSegment
+    from dryfit.target.power_mode import PowerMode
+    from dryfit.target.segments import CompileSegment, ExportSegment, LoadSegment
+    from dryfit.target.sparsity import Sparsity
 
 
 @attrs.frozen
@@ -37,6 +40,7 @@ class Platform:
         software: (first, last) version of the software that supports it; None for no bound.
         aliases: other names, such as `orin`.
         source: document and section.
+        power_modes: the clocks that estimates can reckon with; the first is the default.
     """
 
     name: str
@@ -46,6 +50,20 @@ class Platform:
     software: tuple[tuple[int, ...] | None, tuple[int, ...] | None] = (None, None)
     aliases: Sequence[str] = ()
     source: str = ""
+    power_modes: Sequence[PowerMode] = ()
+
+    def power_mode(self, name: str | None) -> PowerMode | None:
+        """A power mode by name or alias, in any case; the default for None, or None where the platform states none.
+
+        Raises:
+            UnknownNameError: the platform has no such power mode.
+        """
+        if name is None:
+            return next(iter(self.power_modes), None)
+        known = {each.lower(): mode for mode in self.power_modes for each in (mode.name, *mode.aliases)}
+        if name.lower() not in known:
+            raise UnknownNameError(f"power mode of {self.name}", name, [mode.name for mode in self.power_modes])
+        return known[name.lower()]
 
 
 @attrs.frozen
@@ -99,11 +117,18 @@ class Target:
         compile_segment_at: where the function stands that makes a program of a `PlannedSegment`.
         load_segment_at: where the function stands that makes a `LoadedSegment` of a program; for a target with a
             compiler, and only for one.
-        estimate_cost_at: where the function stands that estimates the cost of a segment: `(layers, specs, platform,
-            software) -> CostEstimate`, with the layers in execution order, and tensor name to spec.
+        export_segment_at: where the function stands that writes a `PlannedSegment` as a file for the device's own
+            runtime; for a target without a compiler, whose programs are those files.
+        estimate_cost_at: where the function stands that estimates the cost of a segment: `(CostQuestion) ->
+            CostEstimate`.
+        estimate_transfer_at: where the function stands that estimates what a tensor costs that crosses the border of a
+            segment: `(TransferQuestion) -> CostEstimate`.
+        sparsity_at: where the `Sparsity` stands: which zeros of weights the device skips. Without it there are none.
         create_schedule_at: where the function stands that makes a schedule of steps; for the host only.
         machine_code_at: where the function stands that lists the code that the target compiles for this machine:
             `(tier) -> MachineCode`, with None for the best tier; for the host only.
+        copy_array_at: where the function stands that copies an array to one that lies otherwise: `(source, destination)
+            -> bool`, False where numpy is as quick; for the host only.
         segment_rules: how partition treats this device.
         simulated: what of the device is simulated here, in one sentence, printed with every result.
 
@@ -127,9 +152,13 @@ class Target:
     kernels_at: str | None = None
     compile_segment_at: str | None = None
     load_segment_at: str | None = None
+    export_segment_at: str | None = None
     estimate_cost_at: str | None = None
+    estimate_transfer_at: str | None = None
+    sparsity_at: str | None = None
     create_schedule_at: str | None = None
     machine_code_at: str | None = None
+    copy_array_at: str | None = None
     segment_rules: SegmentRules = attrs.field(factory=SegmentRules)
     simulated: str = ""
 
@@ -190,9 +219,24 @@ class Target:
         return self._load("load_segment_at")  # type: ignore[no-any-return]
 
     @property
+    def export_segment(self) -> ExportSegment | None:
+        """Writes a segment for the device's own runtime; None where the target has no such exporter."""
+        return self._load("export_segment_at")  # type: ignore[no-any-return]
+
+    @property
     def estimate_cost(self) -> EstimateCost | None:
         """Estimates the cost of layers that run as one segment; None where the target estimates none."""
         return self._load("estimate_cost_at")  # type: ignore[no-any-return]
+
+    @property
+    def estimate_transfer(self) -> EstimateTransfer | None:
+        """Estimates what a tensor costs that crosses the border of a segment; None where the target estimates none."""
+        return self._load("estimate_transfer_at")  # type: ignore[no-any-return]
+
+    @property
+    def sparsity(self) -> Sparsity | None:
+        """The weights whose zeros the device skips; None where it skips none."""
+        return self._load("sparsity_at")  # type: ignore[no-any-return]
 
     @property
     def create_schedule(self) -> Callable[..., Any] | None:
@@ -203,6 +247,11 @@ class Target:
     def machine_code(self) -> Callable[[str | None], MachineCode] | None:
         """`(tier) -> MachineCode`; None where the target compiles nothing for this machine."""
         return self._load("machine_code_at")  # type: ignore[no-any-return]
+
+    @property
+    def copy_array(self) -> CopyArray | None:
+        """Copies between layouts; None where numpy does that."""
+        return self._load("copy_array_at")  # type: ignore[no-any-return]
 
     def _load(self, field: str) -> Any:
         place: str | None = getattr(self, field)

@@ -30,8 +30,12 @@ DECLARATIONS = (
     "kernels",
     "compile_segment",
     "load_segment",
+    "export_segment",
     "estimate_cost",
+    "estimate_transfer",
+    "sparsity",
     "create_schedule",
+    "copy_array",
 )
 """Attributes of `Target` that are imported at first use."""
 
@@ -53,6 +57,8 @@ def name_problems(target: Target) -> list[str]:
         ]
         if platform.cores < 0:
             found.append(f"platform {platform.name!r} has {platform.cores} cores")
+        modes = [name.lower() for mode in platform.power_modes for name in (mode.name, *mode.aliases)]
+        found += [f"platform {platform.name!r}: two power modes are called {name!r}" for name in _repeated(modes)]
     names = [name.lower() for platform in target.platforms for name in (platform.name, *platform.aliases)]
     return found + [f"two platforms are called {name!r}" for name in _repeated(names)]
 
@@ -120,6 +126,8 @@ def declaration_problems(target: Target) -> list[str]:
             found.append(f"`{name}` cannot be loaded: {reason}")
         elif name == "limits" and loaded is not None and loaded.device != target.device:
             found.append(f"the limit table is of the device {loaded.device!r}")
+        elif name == "sparsity" and loaded is not None and loaded.rules.device != target.device:
+            found.append(f"the rules on sparse weights are of the device {loaded.rules.device!r}")
     return found
 
 

@@ -12,7 +12,7 @@ from dryfit.builder.target_variant import TargetVariant
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor
 from dryfit.reference.executor import run_reference
-from dryfit.target.cost import CostEstimate
+from dryfit.target.cost import CostEstimate, CostQuestion
 from dryfit.target.segments import LoadedSegment, LoadSegment, PlannedSegment, SegmentBinding
 from dryfit.target.target import Target
 from dryfit.testing.engine_checks import number_problems
@@ -123,13 +123,22 @@ def cost_problems(target: Target, precision: DataType, seed: int) -> list[str]:
     if not trial.kinds or estimate_cost is None:
         return []
     layers = [layer for layer in trial.network.layers if layer.kind != "constant"]
-    specs = {tensor.name: tensor.spec for tensor in trial.network.tensors}
-    platform = trial.config.platform(target.device)
+    variant = TargetVariant.chosen(trial.config, target.device)
+    question = CostQuestion(
+        layers=layers,
+        specs={tensor.name: tensor.spec for tensor in trial.network.tensors},
+        platform=variant.platform,
+        software=variant.software,
+        precisions={layer.name: precision for layer in layers},
+        power_mode=variant.power_mode,
+    )
     where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}"
     try:
-        first, again = (estimate_cost(layers, specs, platform, trial.config.software(target.device)) for _ in range(2))
+        first, again = (estimate_cost(question) for _ in range(2))
     except Exception as error:  # noqa: BLE001  a cost function may raise anything
         return [f"{where}: {type(error).__name__}: {error}"]
+    if first is None and again is None:
+        return []  # nothing is known of the platform
     if not isinstance(first, CostEstimate):
         return [f"{where}: the cost function gives {type(first).__name__}, not a CostEstimate"]
     found = [] if first == again else [f"two estimates of the same layers differ: {first} and {again}"]

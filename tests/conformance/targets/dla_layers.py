@@ -115,4 +115,10 @@ LAYERS = {
     "dla.softmax.platform": lambda v: softmax(),
     "dla.softmax.rank": lambda v: softmax(_rank(v)),
     "dla.softmax.optimized_axis": lambda v: softmax((1, 16, 8, v), axis=3),
+    "dla.sparsity.platform": lambda v: convolution(),
+    "dla.sparsity.input_channels": lambda v: convolution((1, v, 8, 8), (1, 1), 64),
+    "dla.sparsity.weight_size": lambda v: convolution((1, v, 1, 1), (1, 1), 1),
+    "dla.sparsity.weight_size_newer": lambda v: convolution((1, v, 1, 1), (1, 1), 1),
+    "dla.sparsity.output_maps": lambda v: convolution(maps=64 + v),
+    "dla.sparsity.full_gain": lambda v: convolution((1, 128 + v, 8, 8), (1, 1)),
 }

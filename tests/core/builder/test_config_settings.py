@@ -35,6 +35,7 @@ def network_and_config() -> tuple[Network, BuilderConfig]:
     config.forbid_kernels("cpu.winograd_*")
     config.set_platform("DLA", "xavier-nx")
     config.set_software("DLA", "8.5")
+    config.power_mode = "10W"
     config.DLA_core = 1
     config.engine_capability = EngineCapability.SAFETY
     config.set_memory_pool_limit(MemoryPoolType.DLA_MANAGED_SRAM, 1 << 18)

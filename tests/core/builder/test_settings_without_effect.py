@@ -29,8 +29,8 @@ def test_every_flag_that_is_not_in_the_table_is_told():
     assert len(warnings_of(config)) == len(BuilderFlag) - len(FLAGS_WITH_EFFECT)
 
 
-NEED_MORE = {BuilderFlag.INT8, BuilderFlag.REFIT_INDIVIDUAL}
-"""Flags that need scales, or marked weights."""
+NEED_MORE = {BuilderFlag.INT8, BuilderFlag.REFIT_INDIVIDUAL, BuilderFlag.SPARSE_WEIGHTS}
+"""Flags that need scales, marked weights, or weights at all."""
 
 
 @pytest.mark.parametrize("flag", sorted(set(FLAGS_WITH_EFFECT) - NEED_MORE), ids=lambda flag: flag.name)
@@ -45,6 +45,13 @@ def test_int8_without_scales_is_told():
     config.set_flag(BuilderFlag.INT8)
     (warning,) = warnings_of(config)
     assert warning.startswith("The flag INT8 changes nothing, because no layer has a scale for each of its tensors")
+
+
+def test_sparse_weights_that_no_layer_has_are_told():
+    config = BuilderConfig()
+    config.set_flag(BuilderFlag.SPARSE_WEIGHTS)
+    (warning,) = warnings_of(config)
+    assert warning.startswith("The flag SPARSE_WEIGHTS changes nothing: no layer has weights whose zeros its device")
 
 
 def test_a_safety_engine_is_told_where_no_rule_asks_for_it():

@@ -12,7 +12,16 @@ from dryfit.target.arithmetic import Arithmetic
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.target import Platform, SegmentRules, Target, inherited
 
-WITH_ARRAYS = {"kernels", "group", "binding", "kernel_declaration", "kernel_formats"}
+WITH_ARRAYS = {
+    "kernels",
+    "group",
+    "binding",
+    "kernel_declaration",
+    "kernel_formats",
+    "layer_steps",
+    "packing",
+    "sparsity",
+}
 """The modules that kernels need and that speak of arrays; no record imports them."""
 
 ACME = Target(
@@ -86,6 +95,7 @@ def test_a_declaration_that_cannot_be_imported_names_device_field_and_place(plac
         ("output_formats_at", "http:HTTPStatus", "EnumType", "DataType to sequences of TensorFormat"),
         ("arithmetic_at", "os:environ", "the key '", "a mapping from DataType to Arithmetic"),
         ("fusions_at", "string:digits", "str", "a sequence of Fusion"),
+        ("sparsity_at", "math:pi", "float", "a Sparsity"),
         ("estimate_cost_at", "math:pi", "float", "a function"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A segment compiler and loader, sound, and with one fault each: the program is the network as JSON."""
+"""A segment compiler, loader and exporter, sound, and with one fault each: the program is the network as JSON."""
 
 import itertools
 import json
@@ -48,6 +48,16 @@ _COUNT = itertools.count()
 def compile_anew(segment):
     """Another program each time."""
     return compile_segment(segment) + b" " * next(_COUNT)
+
+
+def export_anew(segment):
+    """Another file each time."""
+    return segment.network.name.encode() + b" " * next(_COUNT)
+
+
+def export_text(segment):
+    """No bytes."""
+    return segment.network.name
 
 
 def load_anything(program):

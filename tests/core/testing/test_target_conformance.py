@@ -14,10 +14,12 @@ import dryfit.testing
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
+from dryfit.target.arithmetic import Approximation
 from dryfit.target.checks import each
 from dryfit.target.formats import TensorFormat
 from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.memory_pools import MemoryPool
+from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform, SegmentRules
 from dryfit.testing import TargetConformance, engine_checks, plan_checks
 
@@ -39,6 +41,7 @@ def declared(monkeypatch, **declarations):
 # The record -----------------------------------------------------------------------------------------------------------
 
 FIRST = TARGET.platforms[0]
+MODES = (PowerMode("15W", 1e9, 1e9), PowerMode("LOW", 1e9, 1e9, aliases=["15w"]))
 WRONG_NAMES = [
     ({"device": "acme npu"}, "the device name 'acme npu' is not upper-case"),
     ({"title": " "}, "`title` is empty"),
@@ -48,6 +51,7 @@ WRONG_NAMES = [
     ({"platforms": [FIRST, attrs.evolve(FIRST, name="b", aliases=["board-1"])]}, "two platforms are called 'board-1'"),
     ({"platforms": [attrs.evolve(FIRST, family="")]}, "platform 'board-1': `family` is empty"),
     ({"platforms": [attrs.evolve(FIRST, cores=-1)]}, "has -1 cores"),
+    ({"platforms": [attrs.evolve(FIRST, power_modes=MODES)]}, "'board-1': two power modes are called '15w'"),
 ]
 
 
@@ -399,6 +403,26 @@ def test_a_wrong_arithmetic_fails(changes, message, monkeypatch):
     (failure,) = outcomes(kit, TargetConformance.test_a_precision_says_how_it_computes)
     assert failure.startswith("HALF: ")
     assert message in failure
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kernel": "acme.unknown"}, "the kernel 'acme.unknown' of an approximation is none of the target's"),
+        ({"fidelity": "sure"}, "is none of"),
+        ({"text": ""}, "`text` of"),
+        ({"source": ""}, "`source` of"),
+    ],
+)
+def test_a_wrong_approximation_fails(changes, message, monkeypatch):
+    kernel = acme_npu.TARGET.kernels[0].name
+    sound = Approximation(kernel, "A function by a table", "inferred", "a manual")
+    for one, expected in ((sound, ()), (attrs.evolve(sound, **changes), (message,))):
+        wrong = {**acme_npu.ARITHMETIC, DataType.HALF: attrs.evolve(HALF, approximations=[one])}
+        kit = kit_of(declared(monkeypatch, arithmetic=wrong))
+        found = outcomes(kit, TargetConformance.test_a_precision_says_how_it_computes)
+        assert len(found) == len(expected)
+        assert all(text in failure for text, failure in zip(expected, found, strict=True))
 
 
 def test_a_precision_without_arithmetic_and_an_arithmetic_without_precision_fail(monkeypatch):

@@ -72,13 +72,13 @@ def format_of(cls):
     return cls("OWN", [DataType.HALF], line_alignment_bytes={"": 64}, source=MANUAL)
 
 
-def cost_of_nothing(layers, specs, platform, software):
+def cost_of_nothing(question):
     return CostEstimate(1.0, 0, 0, "a guess", MANUAL)
 
 
-def cost_without_source(layers, specs, platform, software):
+def cost_without_source(question):
     return CostEstimate(1.0, 1, 0, "a guess", "")
 
 
-def cost_below_zero(layers, specs, platform, software):
+def cost_below_zero(question):
     return CostEstimate(-1.0, 1, 0, "a guess", MANUAL)

@@ -23,6 +23,7 @@ FALLBACK = "test_a_refused_layer_needs_fallback"
 PLAN = "test_the_memory_of_a_plan_adds_up"
 BUILDS = (ENGINE, WHOLE, FALLBACK, PLAN)
 COST = "test_a_cost_estimate_says_on_what_it_rests"
+EXPORT = "test_an_exported_segment_has_the_same_bytes_each_time"
 
 
 @attrs.frozen(eq=False)
@@ -232,6 +233,18 @@ SEGMENTS = [
         "from the reference, whose largest magnitude is",
         segments(load_segment=acme_segments.load_inexact),
         also=(ENGINE, FALLBACK),
+    ),
+    Wrong(
+        "an exporter that writes other bytes each time",
+        EXPORT,
+        "two builds of the same network give other bytes",
+        {"export_segment": acme_segments.export_anew},
+    ),
+    Wrong(
+        "an exporter that gives text",
+        EXPORT,
+        "A target's exporter gives bytes",
+        {"export_segment": acme_segments.export_text},
     ),
     Wrong("a cost of nothing", COST, "the layers move 0 bytes", {"estimate_cost": wrong.cost_of_nothing}),
     Wrong("a cost without a source", COST, "`source` is empty", {"estimate_cost": wrong.cost_without_source}),

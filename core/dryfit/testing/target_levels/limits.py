@@ -18,17 +18,22 @@ from dryfit.testing.target_levels.target_kit import TargetKit
 
 def boundary_cases(kit: TargetLimits) -> Cases:
     """(rule, case) for the values on both sides of each limit."""
-    table = kit.own("limits")
     return [
         (f"{rule.id}-{case.value}", (rule, case))
-        for rule in ([] if table is None else table.rules)
+        for table in _tables(kit)
+        for rule in table.rules
         for case in boundary_checks.cases_of(rule, kit.target, kit.boundary_layers.get(rule.id))
     ]
 
 
 def _rules(kit: TargetLimits) -> Cases:
-    table = kit.own("limits")
-    return [] if table is None else [(rule.id, rule) for rule in table.all_rules]
+    return [(rule.id, rule) for table in _tables(kit) for rule in table.all_rules]
+
+
+def _tables(kit: TargetKit) -> list[LimitTable]:
+    """The rules on whole layers, and those on sparse weights."""
+    limits, sparsity = kit.own("limits"), kit.own("sparsity")
+    return [*([] if limits is None else [limits]), *([] if sparsity is None else [sparsity.rules])]
 
 
 def _kinds(kit: TargetLimits) -> Cases:
@@ -55,7 +60,9 @@ class TargetLimits(TargetKit):
 
     def test_a_rule_can_be_understood_and_can_hold(self, rule: Rule | None) -> None:
         """Id, text, source, remedy, severity, fidelity; kinds, platforms and versions that exist."""
-        require_none(limit_checks.rule_problems(declared(rule, "limit rule"), self.complete, self._table()))
+        one: Rule = declared(rule, "limit rule")
+        table = next(table for table in _tables(self) if one in table.all_rules)
+        require_none(limit_checks.rule_problems(one, self.complete, table))
 
     def test_a_rule_decides_at_its_limits_as_it_says(self, boundary: tuple[Rule, BoundaryCase] | None) -> None:
         """The values on both sides of each limit, given to the check."""

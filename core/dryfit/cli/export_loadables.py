@@ -1,0 +1,40 @@
+"""`dryfit export loadables`: one file for each segment of a model that its device's own runtime would load."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from dryfit.cli.console import json_option
+from dryfit.cli.log import log_to_stderr
+from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder for the loadables; it is made.",
+)
+@network_options
+@json_option
+def loadables(model: Path, output: Path, options: NetworkOptions, as_json: bool) -> None:
+    """Write the loadables of an ONNX MODEL, one file for each segment of a device that has such files.
+
+    Those of the DLA are dryfit's own and run here, by emulation; no board takes them.
+    """
+    from dryfit.builder.builder import Builder
+    from dryfit.cli.loadable_report import tell, write_folder
+
+    network = load_model(model, options.shapes, flags=options.creation_flags)
+    require_shapes(network, options.shapes)
+    config = create_config(network, options)
+    with log_to_stderr(logging.WARNING):
+        built = Builder().build_loadables(network, config)
+    tell(str(model), built, write_folder(output, model.stem, built.files), as_json=as_json)

@@ -1,0 +1,99 @@
+"""Loadables as the command line writes them and tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dryfit.cli.console import bytes_text, print_json, print_line, print_note, print_table
+from dryfit.cli.placement_report import placement_report
+from dryfit.cli.placement_tables import heading, print_offloading, summary_line
+from dryfit.engine.atomic_file import write_atomically
+from dryfit.errors import BuildError, EngineFileError
+
+if TYPE_CHECKING:
+    from dryfit.builder.builder import Builder, Loadables
+    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.network.network import Network
+
+
+def write_standalone(builder: Builder, network: Network, config: BuilderConfig, output: Path, *, as_json: bool) -> None:
+    """Build a standalone loadable, write it to a file and tell of it.
+
+    Raises:
+        BuildError: what was asked for cannot be one loadable.
+        EngineFileError: the file cannot be written.
+    """
+    built = builder.build_loadables(network, config)
+    (contents,) = built.files.values()
+    write_file(output, contents)
+    tell(network.name, built, {next(iter(built.files)): output}, as_json=as_json)
+
+
+def write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[int, Path]:
+    """Write each file as `NAME.segmentN.loadable` in a folder, which is made; returns segment to path.
+
+    Raises:
+        BuildError: there is none.
+        EngineFileError: a file cannot be written.
+    """
+    if not files:
+        raise BuildError(
+            "No segment has a loadable",
+            found="no layer runs on a device that has loadables",
+            remedy="Choose such a device with --device DLA, and see with `dryfit check` what keeps layers from it",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EngineFileError("The folder cannot be made", where=str(folder), found=error.strerror) from error
+    paths = {index: folder / f"{name}.segment{index}.loadable" for index in files}
+    for index, path in paths.items():
+        write_file(path, files[index])
+    return paths
+
+
+def write_file(path: Path, contents: bytes) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        EngineFileError: it cannot be written.
+    """
+    try:
+        write_atomically(path, [contents])
+    except OSError as error:
+        raise EngineFileError(
+            "The loadable cannot be written",
+            where=f"file {str(path)!r}",
+            found=error.strerror,
+            remedy="Choose a folder that exists, is writable and has space",
+        ) from error
+
+
+def tell(model: str, built: Loadables, paths: Mapping[int, Path], *, as_json: bool) -> None:
+    """Tell what was written: one row a loadable."""
+    report = placement_report(model, built.plan, built.plan.settings)
+    segments = {one["id"]: one for one in report["segments"]}
+    loadables: list[dict[str, Any]] = [
+        {"file": str(path), "bytes": path.stat().st_size, **segments[index]} for index, path in paths.items()
+    ]
+    if as_json:
+        print_json({**report, "loadables": loadables})
+        return
+    print_line(heading(report))
+    rows = [
+        (
+            one["file"],
+            one["device"],
+            len(one["layers"]),
+            bytes_text(one["bytes"]),
+            ", ".join(f"{pool} {bytes_text(size)}" for pool, size in one["pools"].items()),
+        )
+        for one in loadables
+    ]
+    print_table("Loadables", ["file", "device", "layers", "size", "memory pools"], rows)
+    print_offloading(report)
+    print_line(summary_line(report))
+    if report["simulated"]:
+        print_note(f"Simulated: {report['simulated']}.")

@@ -1,0 +1,61 @@
+"""The bytes of a file that is to be read: mapped, or copied to aligned memory."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+
+import numpy as np
+
+from dryfit.engine.container import ENGINE, Array, FileKind
+from dryfit.errors import EngineFileError
+
+EngineSource = str | os.PathLike[str] | bytes | bytearray | memoryview | Array
+"""A path, or the bytes of a file in anything with the buffer protocol."""
+
+
+def file_bytes(source: EngineSource, kind: FileKind = ENGINE) -> tuple[memoryview, str]:
+    """The bytes of a file, read-only, and its name for errors.
+
+    A file is mapped into memory: it must not be changed in place while they live. Bytes are copied once.
+
+    Raises:
+        EngineFileError: there is no such file, it is empty or cannot be read, or the source is something else.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _mapped(source, kind), f"file {os.fspath(source)!r}"
+    return _aligned_copy(source, kind), f"{kind.noun} bytes"
+
+
+def _aligned_copy(source: bytes | bytearray | memoryview | Array, kind: FileKind) -> memoryview:
+    """A read-only copy at a multiple of 64 bytes, so that arrays lie as they do in a mapped file."""
+    try:
+        view = source.data if isinstance(source, np.ndarray) else memoryview(source)
+        data = np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)
+    except TypeError as error:
+        raise EngineFileError(
+            f"{kind.one.capitalize()} is loaded from a path or from contiguous bytes", found=type(source).__name__
+        ) from error
+    space = np.empty(data.size + 64, dtype=np.uint8)
+    start = -space.ctypes.data % 64
+    copy = space[start : start + data.size]
+    copy[:] = data
+    return copy.data.toreadonly()
+
+
+def _mapped(path: str | os.PathLike[str], kind: FileKind) -> memoryview:
+    where = f"file {os.fspath(path)!r}"
+    try:
+        # A named pipe would otherwise make the open wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or not status.st_size:
+                found = "an empty file" if stat.S_ISREG(status.st_mode) else "a folder or device"
+                raise EngineFileError(f"This is no {kind.noun} file", where=where, found=found)
+            return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise EngineFileError(f"The {kind.noun} file cannot be read", where=where, found=error.strerror) from error

@@ -1,0 +1,141 @@
+"""Inputs and outputs of a loadable, as they lie in the device's memory: what a runtime needs to fill a buffer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.errors import ConfigError
+from dryfit.network.data_types import DataType
+from dryfit.target.formats import TensorFormat
+from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
+
+Array = np.ndarray[Any, Any]
+
+
+@attrs.frozen
+class LoadableTensor:
+    """One input or output.
+
+    Attributes:
+        name: the tensor's name in the network.
+        dtype: HALF or INT8.
+        shape: logical extents, `[N, C, H, W]`.
+        format: name of the tensor format, such as `CHW16`.
+        strides_bytes: bytes from one element to the next along each axis of `shape`. Where channels lie in vectors, the
+            one along C goes from vector to vector, as `IExecutionContext.get_strides` counts it.
+        size_bytes: bytes of the whole, with padding.
+        family: platform family, which decides on the padding of DLA_HWC4.
+        scale: real value of one step, of an INT8 tensor whose scale is known; None for others.
+
+    Example:
+        >>> image = LoadableTensor.of("image", DataType.HALF, (1, 3, 4, 5), CHW16, "orin")
+        >>> image.memory_shape, image.strides_bytes, image.size_bytes
+        ((1, 1, 4, 5, 16), (640, 640, 160, 32), 640)
+    """
+
+    name: str
+    dtype: DataType
+    shape: tuple[int, ...]
+    format: str
+    strides_bytes: tuple[int, ...]
+    size_bytes: int
+    family: str
+    scale: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        dtype: DataType,
+        shape: tuple[int, ...],
+        layout: TensorFormat,
+        family: str,
+        scale: float | None = None,
+    ) -> LoadableTensor:
+        """The record of a tensor in a format.
+
+        Raises:
+            ConfigError: the format is not defined for this shape and type.
+        """
+        vector = 1 if layout.channels_last else layout.channels_vector
+        unit = dtype.bytes_of(1) * vector
+        strides = [step * unit for step in layout.strides(shape, dtype, family)]
+        return cls(
+            name=name,
+            dtype=dtype,
+            shape=tuple(shape),
+            format=layout.name,
+            strides_bytes=tuple(strides),
+            size_bytes=layout.size_bytes(shape, dtype, family),
+            family=family,
+            scale=scale,
+        )
+
+    @property
+    def layout(self) -> TensorFormat:
+        """The format's description.
+
+        Raises:
+            ConfigError: the DLA has no such format for this type.
+        """
+        known = {one.name: one for table in (INPUT_FORMATS, OUTPUT_FORMATS) for one in table.get(self.dtype, ())}
+        if self.format not in known:
+            raise ConfigError(
+                "The DLA has no such tensor format for this type",
+                where=f"tensor {self.name!r}",
+                found=f"{self.format} for {self.dtype.name}",
+                allowed=", ".join(known) or "HALF or INT8",
+            )
+        return known[self.format]
+
+    @property
+    def memory_shape(self) -> tuple[int, ...]:
+        """Extents of the C-contiguous array that fills the memory, in elements."""
+        return self.layout.array_shape(self.shape, self.dtype, self.family)
+
+    def memory(self, buffer: Any) -> Array:
+        """A buffer's first `size_bytes` as an array of `memory_shape`: a view, writable where the buffer is.
+
+        Args:
+            buffer: anything with the buffer protocol, contiguous.
+
+        Raises:
+            ConfigError: the buffer is too small.
+        """
+        view = memoryview(buffer).cast("B")
+        if view.nbytes < self.size_bytes:
+            raise ConfigError(
+                "The buffer is too small for the tensor",
+                where=f"tensor {self.name!r}, {self.dtype.name} {self.shape} in {self.format}",
+                found=f"{view.nbytes} bytes",
+                allowed=f"at least {self.size_bytes} bytes",
+            )
+        elements = np.frombuffer(view, self.dtype.numpy, math.prod(self.memory_shape))
+        return elements.reshape(self.memory_shape)
+
+    def read(self, buffer: Any) -> Array:
+        """The tensor of `shape` that a buffer holds in the device's format; padding is not looked at. A copy.
+
+        Raises:
+            ConfigError: the buffer is too small.
+        """
+        return self.layout.unpack(self.memory(buffer), self.shape, self.family)
+
+    def write(self, buffer: Any, array: Array) -> None:
+        """Write a tensor of `shape` and `dtype` to a writable buffer, in the device's format; padding becomes zero.
+
+        Raises:
+            ConfigError: the array has another shape or type, or the buffer is too small.
+        """
+        if array.shape != self.shape or array.dtype != self.dtype.numpy:
+            raise ConfigError(
+                "The array does not fit the tensor",
+                where=f"tensor {self.name!r}",
+                found=f"{array.dtype} {array.shape}",
+                allowed=f"{self.dtype.numpy} {self.shape}",
+            )
+        self.memory(buffer)[...] = self.layout.pack(array, self.family)

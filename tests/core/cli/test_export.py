@@ -1,0 +1,127 @@
+"""`dryfit export loadables`, and `dryfit build` of a standalone loadable."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dryfit_dla.loadable import read_loadable
+
+
+@pytest.fixture
+def model(tmp_path):
+    """conv, elu (which no DLA has), conv."""
+
+    def kernel(name, seed):
+        values = np.random.default_rng(seed).standard_normal((8, 8, 3, 3)).astype(np.float32)
+        return numpy_helper.from_array(values, name)
+
+    def convolution(name, source, result):
+        return helper.make_node("Conv", [source, f"{name}.kernel"], [result], name=name, pads=[1, 1, 1, 1])
+
+    def saved(nodes, result):
+        values = [helper.make_tensor_value_info(one, TensorProto.FLOAT, [1, 8, 6, 6]) for one in ("x", result)]
+        kernels = [kernel(f"{name}.kernel", seed) for seed, name in enumerate(("first", "second"))]
+        graph = helper.make_graph(
+            nodes, "g", values[:1], values[1:], kernels[: sum(n.op_type == "Conv" for n in nodes)]
+        )
+        path = tmp_path / f"{result}.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+        return path
+
+    first = convolution("first", "x", "y")
+    elu = helper.make_node("Elu", ["y"], ["e"], name="elu")
+    return {"alone": saved([first], "y"), "split": saved([first, elu, convolution("second", "e", "z")], "z")}
+
+
+@pytest.fixture
+def wide_model(tmp_path):
+    """One convolution of 64 channels, whose kernel takes 9216 bytes in FP16."""
+    kernel = numpy_helper.from_array(np.ones((8, 64, 3, 3), np.float32), "kernel")
+    node = helper.make_node("Conv", ["x", "kernel"], ["y"], name="wide", pads=[1, 1, 1, 1])
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, c, 6, 6]) for n, c in (("x", 64), ("y", 8)))
+    path = tmp_path / "wide.onnx"
+    graph = helper.make_graph([node], "g", [x], [y], [kernel])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+DLA = ("--device", "DLA", "--precision", "fp16")
+FORMATS = ("--inputIOFormats=fp16:chw16", "--outputIOFormats=fp16:chw16")
+
+
+def test_each_segment_of_the_dla_becomes_one_file(dryfit_command, model, tmp_path):
+    folder = tmp_path / "new" / "folder"
+    ended = dryfit_command("export", "loadables", model["split"], "-o", folder, *DLA, "--fallback", "GPU")
+    assert ended.code == 0, ended.err
+    assert "2 of 2 candidates offloaded to DLA; in all they need" in ended.out
+    assert sorted(one.name for one in folder.iterdir()) == ["z.segment0.loadable", "z.segment2.loadable"]
+    assert [layer.name for layer in read_loadable(folder / "z.segment2.loadable").layers] == ["second"]
+
+
+def test_json_names_the_files_and_what_they_need(dryfit_command, model, tmp_path):
+    ended = dryfit_command("export", "loadables", model["split"], "-o", tmp_path, *DLA, "--fallback", "GPU", "--json")
+    (offloading,) = ended.json["offloading"]
+    loadables = ended.json["loadables"]
+    assert [(one["id"], one["layers"]) for one in loadables] == [(0, ["first"]), (2, ["second"])]
+    assert offloading["pools"]["DLA_GLOBAL_DRAM"] == sum(one["pools"]["DLA_GLOBAL_DRAM"] for one in loadables)
+    assert all((tmp_path / f"z.segment{one['id']}.loadable").stat().st_size == one["bytes"] for one in loadables)
+
+
+def test_a_model_without_such_segments_is_an_error(dryfit_command, model, tmp_path):
+    ended = dryfit_command("export", "loadables", model["split"], "-o", tmp_path / "none")
+    assert ended.code == 2
+    assert "No segment has a loadable" in ended.err
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        ("--engine-capability", "dla_standalone", "--direct-io", "--precision", "fp16"),
+        ("--standalone",),
+        ("--buildDLAStandalone",),
+        ("--safe", "--precision", "fp16"),
+    ],
+)
+def test_a_standalone_loadable_is_built_by_each_spelling(dryfit_command, model, tmp_path, spelling):
+    path = tmp_path / "model_loadable.bin"
+    ended = dryfit_command("build", model["alone"], "-o", path, "--device", "DLA", *spelling, *FORMATS)
+    assert ended.code == 0, ended.err
+    assert str(path) in ended.out
+    loadable = read_loadable(path)
+    assert [one.format for one in (*loadable.inputs, *loadable.outputs)] == ["CHW16", "CHW16"]
+
+
+def test_what_is_no_standalone_loadable_is_told_by_rule(dryfit_command, model, tmp_path):
+    path = tmp_path / "no"
+    ended = dryfit_command("build", model["alone"], "-o", path, "--device", "DLA", "--safe", "--fallback", "GPU")
+    assert ended.code == 2
+    assert "[standalone.fallback]" in ended.err
+    assert "[standalone.formats]" in ended.err
+    assert not path.exists()
+
+
+def test_a_pool_that_falls_short_is_told_by_check_build_and_inspect(dryfit_command, wide_model, tmp_path):
+    asked = (wide_model, *DLA, "--fallback", "GPU", "--memPoolSize=dlaGlobalDRAM:4K")
+    path = tmp_path / "x.engine"
+    for words in (("check", *asked), ("build", *asked, "-o", path), ("inspect", path)):
+        ended = dryfit_command(*words)
+        assert ended.code == 0, ended.err
+        assert "0 of 1 candidates offloaded to DLA" in ended.out
+        assert "it needs 9216 bytes of DLA_GLOBAL_DRAM, whose limit is 4096 bytes" in ended.out
+        assert "It would fit with DLA_GLOBAL_DRAM of 16.0 KiB (--mem-pool-size)" in ended.out
+        (one,) = dryfit_command(*words, "--json").json["offloading"]
+        (lost,) = one["rejected"]
+        assert lost["short_of"] == [{"pool": "DLA_GLOBAL_DRAM", "needed": 9216, "limit": 4096}]
+        assert lost["fallback"] == "GPU"
+
+
+def test_a_limit_that_no_dla_takes_names_the_next_power_of_two(dryfit_command, wide_model):
+    ended = dryfit_command("check", wide_model, *DLA, "--mem-pool-size", "dlaSRAM:0.3")
+    assert (ended.code, "Set it to 524288 bytes, the next power of two" in ended.err) == (2, True)
+
+
+def test_the_rules_of_standalone_mode_are_explained(dryfit_command):
+    assert "DLA Standalone Mode" in dryfit_command("explain-rule", "standalone.direct_io").out
+    assert "standalone.formats" in dryfit_command("explain-rule", "standalone").out
