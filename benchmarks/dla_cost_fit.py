@@ -1,14 +1,14 @@
 """Fits the four numbers of the DLA's cost model on the published rows, and says how far the model is off.
 
-`python benchmarks/dla_cost_fit.py` prints the numbers that stand in `dryfit_dla/cost_parameters.py`, the error of each
+`python benchmarks/dla_cost_fit.py` prints the numbers that stand in `dryfit_dla/cost/parameters.py`, the error of each
 row, and its error when it is left out of the fit. Nothing is measured: the rows are published.
 """
 
 from __future__ import annotations
 
-from dryfit_dla.cost_fit import fit, mean_error
-from dryfit_dla.cost_parameters import FITTED, PARAMETERS
-from dryfit_dla.cost_published import BOARD, ROWS
+from dryfit_dla.cost.fit import fit, mean_error
+from dryfit_dla.cost.parameters import FITTED, PARAMETERS
+from dryfit_dla.cost.published import BOARD, ROWS
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ PAGES = {
     "calibration-cache.schema.json": "dryfit.quantization.cache_document_schema:schema_text",
     "check.schema.json": "dryfit.cli.check_schema:schema_text",
     "compare.schema.json": "dryfit.cli.compare_schema:schema_text",
-    "dla-cost-model.md": "dryfit_dla.cost_page:cost_page",
+    "dla-cost-model.md": "dryfit_dla.cost.page:cost_page",
     "estimate.schema.json": "dryfit.cli.estimate_schema:schema_text",
     "explain.schema.json": "dryfit.cli.explain_schema:schema_text",
     "cli.md": "dryfit.cli.reference_page:command_line_page",

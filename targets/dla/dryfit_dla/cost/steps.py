@@ -16,9 +16,9 @@ from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.target.cost import CostQuestion
 from dryfit.target.layer_steps import LayerStep, StepRules, data_inputs, is_constant, layer_steps
-from dryfit_dla.cost_formula import FeatureMap, Step
-from dryfit_dla.cost_kernels import MULTIPLYING, kernels_of
-from dryfit_dla.cost_parameters import CostParameters
+from dryfit_dla.cost.formula import FeatureMap, Step
+from dryfit_dla.cost.kernels import MULTIPLYING, kernels_of
+from dryfit_dla.cost.parameters import CostParameters
 
 BEHIND_MULTIPLIERS = frozenset({"activation", "elementwise", "parametric_relu", "scale"})
 """Kinds that run in the pipe behind the multipliers."""

@@ -6,8 +6,8 @@ import pytest
 
 from dryfit.network.data_types import DataType
 from dryfit.target.power_mode import PowerMode
-from dryfit_dla.cost_formula import FeatureMap, Kernels, Step, bytes_from_dram, step_cost
-from dryfit_dla.cost_parameters import PARAMETERS
+from dryfit_dla.cost.formula import FeatureMap, Kernels, Step, bytes_from_dram, step_cost
+from dryfit_dla.cost.parameters import PARAMETERS
 
 ORIN, XAVIER = PARAMETERS["agx-orin-64"], PARAMETERS["agx-xavier"]
 MODE = PowerMode("1 GHz", 1e9, ORIN.memory_clock_hz)

@@ -15,16 +15,16 @@ import attrs
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.target.cost import CostQuestion
-from dryfit_dla.cost_formula import Step, step_cost
-from dryfit_dla.cost_networks import (
+from dryfit_dla.cost.formula import Step, step_cost
+from dryfit_dla.cost.networks import (
     int8_specs,
     layers_that_can_be_sparse,
     resnet_34_backbone,
     resnet_50,
     ssd_resnet_34,
 )
-from dryfit_dla.cost_parameters import PARAMETERS, CostParameters
-from dryfit_dla.cost_steps import steps_of
+from dryfit_dla.cost.parameters import PARAMETERS, CostParameters
+from dryfit_dla.cost.steps import steps_of
 from dryfit_dla.platforms import PLATFORMS
 
 BOARD = PLATFORMS[0]

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.network.data_types import DataType
-from dryfit_dla.cost import TRANSFER_SOURCE
-from dryfit_dla.cost_fit import fit, mean_error
-from dryfit_dla.cost_formula import step_cost
-from dryfit_dla.cost_parameters import FITTED, FITTED_ON, PARAMETERS
-from dryfit_dla.cost_published import (
+from dryfit_dla.cost.estimate import TRANSFER_SOURCE
+from dryfit_dla.cost.fit import fit, mean_error
+from dryfit_dla.cost.formula import step_cost
+from dryfit_dla.cost.parameters import FITTED, FITTED_ON, PARAMETERS
+from dryfit_dla.cost.published import (
     BOARD,
     LAYERS,
     LAYERS_CLOCK_HZ,
@@ -229,8 +229,8 @@ def _transfers() -> list[str]:
 
 def _batch_1_milliseconds() -> float:
     from dryfit.target.cost import CostQuestion
-    from dryfit_dla.cost import estimate_cost
-    from dryfit_dla.cost_networks import int8_specs, resnet_50
+    from dryfit_dla.cost.estimate import estimate_cost
+    from dryfit_dla.cost.networks import int8_specs, resnet_50
 
     network = resnet_50(batch=1)
     precisions = {layer.name: DataType.INT8 for layer in network.layers}

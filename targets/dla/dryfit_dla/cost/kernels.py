@@ -8,7 +8,7 @@ from typing import Any
 from dryfit.network.layer import Layer
 from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import CostQuestion
-from dryfit_dla.cost_formula import Kernels
+from dryfit_dla.cost.formula import Kernels
 
 MULTIPLYING = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
 """Kinds that the multipliers run; the last two as convolutions of 1x1."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dryfit.target.cost import CostEstimate, CostQuestion, TransferQuestion
 from dryfit.target.power_mode import PowerMode
-from dryfit_dla.cost_formula import step_cost
-from dryfit_dla.cost_parameters import PARAMETERS
-from dryfit_dla.cost_steps import steps_of
+from dryfit_dla.cost.formula import step_cost
+from dryfit_dla.cost.parameters import PARAMETERS
+from dryfit_dla.cost.steps import steps_of
 
 FORMULA = "padded multiply-accumulates by their rate, plus bytes by the memory's, plus an overhead for each step"
 

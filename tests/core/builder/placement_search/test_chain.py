@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dryfit.builder.placement_search_chain import Chain, best_on_chain
+from dryfit.builder.placement_search.chain import Chain, best_on_chain
 
 
 class RandomChain:
@@ -84,6 +84,6 @@ def test_a_bound_below_every_placement_leaves_none():
 
 
 def test_an_answer_for_which_labels_were_dropped_is_called_no_proof(monkeypatch):
-    monkeypatch.setattr("dryfit.builder.placement_search_chain.LABELS", 1)
+    monkeypatch.setattr("dryfit.builder.placement_search.chain.LABELS", 1)
     found = [best_on_chain(RandomChain(seed, 3).chain()) for seed in range(20)]
     assert any(one is not None and not one.is_exact for one in found)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dryfit.builder.placement_search_cut import CutFlow, Following, SideCosts, cheapest_sides
+from dryfit.builder.placement_search.cut import CutFlow, Following, SideCosts, cheapest_sides
 
 
 def random_costs(seed: int) -> SideCosts:

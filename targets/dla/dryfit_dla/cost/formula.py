@@ -18,7 +18,7 @@ import attrs
 from dryfit.network.data_types import DataType
 from dryfit.target.cost import StepCost
 from dryfit.target.power_mode import PowerMode
-from dryfit_dla.cost_parameters import ArrayRate, CostParameters
+from dryfit_dla.cost.parameters import ArrayRate, CostParameters
 
 
 @attrs.frozen

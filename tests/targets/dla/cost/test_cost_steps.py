@@ -12,8 +12,8 @@ from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.cost import CostQuestion
-from dryfit_dla.cost_parameters import PARAMETERS
-from dryfit_dla.cost_steps import steps_of
+from dryfit_dla.cost.parameters import PARAMETERS
+from dryfit_dla.cost.steps import steps_of
 from dryfit_dla.platforms import PLATFORMS
 
 

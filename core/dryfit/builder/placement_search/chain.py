@@ -1,0 +1,173 @@
+"""The best devices for layers one after another, by dynamic programming: exact, with costs of whole segments.
+
+Going along the chain, each way to place the layers so far is a label: what it has taken of each amount that the
+objective counts, and how many segments it has opened on devices that load only so many. A label that another one beats
+in everything is dropped, as whatever comes next suits the other as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+LABELS = 1024
+"""Labels that are kept of one layer and device. Our choice: latency and energy need no more than there are segments,
+and throughput, which has one amount a device, a few hundred. Where there are more, the answer is called no proof."""
+
+Amounts = tuple[float, ...]
+"""What an objective counts: one number, or for throughput one a device. The largest of them is the value."""
+
+
+@attrs.frozen(eq=False)
+class Chain:
+    """A chain of layers.
+
+    Attributes:
+        options: of each layer the devices that it may be on.
+        segment: (device, first layer, last layer) to what they take as one segment; None where they cannot be one.
+        step: (layer, device before, device) to what the tensors take that it reads; None stands for no layer: before
+            the first and after the last.
+        joins: whether a layer can be in one segment with the one before it, where both are on the device.
+        limits: device to the largest number of its segments, where there is one.
+        counted: the device of which, of two placements of one value, the one with fewer segments is better.
+        amounts: how many numbers there are in `Amounts`.
+    """
+
+    options: Sequence[Sequence[str]]
+    segment: Callable[[str, int, int], Amounts | None]
+    step: Callable[[int, str | None, str | None], Amounts]
+    joins: Callable[[int, str], bool]
+    limits: Mapping[str, int]
+    counted: str
+    amounts: int = 1
+
+
+@attrs.frozen
+class ChainPlacement:
+    """The best placement of a chain.
+
+    Attributes:
+        devices: of each layer.
+        amounts: what it takes.
+        is_exact: whether no label was dropped for want of room.
+    """
+
+    devices: tuple[str, ...]
+    amounts: Amounts
+    is_exact: bool
+
+
+@attrs.frozen
+class _Label:
+    amounts: Amounts
+    counts: tuple[int, ...]
+    device: str | None
+    first: int
+    before: _Label | None
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        return max(self.amounts), *self.counts, *self.amounts
+
+    def beats(self, other: _Label) -> bool:
+        """Whether it is no worse in anything."""
+        mine, others = (*self.amounts, *self.counts), (*other.amounts, *other.counts)
+        return all(one <= two for one, two in zip(mine, others, strict=True))
+
+
+def best_on_chain(chain: Chain, bound: float = float("inf")) -> ChainPlacement | None:
+    """The placement of least value, and of these the one with the fewest segments on the counted device.
+
+    Args:
+        chain: what is to be placed.
+        bound: a value that is reached already: labels beyond it are dropped.
+
+    Returns:
+        None where no placement keeps the limits and the bound.
+    """
+    return _Walk(chain, bound).best()
+
+
+class _Walk:
+    """Goes along the chain."""
+
+    def __init__(self, chain: Chain, bound: float) -> None:
+        self._chain = chain
+        self._bound = bound
+        self._counted = list(dict.fromkeys([chain.counted, *chain.limits]))
+        start = _Label((0.0,) * chain.amounts, (0,) * len(self._counted), None, 0, None)
+        self._labels: list[dict[str | None, list[_Label]]] = [{None: [start]}]
+        self._is_exact = True
+
+    def best(self) -> ChainPlacement | None:
+        count = len(self._chain.options)
+        for end in range(1, count + 1):
+            self._labels.append({device: self._ending(device, end) for device in self._chain.options[end - 1]})
+        ended = [
+            attrs.evolve(label, amounts=_sum(label.amounts, self._chain.step(count, device, None)))
+            for device, labels in self._labels[count].items()
+            for label in labels
+        ]
+        allowed = [label for label in ended if max(label.amounts) <= self._bound]
+        if not allowed:
+            return None
+        best = min(allowed, key=lambda label: label.rank)
+        return ChainPlacement(self._devices(best, count), best.amounts, self._is_exact)
+
+    def _ending(self, device: str, end: int) -> list[_Label]:
+        """The labels of the layers before `end`, the last segment of which is on the device."""
+        chain, found = self._chain, list[_Label]()
+        inside: Amounts = (0.0,) * chain.amounts
+        for first in range(end - 1, -1, -1):
+            if device not in chain.options[first]:
+                break
+            can_join = first > 0 and chain.joins(first, device)
+            for before, labels in self._labels[first].items():
+                if before != device or not can_join:
+                    entered = self._longer(labels, device, first, _sum(inside, chain.step(first, before, device)))
+                    # A segment is asked about only where something can come of it: estimates take most of the time.
+                    taken = chain.segment(device, first, end - 1) if entered else None
+                    found += [] if taken is None else self._within(entered, taken)
+            if not can_join:
+                break
+            inside = _sum(inside, chain.step(first, device, device))
+        return self._undominated(found)
+
+    def _longer(self, labels: Sequence[_Label], device: str, first: int, spent: Amounts) -> list[_Label]:
+        """The labels with one more segment, which begins here, that keep the limits and the bound."""
+        opened = [int(one == device) for one in self._counted]
+        limits = [self._chain.limits.get(one) for one in self._counted]
+        longer = []
+        for label in labels:
+            counts = tuple(count + more for count, more in zip(label.counts, opened, strict=True))
+            if all(limit is None or count <= limit for count, limit in zip(counts, limits, strict=True)):
+                longer.append(_Label(label.amounts, counts, device, first, label))
+        return self._within(longer, spent)
+
+    def _within(self, labels: Sequence[_Label], spent: Amounts) -> list[_Label]:
+        """The labels after something more was spent, without those beyond the bound."""
+        spending = (attrs.evolve(label, amounts=_sum(label.amounts, spent)) for label in labels)
+        return [label for label in spending if max(label.amounts) <= self._bound]
+
+    def _undominated(self, labels: list[_Label]) -> list[_Label]:
+        kept: list[_Label] = []
+        for label in sorted(labels, key=lambda one: one.rank):
+            if not any(other.beats(label) for other in kept):
+                if len(kept) == LABELS:
+                    self._is_exact = False
+                    break
+                kept.append(label)
+        return kept
+
+    def _devices(self, label: _Label, count: int) -> tuple[str, ...]:
+        devices: list[str] = []
+        end, at = count, label
+        while at.before is not None and at.device is not None:
+            devices[:0] = [at.device] * (end - at.first)
+            end, at = at.first, at.before
+        return tuple(devices)
+
+
+def _sum(one: Amounts, other: Amounts) -> Amounts:
+    return tuple(first + second for first, second in zip(one, other, strict=True))

@@ -1,0 +1,152 @@
+"""What a search for a placement may choose: the devices of each layer, read from the decisions of a build.
+
+Only a layer that has no device of its own and that both devices can run is free. All layers that were made of one layer
+of the user's network go together, because the user names that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.cutter import Edge
+from dryfit.builder.design import Design
+from dryfit.builder.layer_roles import LayerRole
+from dryfit.builder.partition import layer_edges
+from dryfit.builder.placement import Assignment, ask
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor, TensorLocation
+
+CALLER = -1
+"""Stands for the caller of the engine where layers are numbers."""
+
+
+@attrs.frozen(eq=False)
+class Flow:
+    """A tensor that carries data.
+
+    Attributes:
+        tensor: as it stands in the network that is built.
+        giver: number of the layer that makes it, or `CALLER`.
+        takers: numbers of the layers that read it, each once, and `CALLER` last for a network output.
+    """
+
+    tensor: Tensor
+    giver: int
+    takers: Sequence[int]
+
+
+@attrs.frozen(eq=False)
+class Choices:
+    """Layers as numbers, in execution order, and where they may be.
+
+    Attributes:
+        device, other: the default device and the fallback device: what is chosen between.
+        layers: those that run on a device.
+        options: of each layer the devices that it may be on; one for a layer that is not free.
+        owners: of each layer the name in the user's network by which its device is set; "" where there is none.
+        groups: numbers of the layers of one owner, in order, for the free ones.
+        edges: pairs of layers, the first of which has to run before the second.
+        flows: tensors.
+        assignment: the build's, with the verdicts of both devices.
+    """
+
+    device: str
+    other: str
+    layers: Sequence[Layer]
+    options: Sequence[Sequence[str]]
+    owners: Sequence[str]
+    groups: Sequence[Sequence[int]]
+    edges: Sequence[Edge]
+    flows: Sequence[Flow]
+    assignment: Assignment
+
+    def placed_on(self, device: str) -> tuple[str, ...]:
+        """All layers on a device that may be there, the others on the one that is left to them."""
+        return tuple(device if device in options else options[0] for options in self.options)
+
+    def with_devices(self, devices: Sequence[str]) -> Assignment:
+        """The assignment that puts each layer on its device."""
+        placed = {layer.name: device for layer, device in zip(self.layers, devices, strict=True)}
+        return attrs.evolve(self.assignment, devices=placed)
+
+    def own_devices(self, devices: Sequence[str]) -> dict[str, str]:
+        """What the user has to say for this placement: name to device, for the free layers that leave the default."""
+        return {self.owners[group[0]]: devices[group[0]] for group in self.groups if devices[group[0]] != self.device}
+
+
+def choices_of(network: Network, config: BuilderConfig, design: Design, other: str) -> Choices:
+    """What can be chosen.
+
+    Args:
+        network: the user's.
+        config: whose default device is one of the two.
+        design: what a build of them decides; every layer has a place.
+        other: the second device.
+    """
+    device = config.default_device_type
+    roles = design.assignment.roles
+    layers = [layer for layer in design.network.layers if roles[layer.name] is LayerRole.WORK]
+    number = {layer.name: index for index, layer in enumerate(layers)}
+    own = config.explicit_device_types(network)
+    users = {layer.name for layer in network.layers}
+    verdicts = {name: dict(asked) for name, asked in design.assignment.verdicts.items()}
+    owners: list[str] = []
+    options: list[tuple[str, ...]] = []
+    for layer in layers:
+        origin = design.rewrites.origin(layer.name)
+        owners.append(origin if origin in users and origin not in own else "")
+        asked = verdicts.setdefault(layer.name, {})
+        if owners[-1] and other not in asked:
+            asked[other] = ask(layer, other, config, is_own=True)
+        can_both = all(one in asked and asked[one].supported for one in (device, other))
+        is_free = bool(owners[-1]) and can_both and not _is_voted(design, layer, other)
+        options.append((device, other) if is_free else (design.assignment.devices[layer.name],))
+    groups = _tied(owners, options, [design.assignment.devices[layer.name] for layer in layers])
+    return Choices(
+        device=device,
+        other=other,
+        layers=layers,
+        options=options,
+        owners=owners,
+        groups=groups,
+        edges=layer_edges(design.network, design.assignment),
+        flows=_flows(design, number),
+        assignment=attrs.evolve(design.assignment, verdicts=verdicts),
+    )
+
+
+def _is_voted(design: Design, layer: Layer, other: str) -> bool:
+    """Whether plugins voted a layer away, which could stay: they are heard."""
+    return design.assignment.devices[layer.name] == other and layer.name not in design.partition.moved
+
+
+def _tied(owners: Sequence[str], options: list[tuple[str, ...]], placed: Sequence[str]) -> list[list[int]]:
+    """The free layers by owner. Where one layer of an owner is not free none of them is: `options` is changed."""
+    found: dict[str, list[int]] = {}
+    for index, owner in enumerate(owners):
+        if owner:
+            found.setdefault(owner, []).append(index)
+    for group in found.values():
+        if any(len(options[index]) == 1 for index in group):
+            for index in group:
+                options[index] = (placed[index],)
+    return [group for group in found.values() if len(options[group[0]]) > 1]
+
+
+def _flows(design: Design, number: Mapping[str, int]) -> list[Flow]:
+    """The tensors that layers give or take, in the network's order."""
+    flows = []
+    for tensor in design.network.tensors:
+        giver = CALLER if tensor.producer is None else number.get(tensor.producer.name, -2)
+        if giver < CALLER or tensor.location is not TensorLocation.DEVICE:
+            continue  # a constant, or what the host computes before the run
+        takers = list(dict.fromkeys(number[one.name] for one, _ in tensor.consumers if one.name in number))
+        if tensor.is_network_output:
+            takers.append(CALLER)
+        if takers:
+            flows.append(Flow(tensor, giver, takers))
+    return flows

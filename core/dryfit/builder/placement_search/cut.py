@@ -1,0 +1,208 @@
+"""The cheapest way to divide layers between two devices, as a minimum cut: exact for costs of single layers and pairs.
+
+It works on numbers. Each layer is on the first or on the second device and has a cost on each. A layer that runs in one
+step with the one before it costs nothing there, and what it costs alone where the other is elsewhere. A tensor costs
+once for each direction in which it goes, however many layers read it. All of this are costs of pairs that are paid when
+two nodes are on different sides, so a cut of least capacity between a source (the first device) and a sink (the second)
+is the best division.
+
+Source: H. S. Stone, "Multiprocessor Scheduling with the Aid of Network Flow Algorithms", 1977, for the reduction;
+Y. Dinitz, 1970, for the maximum flow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import attrs
+
+
+@attrs.frozen
+class Following:
+    """A layer that runs in one step with the one before it.
+
+    Attributes:
+        layer, before: numbers of the two.
+        alone_on_first, alone_on_second: what it costs there where the other is not.
+    """
+
+    layer: int
+    before: int
+    alone_on_first: int
+    alone_on_second: int
+
+
+@attrs.frozen
+class CutFlow:
+    """A tensor.
+
+    Attributes:
+        giver: number of the layer that makes it.
+        takers: numbers of those that read it.
+        to_first: cost where the giver is on the second device and a taker on the first.
+        to_second: cost of the other direction.
+    """
+
+    giver: int
+    takers: Sequence[int]
+    to_first: int
+    to_second: int
+
+
+@attrs.frozen
+class SideCosts:
+    """What is to be divided. All costs are whole numbers, at least 0.
+
+    Attributes:
+        on_first, on_second: of each layer its cost on a device; None where it cannot be there.
+        followings: layers that share a step with another.
+        flows: tensors.
+        tied: pairs of layers that have to be on the same device.
+    """
+
+    on_first: Sequence[int | None]
+    on_second: Sequence[int | None]
+    followings: Sequence[Following] = ()
+    flows: Sequence[CutFlow] = ()
+    tied: Sequence[tuple[int, int]] = ()
+
+    def total(self, sides: Sequence[bool]) -> int | None:
+        """The cost of a division (True: on the first device); None where a layer cannot be where it is."""
+        costs = [self.on_first[node] if first else self.on_second[node] for node, first in enumerate(sides)]
+        total = 0
+        for cost in costs:
+            if cost is None:
+                return None
+            total += cost
+        for one in self.followings:
+            if sides[one.layer] != sides[one.before]:
+                total += one.alone_on_first if sides[one.layer] else one.alone_on_second
+        for flow in self.flows:
+            if any(sides[taker] != sides[flow.giver] for taker in flow.takers):
+                total += flow.to_second if sides[flow.giver] else flow.to_first
+        return None if any(sides[one] != sides[other] for one, other in self.tied) else total
+
+
+def cheapest_sides(costs: SideCosts) -> list[bool]:
+    """Which layers are on the first device in a division of least cost; of several, the one with most layers there.
+
+    Raises:
+        ValueError: a layer can be on neither device, or tied layers on none together.
+    """
+    count = len(costs.on_first)
+    source, sink = count, count + 1
+    flow = _Flow(count + 2)
+    never = 1 + _finite_total(costs)
+    for node, (first, second) in enumerate(zip(costs.on_first, costs.on_second, strict=True)):
+        flow.add(source, node, never if second is None else second)
+        flow.add(node, sink, never if first is None else first)
+    for one in costs.followings:
+        flow.add(one.layer, one.before, one.alone_on_first)
+        flow.add(one.before, one.layer, one.alone_on_second)
+    for layer, other in costs.tied:
+        flow.add(layer, other, never)
+        flow.add(other, layer, never)
+    for tensor in costs.flows:
+        if tensor.to_first:
+            entering = flow.new_node()
+            flow.add(entering, tensor.giver, tensor.to_first)
+            for taker in tensor.takers:
+                flow.add(taker, entering, never)
+        if tensor.to_second:
+            leaving = flow.new_node()
+            flow.add(tensor.giver, leaving, tensor.to_second)
+            for taker in tensor.takers:
+                flow.add(leaving, taker, never)
+    if flow.maximise(source, sink) >= never:
+        raise ValueError("no division puts each layer where it can be")
+    reaching = flow.reaching(sink)
+    return [node not in reaching for node in range(count)]
+
+
+def _finite_total(costs: SideCosts) -> int:
+    """More than any division costs."""
+    total = sum(cost for cost in (*costs.on_first, *costs.on_second) if cost is not None)
+    total += sum(one.alone_on_first + one.alone_on_second for one in costs.followings)
+    return total + sum(one.to_first + one.to_second for one in costs.flows)
+
+
+class _Flow:
+    """A network of edges with capacities, each stored beside its reverse."""
+
+    def __init__(self, nodes: int) -> None:
+        self._edges: list[list[int]] = [[] for _ in range(nodes)]
+        self._ends: list[int] = []
+        self._left: list[int] = []
+
+    def new_node(self) -> int:
+        """Its number."""
+        self._edges.append([])
+        return len(self._edges) - 1
+
+    def add(self, start: int, end: int, capacity: int) -> None:
+        """An edge; one of no capacity is left out."""
+        if capacity:
+            for source, target, left in ((start, end, capacity), (end, start, 0)):
+                self._edges[source].append(len(self._ends))
+                self._ends.append(target)
+                self._left.append(left)
+
+    def maximise(self, source: int, sink: int) -> int:
+        """Fill the network; returns the flow."""
+        total = 0
+        while (depths := self._depths(source, sink)) is not None:
+            tried = [0] * len(self._edges)
+            while pushed := self._push(source, sink, depths, tried):
+                total += pushed
+        return total
+
+    def reaching(self, sink: int) -> set[int]:
+        """The nodes from which more could still flow to the sink."""
+        found, waiting = {sink}, [sink]
+        while waiting:
+            for edge in self._edges[waiting.pop()]:
+                before = self._ends[edge]
+                if before not in found and self._left[edge ^ 1]:
+                    found.add(before)
+                    waiting.append(before)
+        return found
+
+    def _depths(self, source: int, sink: int) -> list[int] | None:
+        """Of each node its distance from the source, -1 out of reach; None where the sink is out of reach."""
+        depths = [-1] * len(self._edges)
+        depths[source] = 0
+        waiting = deque([source])
+        while waiting:
+            node = waiting.popleft()
+            for edge in self._edges[node]:
+                end = self._ends[edge]
+                if self._left[edge] and depths[end] < 0:
+                    depths[end] = depths[node] + 1
+                    waiting.append(end)
+        return depths if depths[sink] >= 0 else None
+
+    def _push(self, source: int, sink: int, depths: Sequence[int], tried: list[int]) -> int:
+        """Send what one shortest way takes; 0 where none is left. `tried` counts each node's edges to nowhere."""
+        way: list[int] = []
+        node = source
+        while node != sink:
+            edges = self._edges[node]
+            if tried[node] == len(edges):
+                if not way:
+                    return 0
+                node = self._ends[way.pop() ^ 1]
+                tried[node] += 1
+                continue
+            edge = edges[tried[node]]
+            end = self._ends[edge]
+            if self._left[edge] and depths[end] == depths[node] + 1:
+                way.append(edge)
+                node = end
+            else:
+                tried[node] += 1
+        pushed = min(self._left[edge] for edge in way)
+        for edge in way:
+            self._left[edge] -= pushed
+            self._left[edge ^ 1] += pushed
+        return pushed
