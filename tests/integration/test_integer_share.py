@@ -12,8 +12,10 @@ from tests.integration.quantized_networks import mobilenetv2, resnet50
 import dryfit
 
 
-def built(network):
+def built(network, flags=()):
     config = dryfit.Builder().create_builder_config()
+    for flag in flags:
+        config.set_flag(flag)
     config.default_device_type = dryfit.DeviceType.CPU
     config.builder_optimization_level = 0
     for tensor in network.inputs:
@@ -22,6 +24,12 @@ def built(network):
             profile.set_shape(tensor.name, *[tuple(max(extent, 1) for extent in tensor.shape)] * 3)
             config.add_optimization_profile(profile)
     return dryfit.Builder().build_engine(network, config)
+
+
+def feeds_for(engine):
+    generator = np.random.default_rng(0)
+    shapes = {tensor.name: [max(extent, 1) for extent in tensor.shape] for tensor in engine.plan.network.inputs}
+    return {name: generator.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
 def layers_of(engine):
@@ -97,3 +105,34 @@ def test_a_model_with_zero_points_differs_from_onnx_runtime_as_its_own_kernels_d
         theirs.append(np.abs(whole.astype(int) - expected))
     assert np.sum(ours) <= 2 * np.sum(theirs) + 8
     assert np.max(ours) <= 16
+
+
+@pytest.mark.parametrize(
+    ("model", "ends_in_reals"), [("mnist_resnet_qat_qdq", True), ("squeezenet1.1-int8-qdq-sym", False)]
+)
+@pytest.mark.parametrize("flag", [dryfit.BuilderFlag.FP16, dryfit.BuilderFlag.BF16])
+def test_a_narrower_type_for_the_rest_leaves_integers_and_results_alone(model, ends_in_reals, flag, shared_models):
+    plain, narrow = (built(dryfit.network_from_onnx(shared_models / f"{model}.onnx"), flags) for flags in ((), (flag,)))
+    assert integer_share(narrow) == 1.0
+    feeds = feeds_for(plain)
+    (expected,) = plain.create_execution_context().run(feeds).values()
+    (result,) = narrow.create_execution_context().run(feeds).values()
+    if ends_in_reals:
+        # The codes are the same: what differs is the one rounding of the output.
+        rounded = dryfit.DataType.HALF if flag is dryfit.BuilderFlag.FP16 else dryfit.DataType.BF16
+        expected = expected.astype(rounded.numpy).astype(np.float32)
+    assert np.array_equal(result, expected)
+
+
+def test_a_layer_that_is_constrained_to_half_is_computed_in_integers_all_the_same(shared_models):
+    path = shared_models / "mnist_resnet_qat_qdq.onnx"
+    plain, constrained = dryfit.network_from_onnx(path), dryfit.network_from_onnx(path)
+    for layer in constrained.layers:
+        if layer.kind == "convolution":
+            layer.precision = dryfit.DataType.HALF
+    flags = dryfit.BuilderFlag.FP16, dryfit.BuilderFlag.OBEY_PRECISION_CONSTRAINTS
+    engines = built(plain, flags[:1]), built(constrained, flags)
+    assert [integer_share(engine) for engine in engines] == [1.0, 1.0]
+    feeds = feeds_for(engines[0])
+    (expected,), (result,) = (engine.create_execution_context().run(feeds).values() for engine in engines)
+    assert np.array_equal(result, expected)

@@ -100,8 +100,8 @@ class EngineTensors:
             layer = self.lowered.add_layer(Quantize(name=name), [source, self.scale(tensor)])
         elif source.dtype is DataType.INT8 and dtype in WEAK_TYPES:
             layer = self.lowered.add_layer(Dequantize(name=name, to_type=dtype), [source, self.scale(tensor)])
-        elif dtype in _HALVES and isinstance(source.producer, Dequantize) and _reads_constant(source.producer):
-            # One rounding of the same product, and a kernel that reads the weights quantized finds them so.
+        elif dtype in _HALVES and isinstance(source.producer, Dequantize) and source.dtype is DataType.FLOAT:
+            # One rounding of the same product, and a kernel that reads quantized numbers finds them so.
             twin = copy_layer(source.producer)
             twin.name, twin.to_type = name, dtype
             layer = self.lowered.add_layer(twin, source.producer.inputs)
@@ -163,10 +163,3 @@ class EngineTensors:
             number += 1
             candidate = f"{name}_{number}"
         return candidate
-
-
-def _reads_constant(dequantize: Dequantize) -> bool:
-    """Whether what a layer dequantizes to FP32 is constant: weights, rather than activations."""
-    source = dequantize.inputs[0]
-    is_constant = source is not None and source.producer is not None and source.producer.kind == "constant"
-    return is_constant and dequantize.to_type is DataType.FLOAT

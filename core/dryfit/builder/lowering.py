@@ -19,10 +19,11 @@ from dryfit.builder.engine_tensors import EngineTensors
 from dryfit.builder.int8_lowering import Int8Lowering
 from dryfit.builder.layer_roles import LayerRole
 from dryfit.builder.partition import Partition
-from dryfit.builder.precisions import Precisions
+from dryfit.builder.precisions import WEAK_TYPES, Precisions
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layers.quantize import Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
@@ -138,9 +139,16 @@ class _Lowering:
 
     def _input_type(self, layer: Layer, index: int) -> DataType:
         tensor = layer.inputs[index]
-        if self._roles[layer.name] is LayerRole.WORK or tensor is None:
+        if tensor is None:
             return self._precisions.input_type(layer, index)
-        return tensor.dtype
+        if self._roles[layer.name] is not LayerRole.WORK:
+            return tensor.dtype
+        found = self._precisions.input_type(layer, index)
+        if isinstance(layer, Quantize) and index == 0 and found in WEAK_TYPES and not self.tensors.is_constant(tensor):
+            # It divides in FP32 whatever it reads: a narrower number goes in as it is.
+            versions = self.tensors.versions(tensor)
+            return found if found in versions else next((one for one in versions if one in WEAK_TYPES), found)
+        return found
 
     def finish(self) -> None:
         """Mark the outputs, in the types that the user expects, under the user's names."""
