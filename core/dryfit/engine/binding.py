@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 
+import attrs
 import numpy as np
 
 from dryfit.engine.buffers import arena_arrays, check_size, new_array, size_of
@@ -23,6 +24,8 @@ from dryfit.errors import DryfitError, ExecutionError, PluginError
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.plugins import registry
 from dryfit.reference.inference import infer_specs
+from dryfit.reference.run_time_scales import check_run_time_scale, run_time_scale
+from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, HostLayout, Schedule, Step
 
 Observe = Callable[[str, float], None]
@@ -93,14 +96,17 @@ class BoundEngine:
             Output name to contents. The arrays belong to the binding: copy them before the next run.
 
         Raises:
-            ExecutionError: a layer stumbles over what the data, or the engine, says of sizes.
+            ExecutionError: a layer stumbles over what the data, or the engine, says of sizes, or a scale that is given
+                or computed in the run is not positive.
         """
         for name, array in inputs.items():
             np.copyto(self._arrays[name], array)
         late: dict[str, Array] = {}
         try:
             for part in self._parts:
-                if isinstance(part, LateStep):
+                if isinstance(part, ScaleCheck):
+                    part.run(ChainMap(late, self._arrays))
+                elif isinstance(part, LateStep):
                     late.update(part.run(ChainMap(late, self._arrays), self._arrays, observe))
                 else:
                     part.run(observe)
@@ -158,8 +164,10 @@ class BoundEngine:
         self._arrays.update(arrays)
         return workspaces
 
-    def _bind(self, running: Sequence[ResolvedOperation], workspaces: Sequence[Array]) -> list[Schedule | LateStep]:
-        parts: list[Schedule | LateStep] = []
+    def _bind(
+        self, running: Sequence[ResolvedOperation], workspaces: Sequence[Array]
+    ) -> list[Schedule | LateStep | ScaleCheck]:
+        parts: list[Schedule | LateStep | ScaleCheck] = []
         steps: list[Step] = []
 
         def finish() -> None:
@@ -168,6 +176,9 @@ class BoundEngine:
                 steps.clear()
 
         for resolved, workspace in zip(running, workspaces, strict=True):
+            if any(run_time_scale(layer) is not None for layer in resolved.group.layers):
+                finish()
+                parts.append(ScaleCheck(resolved.group))
             if id(resolved) in self._late:
                 finish()
                 layouts = {tensor.name: self._layout(tensor.name) for tensor in resolved.group.outputs}
@@ -189,6 +200,26 @@ class BoundEngine:
             workspace,
             self._num_threads,
         )
+
+
+@attrs.frozen(eq=False)
+class ScaleCheck:
+    """A look at the scales that a group reads and that no build knows. It takes no part in timings.
+
+    Attributes:
+        group: it runs next.
+    """
+
+    group: LayerGroup
+
+    def run(self, arrays: Mapping[str, Array]) -> None:
+        """Look at them.
+
+        Raises:
+            ExecutionError: one is not finite or not positive.
+        """
+        for layer in self.group.layers:
+            check_run_time_scale(layer, arrays)
 
 
 class _ReferenceStep:

@@ -13,6 +13,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.reference.inference import checked_input_shapes
 from dryfit.reference.registry import Array, evaluate
+from dryfit.reference.run_time_scales import check_run_time_scale
 
 Observer = Callable[[Tensor, Array], None]
 """Called with every tensor that is computed, and its contents, in the order of execution."""
@@ -30,7 +31,8 @@ def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observe
         observe: sees every tensor, the inputs included; what it gets must not be changed.
 
     Raises:
-        ExecutionError: an input is missing, or has the wrong type or shape; or a layer cannot take its data.
+        ExecutionError: an input is missing, or has the wrong type or shape; or a layer cannot take its data, such as a
+            scale that is not positive.
         NetworkError: a layer's parameters do not fit the shapes.
     """
     network.refresh_shapes()
@@ -42,6 +44,7 @@ def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observe
     uses = Counter(tensor.name for layer in needed for tensor in layer.inputs if tensor is not None)
     uses.update(tensor.name for tensor in network.outputs)
     for layer in needed:
+        check_run_time_scale(layer, arrays)
         inputs = [None if tensor is None else arrays[tensor.name] for tensor in layer.inputs]
         for tensor, array in zip(layer.outputs, evaluate(layer, inputs), strict=True):
             if observe is not None:

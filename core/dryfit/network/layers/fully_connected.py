@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.kernel_weights import check_weights
+from dryfit.network.layers.kernel_weights import check_weights, weights_or_none
 from dryfit.network.tensor import Tensor, TensorSpec
 
 
@@ -23,14 +23,15 @@ class FullyConnected(Layer):
     Attributes:
         num_output_channels: K.
         kernel: `[K, C * H * W]`, or any array of that many values in that order; None when it is input 1.
+            Empty weights are none.
         bias: `[K]`, or None.
 
     Source: TensorRT 8 `IFullyConnectedLayer`.
     """
 
     num_output_channels: int
-    kernel: np.ndarray[Any, Any] | None = attrs.field(default=None, repr=False)
-    bias: np.ndarray[Any, Any] | None = attrs.field(default=None, repr=False)
+    kernel: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
+    bias: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """`[*batch, K, 1, 1]` of the input's type."""

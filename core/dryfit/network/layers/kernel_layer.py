@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Inputs, define_layer
+from dryfit.network.layers.kernel_weights import weights_or_none
 from dryfit.network.layers.spatial_window import ints
 from dryfit.network.layers.window_layer import WindowLayer
 
@@ -23,15 +24,15 @@ class KernelLayer(WindowLayer):
         num_output_maps: channels of the output.
         kernel_size_nd: the window, one extent a spatial axis.
         num_groups: channels of input and output are split into this many independent parts.
-        kernel: weights, or None when they are input 1.
+        kernel: weights, or None when they are input 1. Empty ones (`Weights()`) are none, as in TensorRT.
         bias: weights of one value an output map, or None.
     """
 
     num_output_maps: int
     kernel_size_nd: tuple[int, ...] = attrs.field(converter=ints)
     num_groups: int = 1
-    kernel: np.ndarray[Any, Any] | None = attrs.field(default=None, repr=False)
-    bias: np.ndarray[Any, Any] | None = attrs.field(default=None, repr=False)
+    kernel: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
+    bias: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
 
     @property
     def window_name(self) -> str:

@@ -8,6 +8,13 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.layer import Inputs, Layer
+from dryfit.network.weights import Weights
+
+
+def weights_or_none(value: Any) -> Any:
+    """Weights as they were given; None for empty ones, TensorRT's `Weights()`, which says that there are none."""
+    is_empty = isinstance(value, (Weights, np.ndarray)) and np.shape(value) == (0,)
+    return None if is_empty else value
 
 
 def check_weights(

@@ -66,7 +66,11 @@ def conversion_work(
         source = _in_order(x, order)
         before = _copying(x, source, threads)
     scales = scale if scale.ndim < max(x.ndim, 2) else np.transpose(scale, order)
-    scales = np.ascontiguousarray(scales)
+    if not scales.flags.c_contiguous:
+        # Its own memory is written in each run where it is not constant.
+        ordered = aligned_empty(scales.shape, scales.dtype)
+        before += _copying(scales, ordered, threads)
+        scales = ordered
     shape = tuple(x.shape[axis] for axis in order)
     blocks = layer.block_shape or _even_blocks(x, scale)
     blocks = tuple(blocks[axis] for axis in order) if blocks else ()
@@ -136,7 +140,11 @@ def convert_numbers(binding: Binding) -> NativeStep | Callable[[], None]:
     x, scale = (bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs)
     output = bound_array(binding, layer.outputs[0].name)
     if output.dtype == np.int8 and binding.rounding is not RoundingMode.HALF_TO_EVEN:
-        factor = spread(layer, scale.astype(np.float32), x.shape, layer.axis, layer.block_shape)
-        return lambda: np.copyto(output, quantized(x, factor, binding.rounding))
+
+        def round_otherwise() -> None:
+            factor = spread(layer, scale.astype(np.float32), x.shape, layer.axis, layer.block_shape)
+            np.copyto(output, quantized(x, factor, binding.rounding))
+
+        return round_otherwise
     work, keeps = conversion_work(layer, x, scale, output, binding.num_threads)
     return NativeStep(binding.group.name, work, [binding, keeps])

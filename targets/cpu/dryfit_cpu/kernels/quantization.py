@@ -14,7 +14,7 @@ from dryfit.network.layers.quantize import Quantize
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, is_activation, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
@@ -125,10 +125,12 @@ def scale_and_round(binding: Binding) -> NativeStep | Callable[[], None]:
     output = bound_array(binding, layer.outputs[0].name)
     if isinstance(layer, Quantize) and binding.rounding is not RoundingMode.HALF_TO_EVEN:
         return functools.partial(_quantize, x, _along_axis(scale, x.ndim, layer.axis), output, binding.rounding)
-    if isinstance(layer, Quantize) and _is_picture(x, output) and scale.size == 1:
+    # The native functions for runs take the number itself, which only a constant scale has by now.
+    is_one = scale.size == 1 and not is_activation(cast("Tensor", layer.inputs[1]), binding.specs)
+    if isinstance(layer, Quantize) and is_one and _is_picture(x, output):
         work = [_picture_work(x, float(scale.reshape(-1)[0]), output, binding.num_threads)]
         return NativeStep(binding.group.name, work, [binding])
-    if isinstance(layer, Quantize) and _is_run(x, output) and scale.size == 1:
+    if isinstance(layer, Quantize) and is_one and _is_run(x, output):
         work = [_run_work(x, scale.reshape(-1)[0], output, binding.num_threads)]
         return NativeStep(binding.group.name, work, [binding])
     operation = codes.DIV if isinstance(layer, Quantize) else codes.PROD

@@ -5,6 +5,7 @@ from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.spatial_window import PaddingMode
 from dryfit.network.network import Network
+from dryfit.network.weights import Weights
 
 from .building import network_with
 
@@ -130,3 +131,13 @@ def test_of_an_empty_input_nothing_is_left():
     x = network.add_input("x", DataType.FLOAT, (1, 2, 0, 9))
     layer = network.add_convolution_nd(x, 3, (7, 7), np.zeros((3, 2, 7, 7), np.float32))
     assert layer.get_output(0).shape == (1, 3, 0, 3)
+
+
+@pytest.mark.parametrize("none", [Weights(), np.zeros(0, np.float32)])
+@pytest.mark.parametrize("method", ["add_convolution_nd", "add_deconvolution_nd"])
+def test_empty_weights_are_none_so_that_input_1_can_be_the_kernel(method, none):
+    network, x = network_with((1, 4, 8, 8))
+    layer = getattr(network, method)(x, 4, (3, 3), none, none)
+    layer.set_input(1, network.add_constant((4, 4, 3, 3), kernel(4, 4, 3, 3)).get_output(0))
+    assert (layer.kernel, layer.bias) == (None, None)
+    assert layer.get_output(0).shape[:2] == (1, 4)
