@@ -16,7 +16,7 @@ from dryfit.builder.fused_group import FusedGroup
 from dryfit.builder.layer_roles import LayerRole
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.segment_pools import Specs, known_shape
-from dryfit.builder.target_variant import TargetVariant
+from dryfit.builder.target_variant import TargetVariant, knowing
 from dryfit.builder.tensor_forms import TensorForm
 from dryfit.engine.memory_planner import Buffer, plan_memory
 from dryfit.engine.plan import Placement
@@ -180,13 +180,10 @@ class _Collector:
     def _readable(self, form: TensorForm, tensor: Tensor) -> TensorForm:
         """The form on a device that knows its format: the caller may be asked for a format of the device it feeds."""
         forms = self._formats.forms[self._lowered.origins[tensor.name][0]]
-        for device in (form.device, *(other.device for other in (forms.produced, *forms.copies)), *self._variants):
-            target = self._variants[device].target
-            tables = (*target.input_formats.values(), *target.output_formats.values())
-            if form.layout.name in {LINEAR.name, *(one.name for formats in tables for one in formats)}:
-                return attrs.evolve(form, device=device)
-        return form
+        others = [other.device for other in (forms.produced, *forms.copies)]
+        owner = knowing(self._variants, form.layout, [form.device, *others])
+        return attrs.evolve(form, device=owner.device)
 
     def _size(self, form: TensorForm, tensor: Tensor) -> int:
         shape = known_shape(self._specs[self._lowered.origins[tensor.name][0]])
-        return self._variants[form.device].size_bytes(form.layout, shape, form.dtype)
+        return knowing(self._variants, form.layout, [form.device]).size_bytes(form.layout, shape, form.dtype)

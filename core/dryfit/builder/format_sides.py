@@ -19,7 +19,7 @@ from dryfit.builder.reformat_rules import (
     ReformatRule,
 )
 from dryfit.builder.segment_pools import Specs, known_shape
-from dryfit.builder.target_variant import TargetVariant
+from dryfit.builder.target_variant import TargetVariant, knowing
 from dryfit.builder.tensor_forms import TensorForm
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
@@ -112,6 +112,8 @@ class Sides:
         self._caller = variants[caller_device(config, (run.device for run in partition.runs))]
         self._is_direct = config.get_flag(BuilderFlag.DIRECT_IO)
         self._default = config.default_device_type
+        flags = {DataType.HALF: BuilderFlag.FP16, DataType.INT8: BuilderFlag.INT8, DataType.BF16: BuilderFlag.BF16}
+        self._permitted = [dtype for dtype, flag in flags.items() if config.get_flag(flag)]
         self._neighbours = _neighbouring_devices(partition)
 
     @property
@@ -130,12 +132,16 @@ class Sides:
         return self._device_side(tensor, segment, dtype, f"{producer.name!r}", is_giver=True)
 
     def takers(self, tensor: Tensor, giver: Side) -> list[Side]:
-        """Everyone who reads the tensor, one for each segment and type, but not those who share the giver's form."""
+        """Everyone who reads the tensor, one for each segment and type, but not those who share the giver's form.
+
+        Neither do those count who are in one loadable with the giver: they are `types_inside`.
+        """
         takers: dict[tuple[int, DataType], Side] = {}
         for layer, index in tensor.consumers:
             segment = self._partition.segments.get(layer.name, -1)
             dtype = self._precisions.input_type(layer, index) if segment >= 0 else tensor.dtype
-            if segment < 0 or (segment == giver.segment and dtype is giver.dtype) or (segment, dtype) in takers:
+            is_inside = segment == giver.segment and (dtype is giver.dtype or self._is_loadable(segment))
+            if segment < 0 or is_inside or (segment, dtype) in takers:
                 continue
             takers[segment, dtype] = self._device_side(tensor, segment, dtype, f"{layer.name!r}", is_giver=False)
         if tensor.is_network_output:
@@ -143,9 +149,29 @@ class Sides:
             takers[-1, dtype] = self._caller_side(tensor, dtype, f"network output {tensor.name!r}")
         return list(takers.values())
 
+    def types_inside(self, tensor: Tensor, giver: Side) -> list[TensorForm]:
+        """The native forms of the other types in which the tensor is read inside the loadable that gives it.
+
+        The device converts them as part of its work, without a copy.
+        """
+        if giver.segment < 0 or not self._is_loadable(giver.segment):
+            return []
+        variant, shape = self._variants[giver.device], known_shape(self._specs[tensor.name])
+        types = dict.fromkeys(
+            self._precisions.input_type(layer, index)
+            for layer, index in tensor.consumers
+            if self._partition.segments.get(layer.name) == giver.segment
+        )
+        return [
+            TensorForm(giver.device, dtype, variant.native_format(shape, dtype))
+            for dtype in types
+            if dtype is not giver.dtype
+        ]
+
     def size_bytes(self, tensor: Tensor, form: TensorForm) -> int:
         """Bytes that a tensor takes in a form."""
-        return self._variants[form.device].size_bytes(form.layout, known_shape(self._specs[tensor.name]), form.dtype)
+        owner = knowing(self._variants, form.layout, [form.device])
+        return owner.size_bytes(form.layout, known_shape(self._specs[tensor.name]), form.dtype)
 
     def rule(self, giver: Side, taker: Side) -> ReformatRule:
         """Why a copy stands between the two."""
@@ -158,6 +184,9 @@ class Sides:
         leaves = giver.device == self._default and self._default in self._neighbours[taker.segment].after
         returns = taker.device == self._default and self._default in self._neighbours[giver.segment].before
         return BETWEEN_SEGMENTS if leaves or returns else DEVICE_BORDER
+
+    def _is_loadable(self, segment: int) -> bool:
+        return self._variants[self._partition.runs[segment].device].target.has_loadables
 
     def _device_side(self, tensor: Tensor, segment: int, dtype: DataType, who: str, *, is_giver: bool) -> Side:
         variant = self._variants[self._partition.runs[segment].device]
@@ -183,13 +212,15 @@ class Sides:
         """
         reason = ""
         if not _reads_linear(self._caller, dtype):
-            names = [name for name in self._known_formats(DataType.HALF) if name != LINEAR.name]
             reason = (
                 f"no device is there to make the copy: {self._caller.device} takes its own formats only. Allow "
-                f"fallback, or give the tensor type HALF and set its allowed_formats to one of {', '.join(names)}"
+                f"fallback, or give the tensor a type and allowed_formats of it: {self._border_words(tensor)}"
             )
         if self._is_direct and tensor.allowed_formats:
-            reason = "the flag DIRECT_IO forbids a copy where the tensor's formats were set"
+            reason = (
+                "the flag DIRECT_IO forbids a copy where the tensor's formats were set; "
+                f"{self._default} has {self._border_words(tensor)} there"
+            )
         if tensor.allowed_formats is None:
             return Side(self._caller.device, dtype, {LINEAR: 0}, who, forbids_copy=reason)
         known = self._known_formats(dtype)
@@ -205,6 +236,17 @@ class Sides:
         return Side(
             self._caller.device, dtype, allowed or {LINEAR: 0}, who, forbids_copy=reason, is_chosen=bool(allowed)
         )
+
+    def _border_words(self, tensor: Tensor) -> str:
+        """The types and formats that the default device reads from the caller, or gives, of the permitted types."""
+        target = self._variants.get(self._default, self._caller).target
+        table = target.input_formats if tensor.producer is None else target.output_formats
+        words = [
+            f"{dtype.name} in {', '.join(one.name for one in formats)}"
+            for dtype, formats in table.items()
+            if formats and dtype in (DataType.FLOAT, tensor.dtype, *self._permitted)
+        ]
+        return "; ".join(words) or "no format"
 
     def _known_formats(self, dtype: DataType) -> dict[str, TensorFormat]:
         """Name to format, of all devices in use, that tensors of a type can have."""

@@ -2,6 +2,7 @@
 
 A device works in its native format (`TargetVariant.native_format`); what it reads or writes in another one it converts
 itself, which moves the tensor once more. Where that costs as much as a copy, there is a copy, as TensorRT makes it.
+Where a type changes inside one loadable, the device converts the numbers on their way, and there is none.
 Because the inside of a segment is thereby fixed, the choice at one tensor's borders does not touch another's, and the
 best choice for each tensor is the best for the whole network.
 """
@@ -100,7 +101,8 @@ class _Chooser:
         choice = choose_forms(giver, takers, lambda form: self._sides.size_bytes(tensor, form))
         produced = choice.produced
         given = next((form for side, form in zip(takers, choice.taken, strict=True) if side.segment < 0), None)
-        self.forms[tensor.name] = TensorForms(produced, choice.copies, given)
+        inside = self._sides.types_inside(tensor, giver)
+        self.forms[tensor.name] = TensorForms(produced, [*choice.copies, *inside], given)
         self.converted_bytes += choice.converted_bytes
         copied = {}
         for taker, form in zip(takers, choice.taken, strict=True):

@@ -6,14 +6,15 @@ from collections.abc import Collection, Mapping
 
 from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.config_enumerations import QuantizationFlag
-from dryfit.builder.quantization_mode import QuantizationMode, quantization_mode
+from dryfit.builder.placement import Assignment
+from dryfit.builder.quantization_mode import QuantizationMode, is_explicit, quantization_mode
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
 from dryfit.passes.specialise import specialise
 from dryfit.quantization.calibration import Samples
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.integer_inputs import check_scaled_inputs, integer_inputs
+from dryfit.quantization.integer_inputs import check_scaled_inputs, check_unscaled_inputs, integer_inputs
 from dryfit.quantization.observed_tensors import floating_point_network
 from dryfit.quantization.scale_table import ScaleTable, scale_table
 
@@ -53,17 +54,40 @@ def network_scales(network: Network, config: BuilderConfig) -> ScaleTable:
     return scale_table(work, solutions, shares_ranges=shares)
 
 
-def int8_inputs(network: Network, scales: ScaleTable) -> frozenset[str]:
+def int8_inputs(network: Network, scales: ScaleTable, config: BuilderConfig) -> frozenset[str]:
     """Names of the INT8 inputs of an implicitly quantized network: whole numbers that stand for real ones.
 
     Raises:
         NetworkError: such an input meets whole numbers that have no scale.
     """
     ranged = {name for name, entry in scales.entries.items() if entry.dynamic_range is not None}
-    found = frozenset(integer_inputs(network)) & ranged
+    found = frozenset(integer_inputs(network))
+    assumed = config.assume_scales and quantization_mode(network, config) is QuantizationMode.IMPLICIT
+    if not assumed:
+        found &= ranged
     by_hand = {tensor.name for tensor in network.inputs if tensor.dynamic_range is not None}
     check_scaled_inputs(network, found | by_hand)
     return found
+
+
+def check_unscaled(network: Network, assignment: Assignment) -> None:
+    """Refuse INT8 inputs of a network that is not quantized explicitly whose codes nobody could read.
+
+    Args:
+        network: as it was placed, with its scales.
+        assignment: its devices.
+
+    Raises:
+        NetworkError: such an input has no scale, and stands for real numbers.
+    """
+    if not is_explicit(network):
+        # A device that needs a flag to know its type computes on real numbers only: there INT8 is a way to store them.
+        check_unscaled_inputs(
+            network,
+            lambda layer: (
+                layer.name not in assignment.devices or assignment.target(layer).default_precision is not None
+            ),
+        )
 
 
 def apply_scales(scales: ScaleTable, network: Network, int8_inputs: Collection[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
@@ -14,9 +15,8 @@ from dryfit.plugins import registry
 def other_devices(network: Network, config: BuilderConfig) -> Sequence[str]:
     """A default device that writes no loadables, and layers that were put on another one."""
     default = config.default_device_type
-    target = registry.target(default)
     found = []
-    if target.export_segment_at is None and target.compile_segment_at is None:
+    if not registry.target(default).has_loadables:
         found.append(f"default device {default}, which has no loadables")
     others = config.explicit_device_types(network)
     return found + [f"{device} for layer {name!r}" for name, device in others.items() if device != default]
@@ -46,6 +46,8 @@ def no_direct_io(network: Network, config: BuilderConfig) -> Sequence[str]:
 def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
     """Inputs and outputs whose type is none of the device, or whose formats are not stated or none of the device."""
     target = registry.target(config.default_device_type)
+    if not target.has_loadables:
+        return []  # which other_devices tells
     reads = ((tensor, target.input_formats) for tensor in network.inputs)
     writes = ((tensor, target.output_formats) for tensor in network.outputs)
     found = []
@@ -60,8 +62,24 @@ def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
         elif tensor.allowed_formats is None:
             found.append(f"tensor {tensor.name!r} states none of {possible}")
         elif strange:
-            found.append(f"{', '.join(strange)} of tensor {tensor.name!r}, where {possible} are possible")
+            guesses = "".join(_guess(name) for name in strange)
+            found.append(f"{', '.join(strange)} of tensor {tensor.name!r}, where {possible} are possible{guesses}")
     return found
+
+
+def _guess(name: str) -> str:
+    """That there is no such format, and what may be meant; nothing where an installed device has it."""
+    known = {
+        one.name
+        for target in registry.targets().values()
+        for table in (target.input_formats, target.output_formats)
+        for formats in table.values()
+        for one in formats
+    }
+    if name in known:
+        return ""
+    close = difflib.get_close_matches(name, sorted(known), n=1) + sorted(one for one in known if one.endswith(name))
+    return f"; there is no format {name}" + (f": did you mean {close[-1]}?" if close else "")
 
 
 def two_constraints(network: Network, config: BuilderConfig) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -73,6 +73,24 @@ class TargetVariant:
     def size_bytes(self, layout: TensorFormat, shape: Shape, dtype: DataType) -> int:
         """Bytes that a tensor takes in one of the formats."""
         return layout.size_bytes(shape, dtype, self.platform.family)
+
+    def knows(self, layout: TensorFormat) -> bool:
+        """Whether a format is one of the device's, or plain row-major."""
+        tables = (*self.target.input_formats.values(), *self.target.output_formats.values())
+        return layout.name in {LINEAR.name, *(one.name for formats in tables for one in formats)}
+
+
+def knowing(variants: Mapping[str, TargetVariant], layout: TensorFormat, devices: Iterable[str]) -> TargetVariant:
+    """The device that a format belongs to: the caller may keep a tensor in a format of the device that it feeds.
+
+    Args:
+        variants: device name to variant.
+        layout: the format.
+        devices: names of those to be asked first; the first of them is the answer where none knows the format.
+    """
+    first = list(devices)
+    asked = [variants[device] for device in dict.fromkeys((*first, *variants))]
+    return next((variant for variant in asked if variant.knows(layout)), variants[first[0]])
 
 
 def _defined(formats: Sequence[TensorFormat], shape: Shape, dtype: DataType) -> Sequence[TensorFormat]:

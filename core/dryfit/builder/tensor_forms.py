@@ -41,7 +41,8 @@ class TensorForms:
 
     Attributes:
         produced: as its producer, or the caller of the engine, leaves it.
-        copies: the other forms that consumers, or the caller, need; each is one copy.
+        copies: the other forms that consumers, or the caller, need; each is one copy, but for those that a loadable
+            converts inside.
         given: for a network output, the form in which the caller gets it.
     """
 

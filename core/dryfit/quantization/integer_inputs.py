@@ -6,7 +6,7 @@ other integers, such as an INT8 constant that is added to them, are what they sa
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 
 import attrs
 
@@ -59,6 +59,43 @@ def check_scaled_inputs(network: Network, scaled: Collection[str]) -> None:
             remedy="Take the scale away (reset_dynamic_range) to compute on integers, give an operand that is an input "
             "a scale too, or make the other operand FLOAT",
         )
+
+
+def check_unscaled_inputs(network: Network, computes_integers: Callable[[Layer], bool]) -> None:
+    """Refuse INT8 inputs without a scale that reach a layer which can only mean the real numbers they would stand for.
+
+    That is one that brings real operands, such as weights, or that runs on a device without integer arithmetic.
+
+    Args:
+        network: as it was placed; INT8 inputs that have scales are FLOAT in it.
+        computes_integers: whether a layer runs on a device that has integer arithmetic.
+
+    Raises:
+        NetworkError: names the first such input, and the layer.
+    """
+    for name in integer_inputs(network):
+        for layer in _readers_of_codes(network, name):
+            real = [words for _, words, dtype in operands_of_one_type(layer, layer.inputs) if dtype.is_floating_point]
+            if real or not computes_integers(layer):
+                raise NetworkError(
+                    "An INT8 input without a scale is a whole number, and here a real one is meant",
+                    where=f"input {name!r}",
+                    found=f"{layer.where} reads it"
+                    + (f" with {real[0]}, which is real" if real else ", on a device that has no integer arithmetic"),
+                    allowed="a dynamic range for the input, or a floating-point type",
+                    source='TensorRT "Working with Quantized Types", explicit vs implicit quantization',
+                    remedy="State the input's dynamic range (--ranges, or a calibration cache), with the flag INT8 "
+                    "(--precision int8,fp16) where layers are to compute in INT8; or give the input in FP16",
+                )
+
+
+def _readers_of_codes(network: Network, name: str) -> Iterator[Layer]:
+    """The layers that read an INT8 input, or INT8 numbers that come from it."""
+    codes = {name}
+    for layer in network.layers:
+        if any(tensor is not None and tensor.name in codes for tensor in layer.inputs):
+            codes.update(tensor.name for tensor in layer.outputs if tensor.dtype is DataType.INT8)
+            yield layer
 
 
 def _candidates(network: Network) -> list[str]:

@@ -224,6 +224,11 @@ class Target:
         return self._load("export_segment_at")  # type: ignore[no-any-return]
 
     @property
+    def has_loadables(self) -> bool:
+        """Whether a segment becomes one program: a loadable, inside which the device converts types itself."""
+        return self.export_segment_at is not None or self.compile_segment_at is not None
+
+    @property
     def estimate_cost(self) -> EstimateCost | None:
         """Estimates the cost of layers that run as one segment; None where the target estimates none."""
         return self._load("estimate_cost_at")  # type: ignore[no-any-return]

@@ -21,6 +21,7 @@ from dryfit.builder.format_sides import Sides, caller_device
 from dryfit.builder.reformat_rules import REFORMAT_RULES
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ActivationType
 
 LINEAR_BYTES = 1 * 8 * 6 * 6 * 2
 CHW16_BYTES = 1 * 16 * 6 * 6 * 2
@@ -86,6 +87,27 @@ def test_a_change_of_type_within_a_device_is_a_copy_too():
         ("x", "GPU FLOAT LINEAR", "GPU HALF LINEAR", LINEAR_BYTES),
         ("c0", "GPU HALF LINEAR", "GPU FLOAT LINEAR", 2 * LINEAR_BYTES),
     ]
+
+
+def int8_around_a_sigmoid():
+    """c, sigmoid, c in INT8, of which a DLA computes the sigmoid in FP16."""
+    network, x = image_network()
+    scaled = convolution(network, x, "c0")
+    promoted = activation(network, scaled, "s1", ActivationType.SIGMOID)
+    network.mark_output(convolution(network, promoted, "c2"))
+    for tensor in (x, scaled, promoted, network.outputs[0]):
+        tensor.dynamic_range = (-3, 3)
+    return network
+
+
+def test_a_change_of_type_inside_a_loadable_is_no_copy():
+    config = dla_config()
+    config.set_flag(BuilderFlag.INT8)
+    design = designed(int8_around_a_sigmoid(), config)
+    types = [design.precisions.layers[name] for name in ("c0", "s1", "c2")]
+    assert types == [DataType.INT8, DataType.HALF, DataType.INT8]
+    assert [one.tensor for one in design.formats.reformats] == ["x", "c2"]
+    assert [str(form) for form in design.formats.forms["s1"].copies] == ["DLA INT8 CHW32"]
 
 
 def test_a_native_format_that_the_user_allows_needs_no_copy():

@@ -7,8 +7,9 @@ from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag, DeviceType, EngineCapability
 from dryfit.builder.standalone import NO_REFORMATS, ONE_LOADABLE, STANDALONE_RULES
-from dryfit.errors import BuildError, ConfigError, PlacementError
+from dryfit.errors import BuildError, ConfigError, PlacementError, UnknownNameError
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
 from dryfit_dla.loadable import read_loadable
 
@@ -52,6 +53,23 @@ def test_the_formats_that_were_asked_for_are_those_of_the_loadable():
     network = standalone_network(formats=["DLA_LINEAR"])
     loadable = read_loadable(Builder().build_serialized_network(network, standalone_config()))
     assert [one.format for one in (*loadable.inputs, *loadable.outputs)] == ["DLA_LINEAR"] * 2
+
+
+def test_a_loadable_may_change_between_int8_and_fp16_inside():
+    network = Network("promoted")
+    x = network.add_input("x", DataType.INT8, (1, 8, 6, 6))
+    first = convolution(network, x, "c")
+    second = activation(network, first, "s", ActivationType.SIGMOID)
+    y = convolution(network, second, "y")
+    network.mark_output(y)
+    for tensor in (x, first, second, y):
+        tensor.dynamic_range = (-3, 3)
+    y.producer.set_output_type(0, DataType.INT8)
+    for tensor in (x, y):
+        tensor.allowed_formats = frozenset({"CHW32"})
+    found = assess(network, standalone_config(BuilderFlag.INT8))
+    assert {one.precision for one in found.layers} == {DataType.INT8, DataType.HALF}
+    assert (found.can_be_built, found.reformats) == (True, [])
 
 
 def without_direct_io(network, config):
@@ -121,6 +139,25 @@ def test_each_rule_is_told_by_its_id_with_what_was_found(change, rule, found):
     words = refused(network, config)
     assert f"[standalone.{rule}]" in words
     assert found in words
+
+
+@pytest.mark.parametrize(("name", "meant"), [("CHW99", "CHW"), ("HWC4", "DLA_HWC4")])
+def test_a_format_that_does_not_exist_is_said_not_to_with_the_closest_name(name, meant):
+    network = standalone_network(formats=[name])
+    words = refused(network, standalone_config())
+    assert f"there is no format {name}: did you mean {meant}" in words
+
+
+def test_the_end_of_a_name_is_enough_to_guess_it():
+    assert "Did you mean 'DLA_HWC4'?" in str(UnknownNameError("tensor format", "HWC4", ["HWC", "HWC8", "DLA_HWC4"]))
+
+
+def test_formats_are_not_told_of_a_device_without_loadables():
+    network, config = standalone_network(formats=None), standalone_config()
+    on_the_gpu(network, config)
+    words = refused(network, config)
+    assert "[standalone.device]" in words
+    assert "[standalone.formats]" not in words
 
 
 def test_the_rules_hold_for_standalone_loadables_only():

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.core.builder.networks import chain, dla_config
 
+from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.errors import NetworkError
@@ -94,3 +96,44 @@ def test_types_of_several_inputs_can_be_changed_one_after_the_other():
     for tensor in (x, y):
         tensor.dtype = DataType.FLOAT
     assert network.outputs[0].dtype is DataType.FLOAT
+
+
+def codes_for_real_numbers(*kinds):
+    network = chain(*kinds)
+    network.inputs[0].dtype = INT8
+    return network
+
+
+@pytest.mark.parametrize(
+    ("network", "config", "words"),
+    [
+        (codes_for_real_numbers("c", "r", "c"), dla_config(), "with `kernel`, which is real"),
+        (codes_for_real_numbers("c"), int8_config(), "with `kernel`, which is real"),
+        (codes_for_real_numbers("e", "c"), BuilderConfig(), "layer 'c1'"),
+        (codes_for_real_numbers("r"), dla_config(), "on a device that has no integer arithmetic"),
+    ],
+    ids=["weights on DLA", "weights with the flag", "weights later", "no weights on DLA"],
+)
+def test_codes_without_a_scale_are_refused_where_only_real_numbers_can_be_meant(network, config, words):
+    with pytest.raises(NetworkError, match="An INT8 input without a scale is a whole number") as caught:
+        Builder().build_plan(network, config)
+    assert caught.value.where == "input 'x'"
+    assert words in str(caught.value)
+    assert "dynamic range" in str(caught.value)
+    assert "flag INT8" in str(caught.value)
+
+
+def test_codes_with_a_dynamic_range_stand_for_real_numbers_on_the_dla():
+    network = codes_for_real_numbers("c", "r")
+    network.inputs[0].dynamic_range = (-1, 1)
+    found = assess(network, dla_config())
+    assert found.can_be_built
+    assert {one.precision for one in found.layers} == {DataType.HALF}
+
+
+def test_where_scales_are_assumed_codes_are_taken_to_have_one():
+    network, config = codes_for_real_numbers("c", "r"), dla_config()
+    config.set_flag(BuilderFlag.INT8)
+    config.assume_scales = True
+    copied = [(one.tensor, one.source, one.destination) for one in assess(network, config).reformats]
+    assert copied[-1] == ("r1", "DLA INT8 CHW32", "GPU FLOAT LINEAR")
