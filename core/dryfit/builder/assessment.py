@@ -42,6 +42,7 @@ class Assessment:
         scales: the INT8 scales of the network's tensors.
         reasons: layer name to why it is computed in the type that it is computed in.
         rejected: segments that could not be on their device.
+        memory_warnings: those of the warnings that tell of limits of memory pools that were lowered.
     """
 
     network: str
@@ -56,6 +57,7 @@ class Assessment:
     scales: ScaleTable
     reasons: Mapping[str, PrecisionReason]
     rejected: Sequence[RejectedSegment] = ()
+    memory_warnings: Sequence[str] = ()
 
     @property
     def can_be_built(self) -> bool:
@@ -112,6 +114,7 @@ def assessment_of(design: Design) -> Assessment:
         scales=design.scales,
         reasons=design.precisions.reasons,
         rejected=design.partition.rejected,
+        memory_warnings=design.memory_warnings,
     )
 
 

@@ -12,7 +12,7 @@ import attrs
 from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes
 from dryfit.builder.codes_on_devices import CodesOnDevices
-from dryfit.builder.core_memory import core_memory_problems
+from dryfit.builder.core_memory import core_memory_problems, within_core
 from dryfit.builder.cutter import LayerRun
 from dryfit.builder.format_sides import caller_device
 from dryfit.builder.formats import Formats, choose_formats
@@ -22,7 +22,7 @@ from dryfit.builder.mode_rules import check_modes
 from dryfit.builder.partition import Partition, partition_network
 from dryfit.builder.placement import NOWHERE, Assignment, ask, assign_devices
 from dryfit.builder.precisions import Precisions
-from dryfit.builder.scales import apply_scales, int8_inputs, network_scales
+from dryfit.builder.scales import apply_scales, check_unscaled, int8_inputs, network_scales
 from dryfit.builder.segment_pools import PoolNeeds, Specs
 from dryfit.builder.sparsity import sparse_layers
 from dryfit.builder.stages import Stages, logger
@@ -41,6 +41,7 @@ from dryfit.plugins.contributions import BuildObserver
 from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.quantization.scale_table import ScaleTable
 from dryfit.reference.inference import infer_specs
+from dryfit.target.verdict import Verdict
 
 NUM_STAGES = 7
 
@@ -68,6 +69,7 @@ class Design:
         rewrites: what became of its quantizations and dequantizations.
         scales: the INT8 scales of the user's tensors.
         sparse_layers: names of the layers of which a device skips zeros of weights; none without `SPARSE_WEIGHTS`.
+        memory_warnings: limits of memory pools that were lowered to what a core has, in sentences.
     """
 
     network: Network
@@ -85,11 +87,16 @@ class Design:
     rewrites: RewriteJournal
     scales: ScaleTable
     sparse_layers: frozenset[str] = frozenset()
+    memory_warnings: Sequence[str] = ()
 
     @property
     def warnings(self) -> Sequence[str]:
         """What the user should know of, such as layers that fell back."""
-        return [*self.claims.warnings, *self.assignment.warnings, *self.precisions.warnings]
+        return [*self.claims.warnings, *self.assignment.warnings, *self.precisions.warnings, *self.memory_warnings]
+
+    def refused(self) -> Sequence[Verdict | str]:
+        """What `refusals` says: verdicts of layers, and words on segments."""
+        return [*self.assignment.refused, *self.partition.refused]
 
     def carries_data(self, tensor: Tensor) -> bool:
         """Whether a tensor is neither a constant nor the result of a shape computation."""
@@ -139,11 +146,12 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     copies = {layer.name: rewrites.origin(layer.name) for layer in work.layers}
     own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
     scales = stages.run("find scales", lambda: network_scales(network, config), _describe_scales)
-    whole_inputs = int8_inputs(network, scales)
+    whole_inputs = int8_inputs(network, scales, config)
     apply_scales(scales, work, whole_inputs)
     assignment = stages.run(
         "place", lambda: assign_devices(work, config, own_devices, stages.observer), _describe_assignment
     )
+    check_unscaled(work, assignment)
     for warning in [*claims.warnings, *assignment.warnings]:
         logger.warning("%s", warning)
     specs = infer_specs(work, optimum_shapes(work, config))
@@ -163,6 +171,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     )
     if partition.moved:
         assignment = _after_moves(work, config, assignment, partition, stages.observer)
+    assignment, partition = _without_stuck(assignment, partition)
     final_precisions = stages.run(
         "choose precisions",
         lambda: choose_precisions(work, assignment, config, specs, whole_inputs, partition.segments),
@@ -170,6 +179,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     )
     is_whole = not assignment.refused and not partition.refused
     partition = partition.without(NOWHERE)
+    variants, memory_warnings = _within_cores(partition, variants, specs, final_precisions)
     caller = caller_device(config, (run.device for run in partition.runs))
     # What crosses which border is not known while layers have no place.
     formats = stages.run(
@@ -204,6 +214,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         claims=claims,
         rewrites=rewrites,
         scales=scales,
+        memory_warnings=memory_warnings,
     )
     return _with_sparse_layers(design) if config.get_flag(BuilderFlag.SPARSE_WEIGHTS) else design
 
@@ -219,14 +230,45 @@ def _core_problems(
     partition: Partition, variants: Mapping[str, TargetVariant], specs: Specs, precisions: Precisions
 ) -> list[str]:
     """Where a device's segments may take more of a core's memory than there is."""
+    return [
+        problem
+        for device, own in _runs_by_device(partition).items()
+        for problem in core_memory_problems(own, PoolNeeds(variants[device], specs, precisions))
+    ]
+
+
+def _within_cores(
+    partition: Partition, variants: Mapping[str, TargetVariant], specs: Specs, precisions: Precisions
+) -> tuple[dict[str, TargetVariant], list[str]]:
+    """(the devices with limits of caches that their cores have room for, in sentences what was lowered)."""
+    found, warnings = dict(variants), list[str]()
+    for device, own in _runs_by_device(partition).items():
+        found[device], lowered = within_core(own, PoolNeeds(variants[device], specs, precisions))
+        warnings += lowered
+    for warning in warnings:
+        logger.warning("%s", warning)
+    return found, warnings
+
+
+def _runs_by_device(partition: Partition) -> dict[str, list[LayerRun]]:
     runs: dict[str, list[LayerRun]] = {}
     for run in partition.runs:
         runs.setdefault(run.device, []).append(run)
-    return [
-        problem
-        for device, own in runs.items()
-        for problem in core_memory_problems(own, PoolNeeds(variants[device], specs, precisions))
+    return runs
+
+
+def _without_stuck(assignment: Assignment, partition: Partition) -> tuple[Assignment, Partition]:
+    """Both with the layers of segments that had to move and had nowhere to go: these are nowhere, as refused ones."""
+    causes = {layer: lost.cause for lost in partition.rejected if not lost.fallback for layer in lost.layers}
+    if not causes:
+        return assignment, partition
+    runs = [
+        attrs.evolve(run, device=NOWHERE) if any(layer.name in causes for layer in run.layers) else run
+        for run in partition.runs
     ]
+    devices = {**assignment.devices, **dict.fromkeys(causes, NOWHERE)}
+    causes = {**assignment.causes, **causes}
+    return attrs.evolve(assignment, devices=devices, causes=causes), attrs.evolve(partition, runs=runs)
 
 
 def _check(network: Network, config: BuilderConfig) -> None:

@@ -44,11 +44,8 @@ def offloadings(segments: Sequence[Segment], rejected: Sequence[RejectedSegment]
 def _of_device(device: str, segments: Sequence[Segment], rejected: Sequence[RejectedSegment]) -> Offloading:
     own = [one for one in segments if one.device == device]
     lost = [one for one in rejected if one.device == device]
-    # What had nowhere to go is still among the segments.
-    nowhere = {tuple(one.layers) for one in lost if not one.fallback}
-    placed = [one for one in own if tuple(one.layers) not in nowhere]
     pools: dict[str, int] = {}
-    for one in placed:
+    for one in own:
         for pool, size in one.pools.items():
             pools[pool] = pools.get(pool, 0) + size
-    return Offloading(device, len(placed) + len(lost), len(placed), pools, lost)
+    return Offloading(device, len(own) + len(lost), len(own), pools, lost)

@@ -86,9 +86,7 @@ class SegmentCompilation:
             input_formats=self._formats(network.inputs, variant),
             output_formats=self._formats(network.outputs, variant),
             precisions={layer.name: precisions.get(layer.name, layer.outputs[0].dtype) for layer in group.layers},
-            pool_limits={
-                pool.name: self._config.get_memory_pool_limit(pool.name) for pool in variant.target.memory_pools
-            },
+            pool_limits={pool.name: variant.pool_limits.get(pool.name) for pool in variant.target.memory_pools},
             origins={name: self._lowered.origins[name][0] for name in border if name in self._lowered.origins},
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import click
 
-from dryfit.cli.console import json_option, print_json, print_line
+from dryfit.cli.console import json_option, print_json, print_line, print_note
 from dryfit.cli.fail_conditions import FailCondition, fail_on_option, print_failed
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
@@ -59,6 +59,8 @@ def check(
     config = create_config(network, options)
     with log_to_stderr(None):
         assessment = assess(network, config)
+    for warning in assessment.memory_warnings:
+        print_note(warning)
     report = placement_report(str(model), assessment, config.settings(network))
     found = placement_outcomes(fail_on, report)
     match form:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from dryfit.cli.console import print_note
+
 if TYPE_CHECKING:
     from dryfit.builder.builder_config import BuilderConfig
 
@@ -35,7 +37,8 @@ engine_options: tuple[Callable[[Any], Any], ...] = (
         "--memPoolSize",
         "mem_pool_size",
         metavar="POOL:SIZE,...",
-        help="Limits of memory pools in MiB, as trtexec spells them, such as dlaSRAM:1,dlaGlobalDRAM:512.",
+        help="Limits of memory pools in MiB, as trtexec spells them, such as dlaSRAM:1,dlaGlobalDRAM:512. dlaSRAM is "
+        "rounded down to a power of two, as trtexec does; the others have to be one.",
     ),
 )
 
@@ -71,5 +74,9 @@ class EngineOptions:
             if not any(map(config.get_flag, (BuilderFlag.FP16, BuilderFlag.INT8))):
                 config.set_flag(BuilderFlag.FP16)
         if self.memory_pools is not None:
-            for pool, size in parse_memory_pool_sizes(self.memory_pools, POOLS).items():
+            notes: list[str] = []
+            sizes = parse_memory_pool_sizes(self.memory_pools, POOLS, notes)
+            for note in notes:
+                print_note(note)
+            for pool, size in sizes.items():
                 config.set_memory_pool_limit(pool, size)

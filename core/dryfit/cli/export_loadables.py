@@ -10,6 +10,7 @@ import click
 from dryfit.cli.console import json_option
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+from dryfit.errors import ConfigError
 
 
 @click.command()
@@ -22,16 +23,25 @@ from dryfit.cli.network_options import NetworkOptions, create_config, load_model
     metavar="DIR",
     help="Folder for the loadables; it is made.",
 )
+@click.option("--force", is_flag=True, help="Replace the loadables of a model of this name that the folder has.")
 @network_options
 @json_option
-def loadables(model: Path, output: Path, options: NetworkOptions, as_json: bool) -> None:
+def loadables(model: Path, output: Path, force: bool, options: NetworkOptions, as_json: bool) -> None:
     """Write the loadables of an ONNX MODEL, one file for each segment of a device that has such files.
 
     Those of the DLA are dryfit's own and run here, by emulation; no board takes them.
     """
     from dryfit.builder.builder import Builder
-    from dryfit.cli.loadable_report import tell, write_folder
+    from dryfit.cli.loadable_report import earlier_loadables, tell, write_folder
 
+    earlier = earlier_loadables(output, model.stem)
+    if earlier and not force:
+        raise ConfigError(
+            "The folder has loadables of a model of this name already",
+            where=f"--output {output}",
+            found=", ".join(sorted(one.name for one in earlier)),
+            remedy="Choose another folder, or give --force",
+        )
     network = load_model(model, options.shapes, flags=options.creation_flags)
     require_shapes(network, options.shapes)
     config = create_config(network, options)

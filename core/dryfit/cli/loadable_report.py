@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,9 +35,11 @@ def write_standalone(builder: Builder, network: Network, config: BuilderConfig, 
 def write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[int, Path]:
     """Write each file as `NAME.segmentN.loadable` in a folder, which is made; returns segment to path.
 
+    Other such files of this name, which an earlier build left there, are removed.
+
     Raises:
         BuildError: there is none.
-        EngineFileError: a file cannot be written.
+        EngineFileError: a file cannot be written, or an earlier one not be removed.
     """
     if not files:
         raise BuildError(
@@ -51,7 +54,18 @@ def write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[in
     paths = {index: folder / f"{name}.segment{index}.loadable" for index in files}
     for index, path in paths.items():
         write_file(path, files[index])
+    for path in earlier_loadables(folder, name) - set(paths.values()):
+        try:
+            path.unlink()
+        except OSError as error:
+            raise EngineFileError("The file cannot be removed", where=str(path), found=error.strerror) from error
     return paths
+
+
+def earlier_loadables(folder: Path, name: str) -> set[Path]:
+    """The files in a folder, which may not exist, that `write_folder` would give the model of this name."""
+    pattern = re.compile(re.escape(name) + r"\.segment\d+\.loadable")
+    return {path for path in folder.glob("*.loadable") if pattern.fullmatch(path.name)}
 
 
 def write_file(path: Path, contents: bytes) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.console import json_option, print_json
+from dryfit.cli.console import json_option, print_json, print_note
 from dryfit.cli.estimate import estimate_assumptions
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, network_options
@@ -64,6 +64,9 @@ def place(
     asked, assumed = estimate_assumptions(options, is_device_said=is_said)
     with log_to_stderr(None):
         network, config, proposal = proposal_of(model, asked, objective)
+    compared = (proposal.before, proposal.after)
+    for warning in dict.fromkeys(warning for one in compared for warning in one.assessment.memory_warnings):
+        print_note(warning)
     report = place_report(str(model), asked, assumed, network, config, proposal, output)
     if output is not None:
         write_placement(output, network, report)

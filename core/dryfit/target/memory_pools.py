@@ -59,8 +59,9 @@ class MemoryPool:
         per: `segment` or `engine`: what one limit speaks of.
         core_bytes: platform family to what a core has of it, for all segments that it has loaded at a time; no entry
             where that is not strict.
-        segments_at_once: of how many segments a core holds the pool at the same time; the sum of their use is kept
-            within `core_bytes`.
+        segments_at_once: of how many segments of one engine a core holds the pool at the same time; the sum of their
+            use is kept within `core_bytes`: the limit of a cache is lowered, any other memory that falls short is an
+            error.
         stored_bytes: bytes that weights take in this pool; None: as many as in the type that they are computed in.
         source: document and section.
     """

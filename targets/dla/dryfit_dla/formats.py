@@ -20,7 +20,7 @@ DLA_HWC4 = TensorFormat(
     channels_last=True,
     channel_counts=(1, 3, 4),
     padded_channels={1: 1},
-    line_alignment_bytes={"xavier": 32, "": 64},
+    line_alignment_bytes={"xavier": 32, "orin": 64, "": 64},
     reader_kinds=["convolution"],
     source=_SOURCE,
 )

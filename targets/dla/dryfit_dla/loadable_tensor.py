@@ -104,9 +104,17 @@ class LoadableTensor:
             buffer: anything with the buffer protocol, contiguous.
 
         Raises:
-            ConfigError: the buffer is too small.
+            ConfigError: it is no such buffer, or too small.
         """
-        view = memoryview(buffer).cast("B")
+        try:
+            view = memoryview(buffer).cast("B")
+        except TypeError as error:
+            raise ConfigError(
+                "A tensor lies in a contiguous buffer",
+                where=f"tensor {self.name!r}",
+                found=f"{type(buffer).__name__}: {error}",
+                allowed="a C-contiguous array, or anything with the buffer protocol",
+            ) from error
         if view.nbytes < self.size_bytes:
             raise ConfigError(
                 "The buffer is too small for the tensor",
@@ -129,7 +137,7 @@ class LoadableTensor:
         """Write a tensor of `shape` and `dtype` to a writable buffer, in the device's format; padding becomes zero.
 
         Raises:
-            ConfigError: the array has another shape or type, or the buffer is too small.
+            ConfigError: the array has another shape or type, or the buffer is too small or read-only.
         """
         if array.shape != self.shape or array.dtype != self.dtype.numpy:
             raise ConfigError(
@@ -138,4 +146,12 @@ class LoadableTensor:
                 found=f"{array.dtype} {array.shape}",
                 allowed=f"{self.dtype.numpy} {self.shape}",
             )
-        self.memory(buffer)[...] = self.layout.pack(array, self.family)
+        memory = self.memory(buffer)
+        if not memory.flags.writeable:
+            raise ConfigError(
+                "The buffer cannot be written",
+                where=f"tensor {self.name!r}",
+                found=f"a read-only {type(buffer).__name__}",
+                remedy="Give a writable one, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",
+            )
+        memory[...] = self.layout.pack(array, self.family)

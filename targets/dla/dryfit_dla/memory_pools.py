@@ -2,7 +2,9 @@
 
 Source: TensorRT 10 developer guide, Working with DLA: Customizing DLA Memory Pools; defaults of the DRAM pools from
 TensorRT's `MemoryPoolType`. The header's default for the SRAM is 1 MiB everywhere; the guide's 0.5 MiB for Orin is
-taken, because it says why: an engine's loadables together can take twice the pool, and an Orin core has 1 MiB.
+taken, because it says why: an engine's loadables together can take twice the pool, and an Orin core has 1 MiB. That
+holds for one engine, whose loadables TensorRT runs; loadables that are loaded each as a module of its own hold their
+memory for as long as they are loaded, and their sum counts (`runtime.core_limits`).
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def test_a_copy_that_direct_io_forbids_is_an_error():
     network.inputs[0].allowed_formats = frozenset({"LINEAR"})
     config = dla_config()
     config.set_flag(BuilderFlag.DIRECT_IO)
-    with pytest.raises(BuildError, match="DIRECT_IO forbids a copy"):
+    with pytest.raises(BuildError, match="HALF in CHW16, DLA_LINEAR, DLA_HWC4 there"):
         Builder().build_plan(network, config)
 
 
@@ -206,3 +206,12 @@ def test_a_network_that_was_built_can_be_changed_and_built_again():
     second = Builder().build_plan(network, BuilderConfig())
     assert [tensor.name for tensor in first.network.outputs] == ["r1"]
     assert [tensor.name for tensor in second.network.outputs] == ["c0"]
+
+
+def test_layers_that_fail_the_same_rules_are_refused_in_few_lines():
+    with pytest.raises(PlacementError) as caught:
+        Builder().build_plan(chain(*["e"] * 30), dla_config(fallback=False))
+    text = str(caught.value)
+    assert "30 parts of the network cannot run on their device" in text
+    assert "likewise 'e1', 'e2' and 27 more" in text
+    assert text.count("cannot run on DLA") == 1

@@ -52,12 +52,29 @@ def test_what_is_not_finite_is_counted_and_left_out_of_the_sums():
     others = np.array([np.nan, np.inf, 5.0, np.nan, 1.0])
     sums.add("one", values, others, values)
     found = sums.result()
-    assert (found.differing, found.not_finite) == (3, 4)
+    assert (found.differing, found.not_finite, found.not_finite_differing) == (3, 4, 2)
     assert (found.signal, found.error) == (1.0, 1.0)
     assert found.first is not None
     assert found.first.index == (2,)
     assert found.largest is not None
     assert found.largest.index == (2,)
+
+
+def test_a_nan_that_a_layer_makes_is_its_own_and_one_that_it_is_given_is_inherited():
+    own, inherited = DifferenceSums(), DifferenceSums()
+    numbers, spoilt = np.ones(2), np.array([1.0, np.nan])
+    own.add("one", spoilt, numbers, spoilt)
+    inherited.add("one", spoilt, numbers, numbers)
+    assert (own.result().own_not_finite, own.result().inherited_not_finite) == (1, 0)
+    assert (inherited.result().own_not_finite, inherited.result().inherited_not_finite) == (0, 1)
+
+
+def test_the_same_nan_and_the_same_infinity_on_both_sides_do_not_differ():
+    sums = DifferenceSums()
+    values = np.array([np.nan, np.inf, -np.inf, 1.0])
+    sums.add("one", values, values.copy(), values.copy())
+    found = sums.result()
+    assert (found.not_finite, found.not_finite_differing, found.own_not_finite, found.differing) == (3, 0, 0, 0)
 
 
 def test_differences_up_to_the_tolerance_are_none_and_still_noise():

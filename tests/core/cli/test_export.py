@@ -68,6 +68,24 @@ def test_json_names_the_files_and_what_they_need(dryfit_command, model, tmp_path
     assert all((tmp_path / f"z.segment{one['id']}.loadable").stat().st_size == one["bytes"] for one in loadables)
 
 
+def test_loadables_of_an_earlier_export_are_replaced_by_force_only(dryfit_command, model, tmp_path):
+    folder = tmp_path / "loadables"
+    asked = ("export", "loadables", model["split"], "-o", folder, *DLA, "--fallback", "GPU")
+    assert dryfit_command(*asked).code == 0
+    stale, others = folder / "z.segment7.loadable", [folder / "y.segment7.loadable", folder / "notes.txt"]
+    for path in (stale, *others):
+        path.write_bytes(b"left")
+    ended = dryfit_command(*asked)
+    assert ended.code == 2
+    assert "z.segment0.loadable" in ended.err
+    assert "--force" in ended.err
+    assert stale.exists()
+    assert dryfit_command(*asked, "--force").code == 0
+    assert not stale.exists()
+    assert all(path.read_bytes() == b"left" for path in others)
+    assert read_loadable(folder / "z.segment0.loadable").layers
+
+
 def test_a_model_without_such_segments_is_an_error(dryfit_command, model, tmp_path):
     ended = dryfit_command("export", "loadables", model["split"], "-o", tmp_path / "none")
     assert ended.code == 2
@@ -118,8 +136,31 @@ def test_a_pool_that_falls_short_is_told_by_check_build_and_inspect(dryfit_comma
 
 
 def test_a_limit_that_no_dla_takes_names_the_next_power_of_two(dryfit_command, wide_model):
-    ended = dryfit_command("check", wide_model, *DLA, "--mem-pool-size", "dlaSRAM:0.3")
+    ended = dryfit_command("check", wide_model, *DLA, "--mem-pool-size", "dlaLocalDRAM:0.3")
     assert (ended.code, "Set it to 524288 bytes, the next power of two" in ended.err) == (2, True)
+
+
+def test_check_counts_what_falls_short_without_fallback_as_unplaced(dryfit_command, wide_model):
+    asked = (wide_model, *DLA, "--mem-pool-size", "dlaGlobalDRAM:4K")
+    ended = dryfit_command("check", *asked, "--fail-on", "unplaced,fallback")
+    assert ended.code == 1
+    assert "0 of 1 candidates offloaded to DLA" in ended.out
+    assert "1 layers: none placed, 1 nowhere; 0 segments" in ended.out
+    assert dryfit_command("check", *asked, "--json").json["summary"]["unplaced_layers"] == 1
+
+
+def test_managed_sram_beyond_the_core_is_lowered_by_check_place_build_and_export(dryfit_command, model, tmp_path):
+    asked = (model["split"], *DLA, "--platform", "agx-orin-64", "--fallback", "GPU", "--mem-pool-size", "dlaSRAM:4")
+    for words in (
+        ("check", *asked),
+        ("place", *asked),
+        ("build", *asked, "-o", tmp_path / "x.engine"),
+        ("export", "loadables", *asked, "-o", tmp_path / "loadables"),
+    ):
+        ended = dryfit_command(*words)
+        assert ended.code == 0, ended.err
+        lowered = "the limit of 4194304 bytes for DLA_MANAGED_SRAM is lowered to 1048576 bytes"
+        assert ended.err.count(lowered) == 1, words
 
 
 def test_the_rules_of_standalone_mode_are_explained(dryfit_command):

@@ -44,6 +44,10 @@ def require_same_device(loadable: Loadable, board: Board, where: str) -> None:
 def require_room(loadable: Loadable, loaded: Sequence[Loadable], board: Board, where: str) -> None:
     """Refuse a loadable that the core cannot take beside the others.
 
+    Source: TensorRT 10 developer guide, Working with DLA: Customizing DLA Memory Pools: an Orin core strictly has 1 MiB
+    of managed SRAM. Our reading: that an engine takes at most twice the pool is TensorRT's doing, which runs all of its
+    loadables; here each module holds its own for as long as it is loaded, so the sum over all of them counts.
+
     Raises:
         DlaError: it would be one too many, or they would need more of a memory than the core has.
     """
@@ -62,17 +66,16 @@ def require_room(loadable: Loadable, loaded: Sequence[Loadable], board: Board, w
         core = pool.core_bytes.get(board.platform.family)
         if core is None:
             continue
-        largest = sorted((one.pools.get(pool.name, 0) for one in (*loaded, loadable)), reverse=True)
-        taken = sum(largest[: pool.segments_at_once])
+        taken = sum(one.pools.get(pool.name, 0) for one in (*loaded, loadable))
         if taken > core:
             raise DlaError(
                 Status.OUT_OF_RESOURCES,
                 f"The core does not have enough of {pool.name} for one more loadable",
                 where=f"{where}: loadable {loadable.name!r}",
-                found=f"{taken} bytes for the {pool.segments_at_once} that take most",
+                found=f"{taken} bytes for {len(loaded) + 1} loadables",
                 allowed=f"{core} bytes",
                 source=pool.source,
-                remedy=f"Build them with a limit of {core // pool.segments_at_once} bytes for this pool",
+                remedy="Unload one, use another core, or build them with a lower limit for this pool",
             )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dryfit.engine.file_source import EngineSource
+from dryfit.errors import EngineFileError
 from dryfit_dla.loadable import Loadable, read_loadable
 from dryfit_dla.runtime.core_limits import require_room, require_same_device
 from dryfit_dla.runtime.event import RUNTIME_LOCK, Event, wait_for_all
@@ -67,10 +68,10 @@ class Device:
 
         Raises:
             DlaError: the core has as many as it can have, or not enough memory for one more; the loadable is for
-                another kind of device or newer software; or the board is closed.
-            EngineFileError: see `dryfit_dla.loadable.read_loadable`.
+                another kind of device or newer software; or the board is closed. INVALID_PARAM with an EngineFileError
+                as its cause: there is no such file, or it is no loadable; see `dryfit_dla.loadable.read_loadable`.
         """
-        loadable = source if isinstance(source, Loadable) else read_loadable(source)
+        loadable = source if isinstance(source, Loadable) else _read(source)
         require_same_device(loadable, self.board, self.name)
         with RUNTIME_LOCK:
             self._require_room(loadable)
@@ -158,9 +159,10 @@ class Device:
 
         Raises:
             DlaError: see `bind_task` and `TaskQueue.put`; nothing is queued then.
-            UnknownNameError: a task names a tensor that its module does not have.
+                INVALID_PARAM with an UnknownNameError as its cause: a task names a tensor that its module does not
+                have.
         """
-        asked = [tasks] if isinstance(tasks, Task) else list(tasks)
+        asked = _tasks(tasks)
         with RUNTIME_LOCK:
             self._require_open()
             return self._queue.put([bind_task(task, self) for task in asked], tuple(wait), tuple(signal))
@@ -216,3 +218,30 @@ class Device:
                 found=what,
                 remedy="Wait for it, by synchronize(), or cancel it",
             )
+
+
+def _read(source: EngineSource) -> Loadable:
+    """The loadable of a file or its bytes, with errors that have a status."""
+    try:
+        return read_loadable(source)
+    except EngineFileError as error:
+        raise DlaError.chained(Status.INVALID_PARAM, error) from error
+
+
+def _tasks(tasks: Any) -> list[Task]:
+    """What was submitted, as a list of tasks.
+
+    Raises:
+        DlaError: it is something else.
+    """
+    asked = [tasks] if isinstance(tasks, Task) or not isinstance(tasks, Iterable) else list(tasks)
+    for one in asked:
+        if not isinstance(one, Task):
+            raise DlaError(
+                Status.INVALID_PARAM,
+                "What is submitted is a task, or several",
+                where="submit",
+                found=f"{type(one).__name__} {str(one)[:100]!r}",
+                allowed="Task(module, inputs, outputs), a sequence of them, or [] for events only",
+            )
+    return asked

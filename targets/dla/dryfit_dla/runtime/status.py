@@ -7,9 +7,9 @@ its documents say so, and our choice elsewhere.
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Self
 
-from dryfit.errors import ExecutionError
+from dryfit.errors import DryfitError, ExecutionError
 
 
 class Status(enum.IntEnum):
@@ -39,3 +39,9 @@ class DlaError(ExecutionError):
     def __init__(self, status: Status, message: str, **facts: Any) -> None:
         self.status = status
         super().__init__(message, **facts)
+
+    @classmethod
+    def chained(cls, status: Status, error: DryfitError) -> Self:
+        """The same as another error, with a status."""
+        facts = {name: getattr(error, name) for name in ("where", "found", "allowed", "source", "remedy")}
+        return cls(status, error.message, **facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -66,8 +66,7 @@ def bind_task(task: Task, device: Device) -> BoundTask:
 
     Raises:
         DlaError: the module is not loaded there, a tensor has no memory or one that is not registered there, too small
-            or read-only, or an output lies where another output or an input lies.
-        UnknownNameError: a name is not the module's.
+            or read-only, a name is not the module's, or an output lies where another output or an input lies.
     """
     module = task.module
     if not isinstance(module, Module) or not device.has_module(module):
@@ -95,7 +94,7 @@ def bind_task(task: Task, device: Device) -> BoundTask:
 def _in_order(
     given: Memories, tensors: Sequence[LoadableTensor], role: str, module: Module, device: Device
 ) -> list[RegisteredMemory]:
-    memories = _by_name(given, tensors, role, module) if isinstance(given, Mapping) else list(given)
+    memories = _by_name(given, tensors, role, module) if isinstance(given, Mapping) else _listed(given, role, module)
     if len(memories) != len(tensors):
         raise DlaError(
             Status.INVALID_PARAM,
@@ -109,13 +108,26 @@ def _in_order(
     return memories
 
 
+def _listed(given: Any, role: str, module: Module) -> list[RegisteredMemory]:
+    if not isinstance(given, Iterable):
+        raise DlaError(
+            Status.INVALID_PARAM,
+            f"A task gives its {role}s as a sequence, or by name",
+            where=f"module {module.name!r}",
+            found=type(given).__name__,
+            allowed="a sequence of memories, or a mapping of names to memories",
+        )
+    return list(given)
+
+
 def _by_name(
     given: Mapping[str, RegisteredMemory], tensors: Sequence[LoadableTensor], role: str, module: Module
 ) -> list[RegisteredMemory]:
     known = [tensor.name for tensor in tensors]
     for name in given:
         if name not in known:
-            raise UnknownNameError(role, name, known, where=f"module {module.name!r}")
+            error = UnknownNameError(role, str(name), known, where=f"module {module.name!r}")
+            raise DlaError.chained(Status.INVALID_PARAM, error) from error
     return [given[name] for name in known if name in given]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.targets.dla.runtime.loadables import affine, memory_of, numbers, task_of, two_by_two
 
-from dryfit.errors import EngineFileError, UnknownNameError
+from dryfit.errors import ConfigError, EngineFileError
 from dryfit_dla.loadable import Loadable
 from dryfit_dla.runtime import Board, DlaError, Event, Status, Task, read_loadable
 
@@ -61,15 +61,17 @@ def with_sram(size):
     )
 
 
-def test_the_two_largest_loadables_share_the_sram_that_an_orin_core_has(board):
-    device = board.device()
-    first = device.load(with_sram(MIB - 4096))
-    device.load(with_sram(4096))
-    text = refused(Status.OUT_OF_RESOURCES, device.load, with_sram(8192))
-    assert f"found {MIB + 4096} bytes for the 2 that take most; allowed: {MIB} bytes" in text
-    assert f"limit of {MIB // 2} bytes" in text
+def test_all_loadables_of_an_orin_core_share_its_sram(board):
+    device, other = board.devices
+    first = device.load(with_sram(MIB // 2))
+    device.load(with_sram(MIB // 2))
+    text = refused(Status.OUT_OF_RESOURCES, device.load, with_sram(4096))
+    assert f"found {MIB + 4096} bytes for 3 loadables; allowed: {MIB} bytes" in text
+    assert "lower limit for this pool" in text
+    other.load(with_sram(MIB))
+    device.load(with_sram(0))
     first.unload()
-    device.load(with_sram(8192))
+    device.load(with_sram(4096))
 
 
 def test_a_loadable_for_another_family_is_refused(board):
@@ -88,8 +90,16 @@ def test_a_loadable_for_newer_software_is_refused_and_for_older_is_taken():
 
 
 def test_bytes_that_are_no_loadable_are_refused_and_nothing_is_loaded(board):
-    with pytest.raises(EngineFileError):
-        board.device().load(affine()[:-1])
+    for source, said in (
+        (affine()[:-1], "loadable"),
+        (b"abc", "too short for a loadable"),
+        ("/no/such.loadable", "cannot be read"),
+        (3, "found int"),
+    ):
+        assert said in refused(Status.INVALID_PARAM, board.device().load, source)
+    with pytest.raises(DlaError) as caught:
+        board.device().load(b"abc")
+    assert isinstance(caught.value.__cause__, EngineFileError)
     assert not board.device().modules
 
 
@@ -163,8 +173,16 @@ def test_a_task_has_one_memory_for_each_tensor(board):
         text = refused(Status.INVALID_PARAM, device.submit, changed(task, inputs=inputs))
         assert said in text
         assert "allowed: 1: 'x'" in text
-    with pytest.raises(UnknownNameError, match="no output named 'Y'"):
-        device.submit(changed(task, outputs={"Y": task.outputs[0]}))
+    text = refused(Status.INVALID_PARAM, device.submit, changed(task, outputs={"Y": task.outputs[0]}))
+    assert "no output named 'Y'" in text
+    assert "allowed: a sequence of memories" in refused(Status.INVALID_PARAM, device.submit, changed(task, inputs=3))
+
+
+@pytest.mark.parametrize("tasks", ["x", 3, None, [3], ["x"]])
+def test_what_is_no_task_is_not_submitted(board, tasks):
+    text = refused(Status.INVALID_PARAM, board.device().submit, tasks)
+    assert "What is submitted is a task, or several" in text
+    assert "allowed: Task(module, inputs, outputs)" in text
 
 
 def test_an_output_has_memory_of_its_own_that_can_be_written(board):
@@ -222,3 +240,15 @@ def test_a_closed_board_takes_nothing(board):
     for call, argument in ((device.load, affine()), (device.register, bytearray(4)), (device.submit, task)):
         assert "The board is closed" in refused(Status.INVALID_DEVICE, call, argument)
     assert not device.modules
+
+
+def test_a_tensor_is_read_from_and_written_to_a_buffer_that_can_be(board):
+    tensor = board.device().load(affine()).input_attributes[0]
+    array = np.zeros(tensor.shape, tensor.dtype.numpy)
+    for buffer in ("x", 3, None, np.zeros((tensor.size_bytes, 2), np.uint8)[:, 0]):
+        with pytest.raises(ConfigError, match="lies in a contiguous buffer"):
+            tensor.read(buffer)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        tensor.write(bytes(tensor.size_bytes), array)
+    with pytest.raises(ConfigError, match="too small"):
+        tensor.write(bytearray(1), array)
