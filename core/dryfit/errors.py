@@ -108,7 +108,9 @@ class UnknownNameError(DryfitError):
         self.name = name
         self.known = sorted(known)
         lowered = {candidate.lower(): candidate for candidate in self.known}
-        close = difflib.get_close_matches(name.lower(), lowered, n=1)
+        asked = str(name).lower()  # what is no text reaches this, too
+        ends = [candidate for candidate in lowered if asked and candidate.endswith(f"_{asked}")]
+        close = ends or difflib.get_close_matches(asked, lowered, n=1)
         super().__init__(
             f"There is no {what} named {name!r}",
             where=where,

@@ -103,7 +103,7 @@ class Builder:
             NetworkError: the network is wrong; all problems are listed.
             ConfigError: config and network do not fit together, such as a dynamic input without a profile.
             CalibrationError: the config's calibrator or its samples fail.
-            PlacementError: parts of the network can run nowhere; all of them are listed.
+            PlacementError: parts of the network can run nowhere; of many that fail the same rules the first are named.
             BuildError: something was asked for that cannot be built, a pass fails, or the progress monitor cancelled.
         """
         return self._plan(network, config)
@@ -234,7 +234,7 @@ def _require_buildable(decisions: design.Design, config: BuilderConfig) -> None:
     """
     if decisions.refusals:
         raise placement_error(
-            decisions.refusals,
+            decisions.refused(),
             config.fallback_device,
             config.default_device_type,
             is_explicit=is_explicit(decisions.network),

@@ -8,6 +8,7 @@ rounding of its inputs to the type in which it reads them counts as its own wher
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
@@ -67,17 +68,20 @@ class Comparison:
         """The first tensor to which its layer itself adds an error; where that is not known, the first that differs."""
         for one in self.tensors:
             found = one.differences.get(side)
-            if found is not None and found.differing and (found.own is None or found.own > 0):
+            if found is not None and found.differing and (found.own is None or found.own > 0 or found.own_not_finite):
                 return one
         return None
 
     def largest_errors(self, side: str) -> list[ComparedTensor]:
-        """The tensors to which their layers add errors, the one with the least signal to noise first."""
+        """The tensors to which their layers add errors, the one with the least signal to noise first.
+
+        A layer that makes a number NaN or infinite comes before all others.
+        """
         ranked = [
-            (ratio, index, one)
+            (-math.inf if found.own_not_finite else ratio, index, one)
             for index, one in enumerate(self.tensors)
             if (found := one.differences.get(side)) is not None
-            and found.own
+            and (found.own or found.own_not_finite)
             and (ratio := found.own_sqnr_db) is not None
         ]
         return [one for _, _, one in sorted(ranked, key=lambda entry: entry[:2])]

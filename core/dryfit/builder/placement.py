@@ -19,6 +19,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.plugins.contributions import BuildObserver
+from dryfit.short_text import grouped
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
@@ -56,17 +57,17 @@ class Assignment:
 
 
 def placement_error(
-    refusals: Sequence[str],
+    refusals: Sequence[Verdict | str],
     fallback_device: str | None,
     default_device: str = DeviceType.DLA,
     *,
     is_explicit: bool = False,
     may_fall_back: bool = True,
 ) -> PlacementError:
-    """One error for everything that could not be placed.
+    """One error for everything that could not be placed. Layers that fail the same rules are told of once.
 
     Args:
-        refusals: in words.
+        refusals: of layers, and of segments in words.
         fallback_device: the one that was allowed.
         default_device: the one that most layers were put on.
         is_explicit: whether the network has quantize and dequantize layers.
@@ -83,12 +84,21 @@ def placement_error(
     remedy = _fallback_remedy(default_device) if fallback_device is None else ""
     if not may_fall_back:
         remedy = f"What is built for {default_device} alone has no fallback: change what is named"
-    where = "their device, and fallback is off" if fallback_device is None else f"their device or on {fallback_device}"
+    own, plural = ("its", "") if len(refusals) == 1 else ("their", "s")
+    where = f"{own} device, and fallback is off" if fallback_device is None else f"{own} device or on {fallback_device}"
+    lines = grouped([_entry(refusal) for refusal in refusals])
     return PlacementError(
-        f"{len(refusals)} part{'s' * (len(refusals) != 1)} of the network cannot run on {where}",
-        found="\n  " + "\n  ".join(refusals) + "\n",
+        f"{len(refusals)} part{plural} of the network cannot run on {where}",
+        found="\n  " + "\n  ".join(lines) + "\n",
         remedy=". ".join(filter(None, (translation, remedy))) or None,
     )
+
+
+def _entry(refusal: Verdict | str) -> tuple[object, str, str]:
+    """A refusal for `grouped`: a layer's is like another's by device and rules, and a segment's like none."""
+    if isinstance(refusal, str):
+        return refusal, refusal, refusal
+    return (refusal.device, tuple(one.rule for one in refusal.violations)), refusal.layer, str(refusal)
 
 
 def _fallback_remedy(default_device: str) -> str:

@@ -39,6 +39,10 @@ class Difference:
         elements: how many were compared.
         differing: how many differ by more than the tolerance.
         not_finite: how many were left out of the sums, because one of the values, or an error, is not finite.
+        not_finite_differing: those of them that are not the same on both sides: NaN or infinite on one, or infinite
+            with another sign. NaN is the same as NaN.
+        own_not_finite, inherited_not_finite: the same for the two parts of the error: how many that part makes NaN or
+            infinite, or makes finite again.
         signal: sum of the squares of the other's values.
         error, own, inherited: sums of the squares of the errors; of the last two None where the other side does not
             have all inputs of the layer.
@@ -55,6 +59,9 @@ class Difference:
     inherited: float | None
     first: ElementDifference | None
     largest: ElementDifference | None
+    not_finite_differing: int = 0
+    own_not_finite: int = 0
+    inherited_not_finite: int = 0
 
     @property
     def sqnr_db(self) -> float:
@@ -98,6 +105,9 @@ class DifferenceSums:
     _first: ElementDifference | None = None
     _largest: ElementDifference | None = None
     _largest_error: float = 0.0
+    _not_finite_differing: int = 0
+    _own_not_finite: int = 0
+    _inherited_not_finite: int = 0
 
     def add(self, sample: str, values: Array, others: Array, fed_others: Array | None) -> None:
         """Add the tensor of one sample.
@@ -111,15 +121,21 @@ class DifferenceSums:
         x, y = (one.astype(np.float64) for one in (values, others))
         with np.errstate(invalid="ignore", over="ignore"):
             error = x - y
-            same = (x == y) | (np.isnan(x) & np.isnan(y))
-            own = None if fed_others is None else fed_others.astype(np.float64) - y
+            same = _same(x, y)
+            fed = None if fed_others is None else fed_others.astype(np.float64)
+            own = None if fed is None else fed - y
             inherited = None if own is None else error - own
+            resulting = None if fed is None else x - fed
         magnitudes = np.where(same, 0.0, np.abs(error))
         differs = ~same & ~(magnitudes <= self.tolerance)
         is_finite = np.isfinite(error) if own is None else np.isfinite(error) & np.isfinite(own)
         self._elements += x.size
         self._differing += int(np.count_nonzero(differs))
         self._not_finite += x.size - int(np.count_nonzero(is_finite))
+        self._not_finite_differing += _count_unlike(x, y, error)
+        if fed is not None and own is not None and resulting is not None:
+            self._own_not_finite += _count_unlike(fed, y, own)
+            self._inherited_not_finite += _count_unlike(x, fed, resulting)
         self._signal += _power(y, is_finite)
         self._error += _power(error, is_finite)
         self._own = None if self._own is None or own is None else self._own + _power(own, is_finite)
@@ -148,7 +164,20 @@ class DifferenceSums:
             inherited=self._inherited,
             first=self._first,
             largest=self._largest,
+            not_finite_differing=self._not_finite_differing,
+            own_not_finite=self._own_not_finite,
+            inherited_not_finite=self._inherited_not_finite,
         )
+
+
+def _same(x: Array, y: Array) -> Array:
+    """Which elements are the same, NaN as NaN."""
+    return np.asarray((x == y) | (np.isnan(x) & np.isnan(y)))
+
+
+def _count_unlike(x: Array, y: Array, error: Array) -> int:
+    """How many elements differ by what is not finite."""
+    return int(np.count_nonzero(~np.isfinite(error) & ~_same(x, y)))
 
 
 def _power(values: Array, chosen: Array) -> float:

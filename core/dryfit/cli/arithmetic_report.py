@@ -86,7 +86,7 @@ def _approximated(
     return [layer["name"] for layer in layers if layer["kind"] in kinds]
 
 
-def print_arithmetic(entries: Sequence[Mapping[str, Any]]) -> None:
+def print_arithmetic(entries: Sequence[Mapping[str, Any]], title: str = "Arithmetic") -> None:
     """The table, and below it the approximations and the sources."""
     rows = [
         (
@@ -102,7 +102,7 @@ def print_arithmetic(entries: Sequence[Mapping[str, Any]]) -> None:
     ]
     columns = ["device", "precision", "layers", "sums in", "results rounded", "weights rounded", "fidelity"]
     if rows:
-        print_table("Arithmetic", columns, rows)
+        print_table(title, columns, rows)
     print_list(
         "Approximations",
         [

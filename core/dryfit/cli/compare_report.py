@@ -51,13 +51,33 @@ def falls_below(report: Report, least: float | None) -> list[dict[str, Any]]:
     return [
         {
             "condition": f"{tensor['tensor']} against {side}: at least {least:g} dB",
-            "actual": "not known" if one is None else decibels_text(one["sqnr_db"], is_equal=one["error"] == 0),
-            "failed": one is None or (one["error"] > 0 and (one["sqnr_db"] is None or one["sqnr_db"] < least)),
+            "actual": "not known" if one is None else ratio_text(one),
+            "failed": one is None or _is_below(one, least),
         }
         for tensor in report["tensors"]
         if tensor["is_output"]
         for side, one in tensor["differences"].items()
     ]
+
+
+def _is_below(one: dict[str, Any], least: float) -> bool:
+    if one["not_finite_differing"]:
+        return True  # no ratio says how far NaN or infinity is from a number
+    return bool(one["error"] > 0 and (one["sqnr_db"] is None or one["sqnr_db"] < least))
+
+
+def ratio_text(one: dict[str, Any]) -> str:
+    """The ratio of a tensor for people, and the elements that it leaves out because they are not finite."""
+    unlike = one["not_finite_differing"]
+    alike = one["not_finite"] - unlike
+    words = []
+    if one["not_finite"] < one["elements"] or not one["elements"]:
+        words.append(decibels_text(one["sqnr_db"], is_equal=one["error"] == 0 and not unlike))
+    if unlike:
+        words.append(f"{unlike} not finite differ")
+    if alike:
+        words.append(f"{alike} not finite alike")
+    return ", ".join(words)
 
 
 def decibels_text(decibels: float | None, *, is_equal: bool) -> str:
@@ -108,6 +128,9 @@ def _difference(found: Difference) -> dict[str, Any]:
         "elements": found.elements,
         "differing": found.differing,
         "not_finite": found.not_finite,
+        "not_finite_differing": found.not_finite_differing,
+        "own_not_finite": found.own_not_finite,
+        "inherited_not_finite": found.inherited_not_finite,
         "signal": _root(found.signal, count),
         "error": _root(found.error, count),
         "own_error": _root(found.own, count),

@@ -38,6 +38,15 @@ _DIFFERENCE = _object(
         "elements": {**_COUNT, "description": "Of all samples."},
         "differing": {**_COUNT, "description": "Elements that differ by more than --tolerance."},
         "not_finite": {**_COUNT, "description": "Elements that the roots and ratios leave out."},
+        "not_finite_differing": {
+            **_COUNT,
+            "description": "Those of them that are not the same on both sides, NaN as NaN. Fails --fail-below.",
+        },
+        "own_not_finite": {
+            **_COUNT,
+            "description": "Elements that the layer itself makes NaN or infinite, or unmakes.",
+        },
+        "inherited_not_finite": {**_COUNT, "description": "Elements that its inputs make so."},
         "signal": {**_ROOT, "description": "Root of the mean square of the other side's values."},
         "error": {**_ROOT, "description": "Root of the mean square of the differences."},
         "own_error": _or_null(_ROOT, "That of what the layer itself adds; null where its inputs are not known there."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.cli.arithmetic_report import print_arithmetic
-from dryfit.cli.compare_report import decibels_text
+from dryfit.cli.compare_report import decibels_text, ratio_text
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.placement_tables import heading
 
@@ -41,6 +41,10 @@ def _print_side(report: Report, side: dict[str, Any]) -> None:
     tensors = {one["stored_as"]: one for one in report["tensors"]}
     # A conversion that adds nothing only says again what the tensor before it said.
     shown = [one for one in report["tensors"] if not one["is_conversion"] or _adds(one["differences"][name])]
+    if side["arithmetic"]:
+        print_arithmetic(side["arithmetic"], f"Arithmetic of {name}")
+    else:
+        print_line(f"Arithmetic of {name}: the model by its definition, in the types that it has")
     print_table(f"Against {name}", _COLUMNS, [_row(one, one["differences"][name]) for one in shown])
     print_line(f"{side['differing']} of {side['compared']} tensors differ")
     if side["first_error"] is not None:
@@ -53,7 +57,7 @@ def _print_side(report: Report, side: dict[str, Any]) -> None:
 
 
 def _adds(difference: dict[str, Any] | None) -> bool:
-    return difference is not None and bool(difference["own_error"])
+    return difference is not None and bool(difference["own_error"] or difference["own_not_finite"])
 
 
 def _row(one: dict[str, Any], difference: dict[str, Any] | None) -> tuple[object, ...]:
@@ -63,7 +67,7 @@ def _row(one: dict[str, Any], difference: dict[str, Any] | None) -> tuple[object
         return (*start, "not stored there", "-", "-", saturated, "-")
     return (
         *start,
-        decibels_text(difference["sqnr_db"], is_equal=difference["error"] == 0),
+        ratio_text(difference),
         _own(difference),
         _part(difference, "inherited"),
         saturated,
@@ -77,7 +81,11 @@ def _own(difference: dict[str, Any]) -> str:
 
 def _part(difference: dict[str, Any], part: str) -> str:
     error = difference[f"{part}_error"]
-    return "-" if error is None else decibels_text(difference[f"{part}_sqnr_db"], is_equal=error == 0)
+    if error is None:
+        return "-"
+    if difference[f"{part}_not_finite"]:
+        return "not finite"
+    return decibels_text(difference[f"{part}_sqnr_db"], is_equal=error == 0)
 
 
 def _place(first: dict[str, Any] | None) -> str:

@@ -41,7 +41,7 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
     config.set_platform(device, config.platform(device).name)
     design = design_for_assessment(network, config)
     if design.refusals:
-        raise placement_error(design.refusals, config.fallback_device, device, is_explicit=is_explicit(design.network))
+        raise placement_error(design.refused(), config.fallback_device, device, is_explicit=is_explicit(design.network))
     cost = network_cost(design)
     settings = config.settings(network)
     clocks = config.clocks(device)

@@ -29,7 +29,7 @@ REFORMATS = """## Copies between formats
 Formats are chosen to move the fewest bytes over the whole network: those of the copies, and those that a device moves
 inside when it reads or writes another format than its native one, the first of the tables above. One copy serves all
 who take the tensor so. What only some kinds of layer read, such as DLA_HWC4, they read as it is (inferred: the guide
-calls it the native image format). A change of type inside a segment is no copy. Each copy says why it is there by one
+calls it the native image format). A change of type inside a loadable is no copy. Each copy says why it is there by one
 of these rules; `dryfit explain` tells which format of an input or output would do without it.
 """
 
@@ -78,8 +78,9 @@ def array_words(one: TensorFormat) -> str:
 
 
 def _lines(one: TensorFormat) -> Sequence[tuple[str, int]]:
-    """Families and their alignments; the one of all others last."""
-    return sorted(one.line_alignment_bytes.items(), key=lambda pair: (not pair[0], pair[0]))
+    """Families and their alignments; "" is for all families where none is named."""
+    named = sorted((family, count) for family, count in one.line_alignment_bytes.items() if family)
+    return named or list(one.line_alignment_bytes.items())
 
 
 def _restrictions(one: TensorFormat) -> str:

@@ -10,8 +10,8 @@ from dryfit.cli.network_options import NetworkOptions, create_config, load_model
 if TYPE_CHECKING:
     from dryfit.builder.builder_config import BuilderConfig
     from dryfit.builder.network_cost import NetworkCost
-    from dryfit.builder.placement_search import PlacementOption, PlacementProposal
-    from dryfit.builder.placement_search_changes import Change
+    from dryfit.builder.placement_search.changes import Change
+    from dryfit.builder.placement_search.proposal import PlacementOption, PlacementProposal
     from dryfit.network.network import Network
 
 Report = dict[str, Any]
@@ -31,8 +31,8 @@ def proposal_of(
     Raises:
         DryfitError: the model cannot be imported, the options do not fit it, or a target estimates no such thing.
     """
-    from dryfit.builder.placement_search import propose_placement
-    from dryfit.builder.placement_search_objective import Objective
+    from dryfit.builder.placement_search.objective import Objective
+    from dryfit.builder.placement_search.proposal import propose_placement
 
     network = load_model(model, options.shapes, flags=options.creation_flags)
     require_shapes(network, options.shapes)

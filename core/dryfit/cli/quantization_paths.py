@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantize import Quantize
+from dryfit.short_text import short_name, with_short_names
 
 if TYPE_CHECKING:
     from dryfit.builder.quantization_trace import TracedQuantization
@@ -78,14 +79,14 @@ def path_text(one: Mapping[str, Any]) -> str:
     elif one["steps"]:
         where.append(f"{one['part']} of {_names(one['steps'])}")
     if one["outcome"] != "fused":
-        where.append(f"{one['reason'][:1].lower()}{one['reason'][1:]}")
+        where.append(with_short_names(f"{one['reason'][:1].lower()}{one['reason'][1:]}"))
     return "; ".join(where)
 
 
 def _names(names: list[str]) -> str:
     unique = list(dict.fromkeys(names))
     rest = f" and {len(unique) - LISTED} more" if len(unique) > LISTED else ""
-    return ", ".join(unique[:LISTED]) + rest
+    return ", ".join(map(short_name, unique[:LISTED])) + rest
 
 
 def integer_share(macs_by_type: Mapping[str, int]) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.placement_tables import heading
 from dryfit.cli.quantization_paths import path_text
+from dryfit.short_text import short_name, with_short_names
 
 Report = dict[str, Any]
 
@@ -24,17 +25,26 @@ def print_quantization(report: Report) -> None:
         print_line(f"Assumed, since nothing was said: {', '.join(report['assumed'])}.")
     print_line()
     layers = [
-        (one["name"], one["kind"], one["device"] or "none", one["precision"], one["reason"]) for one in report["layers"]
+        (
+            short_name(one["name"]),
+            one["kind"],
+            one["device"] or "none",
+            one["precision"],
+            with_short_names(one["reason"]),
+        )
+        for one in report["layers"]
     ]
     if layers:
         print_table("Precisions", ["layer", "kind", "device", "precision", "because"], layers)
     paths = [
-        (one["name"], one["kind"], one["type"], _scale_text(one), one["outcome"], path_text(one))
+        (short_name(one["name"]), one["kind"], one["type"], _scale_text(one), one["outcome"], path_text(one))
         for one in report["quantizations"]
     ]
     if paths:
         print_table("Quantizations", ["layer", "kind", "type", "scale", "is", "where, or why not"], paths)
-    tensors = [(one["name"], _scale(one["scale"]), one["reason"]) for one in report["tensors"]]
+    tensors = [
+        (short_name(one["name"]), _scale(one["scale"]), with_short_names(one["reason"])) for one in report["tensors"]
+    ]
     if tensors:
         print_table("Scales", ["tensor", "scale", "origin"], tensors)
     print_list("Missing scales", [_missing(one) for one in report["tensors"] if one["scale"] is None])
@@ -60,13 +70,13 @@ def _scale(scale: float | None) -> str:
 
 
 def _missing(tensor: dict[str, Any]) -> tuple[str, str, str]:
-    waiting = f"wanted by {', '.join(tensor['needed_by'])}" if tensor["needed_by"] else ""
-    return tensor["name"], tensor["reason"], waiting
+    waiting = f"wanted by {', '.join(map(short_name, tensor['needed_by']))}" if tensor["needed_by"] else ""
+    return short_name(tensor["name"]), with_short_names(tensor["reason"]), waiting
 
 
 def _conflict(conflict: dict[str, Any]) -> tuple[str, str, str]:
     text = f"{_scale(conflict['scale'])} by hand, and {_scale(conflict['other_scale'])} for {conflict['other']!r}"
-    return conflict["tensor"], f"{text}, which shares its range by {conflict['rule']}", ""
+    return short_name(conflict["tensor"]), f"{with_short_names(text)}, which shares its range by {conflict['rule']}", ""
 
 
 def _summary(report: Report) -> str:

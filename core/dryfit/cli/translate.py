@@ -133,5 +133,5 @@ def translate(
     if as_json:
         print_json({**report, "conditions": [attrs.asdict(one) for one in outcomes]})
     else:
-        print_translation(report)
+        print_translation(report, rounds_all=own.every_rounding)
     return print_failed(outcomes)

@@ -10,11 +10,12 @@ from dryfit.cli.console import print_line, print_list, print_table
 Report = dict[str, Any]
 
 
-def print_translation(report: Report) -> None:
+def print_translation(report: Report, *, rounds_all: bool = False) -> None:
     """The answer.
 
     Args:
         report: see `dryfit.cli.translate_report`.
+        rounds_all: whether roundings inside of what devices fuse were kept.
     """
     counts = report["summary"]
     words = "a Q/DQ model" if report["to"] == "qdq" else "implicit scales"
@@ -41,6 +42,11 @@ def print_translation(report: Report) -> None:
     print_list("Notes", [("note", note, "") for note in report["notes"]])
     if report["proof"] is not None:
         _print_proof(report["proof"])
+        if report["to"] == "implicit" and report["proof"]["largest_codes"] > 1 and not rounds_all:
+            print_line(
+                "Most such differences come of roundings inside of what devices fuse, which are left out; "
+                "--every-rounding keeps them, and nothing is fused there"
+            )
 
 
 def _print_proof(proof: Report) -> None:

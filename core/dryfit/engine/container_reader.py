@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import mmap
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,6 +76,7 @@ def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tupl
             where=where,
             found=f"format {str(metadata.get('format'))[:100]!r}" if isinstance(metadata, dict) else "no metadata",
             allowed=f"format {kind.format!r}",
+            remedy=_reader_of_loadables(metadata),
         )
     if metadata.get("schema") != str(kind.schema):
         raise EngineFileError(
@@ -92,6 +94,19 @@ def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tupl
             remedy=kind.when_damaged,
         )
     return text, _parse_json(text, f"{where}: manifest", kind)
+
+
+def _reader_of_loadables(metadata: object) -> str | None:
+    """Where to go with the loadable of a device; None where the file says that it is something else."""
+    told = (
+        re.fullmatch(r"dryfit-([a-z0-9]+)-loadable", str(metadata.get("format")))
+        if isinstance(metadata, dict)
+        else None
+    )
+    if told is None:
+        return None
+    package = f"dryfit_{told[1]}"
+    return f"It is a loadable: {package}.runtime runs it, and {package}.loadable.read_loadable tells what is in it"
 
 
 def read_arrays(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dryfit.errors import ConfigError
+from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.target.copying import copy_array
 from dryfit.target.declared_sets import data_types, names
@@ -42,7 +42,8 @@ class TensorFormat:
         channels_last: whether the channel is the innermost axis over the whole width (HWC family).
         channel_counts: channel counts it is defined for; empty means all. For DLA_HWC4: 1, 3, 4.
         padded_channels: channel count to channels in memory where that is not the next multiple of `channels_vector`.
-        line_alignment_bytes: platform family to bytes; a line along W takes a multiple of them. "" for other families.
+        line_alignment_bytes: platform family to bytes; a line along W takes a multiple of them. "" for all families;
+            and beside families that are named, where none is asked for: another family is then an error.
         spatial_axes: 2, or 3 for the formats of volumes (DHWC8, CDHW32).
         reader_kinds: kinds of layer that can read it at the border of a segment; empty means all. For DLA_HWC4:
             convolution.
@@ -84,7 +85,9 @@ class TensorFormat:
 
         Raises:
             ConfigError: the format is not defined for this shape and type.
+            UnknownNameError: it is not the same for all platform families, and this is none of them.
         """
+        self._require_family(family)
         problem = self._problem(shape, dtype)
         if problem is not None:
             raise problem
@@ -146,6 +149,8 @@ class TensorFormat:
         if self.is_plain:
             memory[...] = array
             return memory
+        if not array.size:
+            return memory  # which is empty as well
         parts = self._parts(array, memory)
         if out is not None:
             parts.clear_padding()
@@ -180,9 +185,17 @@ class TensorFormat:
         if self.is_plain:
             tensor[...] = memory
             return tensor
+        if not tensor.size:
+            return tensor
         for in_memory, in_tensor in self._parts(tensor, memory).pairs():
             copy_array(in_memory, in_tensor)
         return tensor
+
+    def _require_family(self, family: str) -> None:
+        """Refuse a family that is not among those which the format tells apart."""
+        known = [one for one in self.line_alignment_bytes if one]
+        if known and family and family not in known:
+            raise UnknownNameError("platform family", family, known, where=f"tensor format {self.name}")
 
     def _require(self, memory: Array, extents: tuple[int, ...], tensor: Array) -> None:
         """Refuse a memory that does not hold the tensor."""

@@ -93,6 +93,40 @@ def test_too_little_signal_to_noise_ends_with_1(dryfit_command: Any, engine: Pat
     assert same.code == 0
 
 
+@pytest.mark.parametrize("share", ["all", "one"])
+def test_nan_that_one_side_only_has_is_counted_and_fails(
+    dryfit_command: Any, engine: Path, tmp_path: Path, share: str
+) -> None:
+    image = np.random.default_rng(3).random((1, 1, 8, 8), np.float32)
+    image[(...,) if share == "all" else (0, 0, 0, 0)] = np.nan
+    np.save(tmp_path / "nan.npy", image)
+    asked = ("compare", engine, "--input", tmp_path / "nan.npy", "--fail-below", 1)
+    ended = dryfit_command(*asked, "--against", "fp32")
+    assert ended.code == 1
+    (row,) = (line for line in ended.out.splitlines() if line.strip().startswith("image "))
+    assert f"{64 if share == 'all' else 1} not finite differ" in row
+    assert "equal" not in row.split("not finite differ")[0]
+    same = dryfit_command(*asked, "--against", "dla@10.16", "--json")
+    assert same.code == 0
+    jsonschema.validate(same.json, SCHEMA, jsonschema.Draft202012Validator)
+
+
+def test_nan_that_both_sides_have_is_said_to_be_alike(dryfit_command: Any, digits_model: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "nan.npy", np.full((1, 1, 8, 8), np.nan, np.float32))
+    options = (*SHAPE, "--against", "cpu", "--input", tmp_path / "nan.npy", "--fail-below", 40)
+    ended = dryfit_command("compare", digits_model, *options)
+    assert ended.code == 0
+    (row,) = (line for line in ended.out.splitlines() if line.strip().startswith("probabilities "))
+    assert "10 not finite alike" in row
+
+
+def test_each_side_tells_its_own_arithmetic(dryfit_command: Any, engine: Path) -> None:
+    ended = dryfit_command("compare", engine, "--random", 1, "--against", "fp32,dla@8.6")
+    assert "Arithmetic of fp32: the model by its definition" in ended.out
+    table = ended.out.split("Arithmetic of dla@8.6")[1].split("Against dla@8.6")[0]
+    assert "half_away_from_zero" in table
+
+
 def test_an_engine_without_its_network_says_how_to_get_one(
     dryfit_command: Any, digits_model: Path, tmp_path: Path
 ) -> None:

@@ -271,6 +271,12 @@ def test_a_tensor_whose_shape_was_changed_since_is_refused(dynamic):
 # Threads --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", [None, 3])
+def test_a_name_that_is_no_text_is_an_unknown_name(context, name):
+    with pytest.raises(UnknownNameError, match=f"no input or output named {name}.*allowed: x, y"):
+        context.get_strides(name)
+
+
 def in_threads(*functions):
     """Run functions at the same time and return their results."""
     results: dict[int, object] = {}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dryfit.errors import ConfigError
+from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import LINEAR, TensorFormat
 from dryfit_dla.formats import CHW16, CHW32, DLA_HWC4, DLA_LINEAR, INPUT_FORMATS, OUTPUT_FORMATS
@@ -37,6 +37,29 @@ def test_a_line_of_hwc4_has_the_documented_bytes_on_each_family(channels, dtype,
     for family, expected in (("xavier", xavier), ("orin", orin)):
         line = DLA_HWC4.array_shape((1, channels, 1, width), dtype, family)
         assert math.prod(line) * dtype.bits // 8 == expected, family
+
+
+@pytest.mark.parametrize("family", ["Xavier", "XAVIER", "agx-xavier", "thor"])
+def test_an_unknown_family_is_refused_where_the_format_tells_families_apart(family):
+    with pytest.raises(UnknownNameError, match=r"no platform family named .*allowed: orin, xavier") as caught:
+        DLA_HWC4.array_shape((1, 1, 4, 90), INT8, family)
+    assert ("Did you mean 'xavier'?" in str(caught.value)) is ("avier" in family.lower())
+    assert DLA_LINEAR.array_shape((1, 1, 4, 90), INT8, family) == (1, 1, 4, 128)
+
+
+@pytest.mark.parametrize("one", EVERY_FORMAT, ids=lambda one: one.name)
+@pytest.mark.parametrize("empty", [0, 1, 2, -1])
+def test_a_tensor_without_elements_has_empty_memory(one: TensorFormat, empty):
+    shape = [2] * one.spatial_axes
+    shape = [1, (one.channel_counts or [5])[0], *shape]
+    if empty != 1 or not one.channel_counts:
+        shape[empty] = 0
+        dtype = min(one.data_types or {HALF}, key=lambda dtype: dtype.name)
+        array = np.zeros(shape, dtype.numpy)
+        memory = one.pack(array)
+        assert memory.size == 0
+        assert one.pack(array, out=memory) is memory
+        assert one.unpack(memory, shape).shape == tuple(shape)
 
 
 def test_hwc4_pads_three_channels_to_four_and_leaves_one_and_four():
@@ -113,9 +136,9 @@ def test_the_dla_reads_four_formats_and_writes_three():
 def tensors(draw, one):
     """A tensor without zeros in a format, and a platform family."""
     dtype = draw(st.sampled_from(sorted(one.data_types or {HALF, INT8, DataType.FLOAT}, key=lambda d: d.name)))
-    channels = draw(st.sampled_from(one.channel_counts) if one.channel_counts else st.integers(1, 70))
-    batch = draw(st.lists(st.integers(1, 3), max_size=2))
-    spatial = draw(st.lists(st.integers(1, 40), min_size=one.spatial_axes, max_size=one.spatial_axes))
+    channels = draw(st.sampled_from(one.channel_counts) if one.channel_counts else st.integers(0, 70))
+    batch = draw(st.lists(st.integers(0, 3), max_size=2))
+    spatial = draw(st.lists(st.integers(0, 40), min_size=one.spatial_axes, max_size=one.spatial_axes))
     shape = (*batch, channels, *(min(extent, 6) for extent in spatial[:-1]), spatial[-1])
     array = (np.arange(math.prod(shape)) % 100 + 1).reshape(shape).astype(dtype.numpy)
     return array, dtype, draw(st.sampled_from(["", "orin", "xavier"]))

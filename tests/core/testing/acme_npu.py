@@ -66,7 +66,7 @@ LIMITS = LimitTable(
 )
 
 CHW8 = TensorFormat("CHW8", [DataType.HALF], channels_vector=8, source=MANUAL)
-LINES = TensorFormat("LINES", [DataType.HALF], line_alignment_bytes={"second": 32, "": 16}, source=MANUAL)
+LINES = TensorFormat("LINES", [DataType.HALF], line_alignment_bytes={"first": 16, "second": 32, "": 16}, source=MANUAL)
 FORMATS = {DataType.HALF: (CHW8, LINES, LINEAR), DataType.FLOAT: (LINEAR,)}
 POOLS = (
     MemoryPool("ACME_SRAM", {"second": 1 << 20, "": 1 << 18}, "activations", 4096, power_of_two=True, source=MANUAL),

@@ -5,6 +5,7 @@ Everything else is refused by the names of node and tensor; all reasons are gath
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import attrs
@@ -13,6 +14,7 @@ from onnx import NodeProto, TensorProto
 
 from dryfit.errors import OnnxImportError
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
+from dryfit.short_text import grouped
 
 Array = np.ndarray[Any, Any]
 
@@ -75,22 +77,23 @@ class Refusals:
     """Reasons why a model cannot be translated, raised together."""
 
     def __init__(self) -> None:
-        self._reasons: list[str] = []
+        self._reasons: list[tuple[object, str, str]] = []
 
     def add(self, node: str, tensor: str, reason: str) -> None:
         """Refuse a node for one of its tensors."""
-        self._reasons.append(f"node {node!r}, tensor {tensor!r}: {reason}")
+        kind = re.sub(r"-?\d+", "", reason)  # a zero point of 3 is refused as one of 4 is
+        self._reasons.append((kind, node, f"node {node!r}, tensor {tensor!r}: {reason}"))
 
     def raise_any(self) -> None:
         """Raise what was gathered.
 
         Raises:
-            OnnxImportError: there are reasons; all of them are told.
+            OnnxImportError: there are reasons; of many that are alike the first nodes are named.
         """
         if self._reasons:
             raise OnnxImportError(
                 "The model's quantization cannot be said by implicit scales",
-                found="\n  " + "\n  ".join(self._reasons) + "\n",
+                found="\n  " + "\n  ".join(grouped(self._reasons)) + "\n",
                 allowed="INT8 with zero points of 0, one scale an activation, and one or one a channel for weights",
                 source="TensorRT developer guide, Working with Quantized Types: Explicit vs Implicit Quantization",
                 remedy="Quantize the model anew with symmetric INT8",

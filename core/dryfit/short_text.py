@@ -1,0 +1,54 @@
+"""Long lists and long names in texts for people: what is alike is told once, and names are shortened in the middle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+LONGEST_NAME = 80
+"""Characters of a name that are told in full."""
+
+LISTED = 3
+"""So many of what is alike are named; the others are counted."""
+
+_QUOTED = re.compile(rf"'([^'\s]{{{LONGEST_NAME + 1},}})'")
+
+
+def short_name(name: str) -> str:
+    """A name, without its middle where it is long: both ends of names that tools made of others differ.
+
+    Example:
+        >>> short_name("conv1")
+        'conv1'
+        >>> len(short_name("a" * 600))
+        80
+    """
+    if len(name) <= LONGEST_NAME:
+        return name
+    head = (LONGEST_NAME - 3) // 2
+    return f"{name[:head]}...{name[head + 3 - LONGEST_NAME :]}"
+
+
+def with_short_names(text: str) -> str:
+    """A text whose quoted names are shortened; names with spaces in them stay, as prose between two names has such."""
+    return _QUOTED.sub(lambda found: f"'{short_name(found[1])}'", text)
+
+
+def grouped(entries: Sequence[tuple[object, str, str]]) -> list[str]:
+    """Lines about many things, where of those that are alike the first is told in full.
+
+    Args:
+        entries: what makes them alike, the name, and the text that is told of one alone.
+    """
+    groups: dict[object, list[tuple[str, str]]] = {}
+    for key, name, text in entries:
+        groups.setdefault(key, []).append((name, with_short_names(text)))
+    lines = []
+    for members in groups.values():
+        if len(members) <= LISTED:
+            lines += [text for _, text in members]
+            continue
+        others = [repr(short_name(name)) for name, _ in members[1:]]
+        names = f"{', '.join(others[: LISTED - 1])} and {len(members) - LISTED} more"
+        lines += [members[0][1], f"  likewise {names}"]
+    return lines
