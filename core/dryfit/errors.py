@@ -109,8 +109,9 @@ class UnknownNameError(DryfitError):
         self.known = sorted(known)
         lowered = {candidate.lower(): candidate for candidate in self.known}
         asked = str(name).lower()  # what is no text reaches this, too
-        ends = [candidate for candidate in lowered if asked and candidate.endswith(f"_{asked}")]
-        close = ends or difflib.get_close_matches(asked, lowered, n=1)
+        begin = [candidate for candidate in lowered if asked and candidate.startswith(f"{asked}_")]
+        end = [candidate for candidate in lowered if asked and candidate.endswith(f"_{asked}")]
+        close = begin or end or difflib.get_close_matches(asked, lowered, n=1)
         super().__init__(
             f"There is no {what} named {name!r}",
             where=where,

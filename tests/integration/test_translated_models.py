@@ -85,11 +85,11 @@ def test_concatenations_of_unequal_scales_are_told_and_get_the_largest(shared_mo
         )
 
 
-def test_an_asymmetric_network_is_refused_by_every_node_with_a_zero_point(shared_models: Path) -> None:
+def test_an_asymmetric_network_is_refused_with_the_number_of_nodes_with_a_zero_point(shared_models: Path) -> None:
     model, external = read_model(shared_models / "mobilenetv2-int8-qdq-asym-tflite.onnx")
     with pytest.raises(OnnxImportError, match="node 'input_dequant', tensor 'input': the zero point is 127") as refused:
         implicit_model(model, external)
-    assert str(refused.value).count("has to be 0") > 100
+    assert "and 130 more" in str(refused.value)
 
 
 def layer_by_layer(
