@@ -111,7 +111,7 @@ class UnknownNameError(DryfitError):
         asked = str(name).lower()  # what is no text reaches this, too
         begin = [candidate for candidate in lowered if asked and candidate.startswith(f"{asked}_")]
         end = [candidate for candidate in lowered if asked and candidate.endswith(f"_{asked}")]
-        close = begin or end or difflib.get_close_matches(asked, lowered, n=1)
+        close = difflib.get_close_matches(asked, begin or end or lowered, n=1) or begin or end
         super().__init__(
             f"There is no {what} named {name!r}",
             where=where,
