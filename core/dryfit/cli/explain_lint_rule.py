@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dryfit.cli.console import print_json, print_line, print_table
+from dryfit.cli.told_rules import tell_rules
 
 
 def lint_rule_ids() -> Iterable[str]:
@@ -26,20 +26,7 @@ def told_of_lint(words: str, as_json: bool) -> bool:
     from dryfit.cli.qdq_report import rule_data
     from dryfit.quantization.lint import all_lint_rules
 
-    rules = all_lint_rules()
-    if words.lower() in rules:
-        facts = rule_data(rules[words.lower()])
-        if as_json:
-            print_json(facts)
-            return True
-        print_line(f"{facts['rule']}: {facts['text']}")
-        for label, key in (("severity", "severity"), ("what to do", "remedy"), ("source", "source")):
-            print_line(f"  {label:<13} {facts[key]}")
-        return True
-    below = [rule_data(rule) for id_, rule in rules.items() if id_.startswith(f"{words.lower()}.")]
-    if below and as_json:
-        print_json({"rules": below})
-    elif below:
-        rows = [(facts["rule"], facts["text"], facts["severity"]) for facts in below]
-        print_table("", ["rule", "what it says", "severity"], rows)
-    return bool(below)
+    every = {id_: rule_data(rule) for id_, rule in all_lint_rules().items()}
+    labels = (("severity", "severity"), ("what to do", "remedy"), ("source", "source"))
+    columns = {"rule": "rule", "what it says": "text", "severity": "severity"}
+    return tell_rules(words, every, labels, columns, as_json)

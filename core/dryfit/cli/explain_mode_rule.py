@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dryfit.cli.console import print_json, print_line, print_table
+from dryfit.cli.told_rules import tell_rules
 
 if TYPE_CHECKING:
     from dryfit.builder.mode_rule import ModeRule
@@ -28,22 +28,9 @@ def told_of_mode(words: str, as_json: bool) -> bool:
     """
     if words.lower().partition(".")[0] not in ("explicit", "strongly_typed", "standalone"):
         return False
-    rules, asked = mode_rules(), words.lower()
-    if asked in rules:
-        facts = _facts(rules[asked])
-        if as_json:
-            print_json(facts)
-        else:
-            print_line(f"{facts['rule']}: {facts['text']}")
-            for label, key in (("when it fails", "severity"), ("what to do", "remedy"), ("source", "source")):
-                print_line(f"  {label:<13} {facts[key]}")
-        return True
-    below = [_facts(rule) for id_, rule in rules.items() if id_.startswith(f"{asked}.")]
-    if below and as_json:
-        print_json({"rules": below})
-    elif below:
-        print_table("", ["rule", "what it says"], [(facts["rule"], facts["text"]) for facts in below])
-    return bool(below)
+    every = {id_: _facts(rule) for id_, rule in mode_rules().items()}
+    labels = (("when it fails", "severity"), ("what to do", "remedy"), ("source", "source"))
+    return tell_rules(words, every, labels, {"rule": "rule", "what it says": "text"}, as_json)
 
 
 def _facts(rule: ModeRule) -> dict[str, str]:
