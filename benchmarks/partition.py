@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable
 
-from dryfit.builder.graph_partition import partition_graph
+from dryfit.builder.placement.graph_partition import partition_graph
 
 SIZES = (1_000, 10_000, 100_000)
 REPEATS = 3

@@ -13,8 +13,8 @@ from dryfit.target.copying import host_copy
 
 if TYPE_CHECKING:
     from dryfit.builder.builder import Builder
-    from dryfit.builder.builder_config import BuilderConfig
-    from dryfit.builder.config_enumerations import (
+    from dryfit.builder.config.builder_config import BuilderConfig
+    from dryfit.builder.config.enumerations import (
         BuilderFlag,
         DeviceType,
         EngineCapability,
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
         ProfilingVerbosity,
         QuantizationFlag,
     )
-    from dryfit.builder.optimization_profile import OptimizationProfile
-    from dryfit.builder.placement_rules import PlacementRules
-    from dryfit.builder.refitter import Refitter
-    from dryfit.builder.timing_cache import TimingCache
+    from dryfit.builder.config.optimization_profile import OptimizationProfile
+    from dryfit.builder.kernels.timing_cache import TimingCache
+    from dryfit.builder.placement.rules import PlacementRules
+    from dryfit.builder.refit.refitter import Refitter
     from dryfit.engine.engine import Engine, TensorIOMode
     from dryfit.engine.execution_context import ExecutionContext
     from dryfit.engine.inspector import (
@@ -180,8 +180,8 @@ __all__ = [
 
 _NAMES_BY_MODULE = {
     "dryfit.builder.builder": ("Builder",),
-    "dryfit.builder.builder_config": ("BuilderConfig",),
-    "dryfit.builder.config_enumerations": (
+    "dryfit.builder.config.builder_config": ("BuilderConfig",),
+    "dryfit.builder.config.enumerations": (
         "BuilderFlag",
         "DeviceType",
         "EngineCapability",
@@ -189,10 +189,10 @@ _NAMES_BY_MODULE = {
         "ProfilingVerbosity",
         "QuantizationFlag",
     ),
-    "dryfit.builder.optimization_profile": ("OptimizationProfile",),
-    "dryfit.builder.placement_rules": ("PlacementRules",),
-    "dryfit.builder.refitter": ("Refitter",),
-    "dryfit.builder.timing_cache": ("TimingCache",),
+    "dryfit.builder.config.optimization_profile": ("OptimizationProfile",),
+    "dryfit.builder.placement.rules": ("PlacementRules",),
+    "dryfit.builder.refit.refitter": ("Refitter",),
+    "dryfit.builder.kernels.timing_cache": ("TimingCache",),
     "dryfit.engine.engine": (
         "Engine",
         "TensorIOMode",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.comparison import compare, declared_types
-from dryfit.builder.comparison_sides import DefinitionSide, EngineSide
-from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.builder.comparison.compare import compare, declared_types
+from dryfit.builder.comparison.sides import DefinitionSide, EngineSide
+from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.engine.plan import Plan
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.core.engine.test_binding_properties import CHANNELS, networks
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderFlag, DeviceType
+from dryfit.builder.config.builder_config import BuilderFlag, DeviceType
 from dryfit.engine.engine import Engine
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference

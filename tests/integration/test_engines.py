@@ -14,7 +14,7 @@ import pytest
 from tests.integration.pictures import CASES, Case
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderFlag, DeviceType
+from dryfit.builder.config.builder_config import BuilderFlag, DeviceType
 from dryfit.engine.engine import Engine
 from dryfit.engine.profiler import LayerTimes
 from dryfit.engine.progress import run_many
@@ -117,7 +117,7 @@ def test_the_same_build_gives_the_same_bytes_in_every_process(digits_model, flag
 import hashlib, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from dryfit.builder.builder_config import BuilderFlag
+from dryfit.builder.config.builder_config import BuilderFlag
 from tests.integration.test_engines import build
 print(hashlib.sha256(build(Path(sys.argv[1]), {tuple(map(int, flags))}).serialize()).hexdigest())
 """

@@ -11,8 +11,8 @@ import onnx
 import pytest
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.calibration import calibrate
+from dryfit.builder.calibration.calibrate import calibrate
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.design import NUM_STAGES, design_network
 from dryfit.builder.stages import Stages
 from dryfit.engine.tensor_values import tensor_values

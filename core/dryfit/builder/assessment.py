@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.calibration.observation import build_observer
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
-from dryfit.builder.observation import build_observer
-from dryfit.builder.precision_reason import PrecisionReason
-from dryfit.builder.segment_cost import segment_estimate
-from dryfit.builder.segment_pools import PoolNeeds
+from dryfit.builder.precision.reason import PrecisionReason
+from dryfit.builder.segments.cost import segment_estimate
+from dryfit.builder.segments.pools import PoolNeeds
 from dryfit.builder.stages import Stages
 from dryfit.engine.plan import LayerPlacement, Reformat, RejectedSegment, Segment
 from dryfit.network.network import Network

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dryfit.builder import design, linking
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag, DeviceType
+from dryfit.builder.calibration.observation import build_observer
 from dryfit.builder.canonicalise import require_profile
-from dryfit.builder.observation import build_observer
-from dryfit.builder.offloading import offloadings
-from dryfit.builder.optimization_profile import OptimizationProfile
-from dryfit.builder.placement import placement_error
-from dryfit.builder.precision import missing_scales
-from dryfit.builder.quantization_mode import is_explicit
-from dryfit.builder.refit_preparation import check_refit_flags, prepared_for_refit
-from dryfit.builder.segment_export import SegmentExport
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType
+from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.placement.assign import placement_error
+from dryfit.builder.placement.offloading import offloadings
+from dryfit.builder.precision.requested import missing_scales
+from dryfit.builder.refit.preparation import check_refit_flags, prepared_for_refit
+from dryfit.builder.segments.export import SegmentExport
+from dryfit.builder.segments.standalone import is_standalone, refuse_standalone_engine
 from dryfit.builder.stages import Stages, logger
-from dryfit.builder.standalone import is_standalone, refuse_standalone_engine
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, DryfitError
 from dryfit.network.data_types import DataType

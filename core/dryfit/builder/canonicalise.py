@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network

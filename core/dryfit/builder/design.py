@@ -9,25 +9,25 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes
-from dryfit.builder.codes_on_devices import CodesOnDevices
-from dryfit.builder.core_memory import core_memory_problems, within_core
-from dryfit.builder.cutter import LayerRun
-from dryfit.builder.format_sides import caller_device
-from dryfit.builder.formats import Formats, choose_formats
-from dryfit.builder.layer_precisions import choose_precisions
-from dryfit.builder.layer_roles import LayerRole
-from dryfit.builder.mode_rules import check_modes
-from dryfit.builder.partition import Partition, partition_network
-from dryfit.builder.placement import NOWHERE, Assignment, ask, assign_devices
-from dryfit.builder.precisions import Precisions
-from dryfit.builder.scales import apply_scales, check_unscaled, int8_inputs, network_scales
-from dryfit.builder.segment_pools import PoolNeeds, Specs
-from dryfit.builder.sparsity import sparse_layers
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.explicit_quantization.codes_on_devices import CodesOnDevices
+from dryfit.builder.explicit_quantization.mode_rules import check_modes
+from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.placement.assign import NOWHERE, Assignment, ask, assign_devices
+from dryfit.builder.placement.core_memory import core_memory_problems, within_core
+from dryfit.builder.placement.cutter import LayerRun
+from dryfit.builder.placement.partition import Partition, partition_network
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.precision.chosen import Precisions
+from dryfit.builder.precision.layer_precisions import choose_precisions
+from dryfit.builder.precision.scales import apply_scales, check_unscaled, int8_inputs, network_scales
+from dryfit.builder.segments.pools import PoolNeeds, Specs
+from dryfit.builder.segments.standalone import standalone_problems
+from dryfit.builder.sparse_weights.detection import sparse_layers
 from dryfit.builder.stages import Stages, logger
-from dryfit.builder.standalone import standalone_problems
-from dryfit.builder.target_variant import TargetVariant
+from dryfit.builder.tensor_formats.insertion import Formats, choose_formats
+from dryfit.builder.tensor_formats.sides import caller_device
 from dryfit.engine.plan import LayerPlacement
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network

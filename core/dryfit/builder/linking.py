@@ -6,23 +6,23 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from dryfit.builder.assessment import segment_records
-from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.canonicalise import profile_shapes
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.settings_without_effect import exceeded_workspaces, unused_settings
 from dryfit.builder.design import Design
-from dryfit.builder.device_memory import DeviceMemory, plan_device_memory
-from dryfit.builder.fused_group import FusedGroup
-from dryfit.builder.fusion import fuse_layers
-from dryfit.builder.host_layouts import choose_host_layouts
-from dryfit.builder.kernel_compilation import CompilationPhase, compile_kernels
-from dryfit.builder.kernel_settings import kernel_choice, optimum_specs
-from dryfit.builder.layer_places import layer_places
+from dryfit.builder.fusion.fuse import fuse_layers
+from dryfit.builder.fusion.fused_group import FusedGroup
+from dryfit.builder.fusion.layer_places import layer_places
+from dryfit.builder.kernels.compilation import CompilationPhase, compile_kernels
+from dryfit.builder.kernels.settings import kernel_choice, optimum_specs
 from dryfit.builder.lowering import LoweredNetwork, lower_network
-from dryfit.builder.packed_weights import drop_packed_weights
-from dryfit.builder.segment_compilation import SegmentCompilation
-from dryfit.builder.segment_export import SegmentExport
-from dryfit.builder.segment_pools import PoolNeeds
-from dryfit.builder.settings_without_effect import exceeded_workspaces, unused_settings
+from dryfit.builder.refit.packed_weights import drop_packed_weights
+from dryfit.builder.segments.compilation import SegmentCompilation
+from dryfit.builder.segments.device_memory import DeviceMemory, plan_device_memory
+from dryfit.builder.segments.export import SegmentExport
+from dryfit.builder.segments.pools import PoolNeeds
 from dryfit.builder.stages import Stages, logger
+from dryfit.builder.tensor_formats.host_layouts import choose_host_layouts
 from dryfit.builder.used_packages import used_packages
 from dryfit.engine.plan import PROGRAM, Operation, Plan, Segment
 from dryfit.network.network import Network

@@ -15,11 +15,11 @@ from typing import cast
 
 import attrs
 
-from dryfit.builder.engine_tensors import EngineTensors
-from dryfit.builder.int8_lowering import Int8Lowering
-from dryfit.builder.layer_roles import LayerRole
-from dryfit.builder.partition import Partition
-from dryfit.builder.precisions import WEAK_TYPES, Precisions
+from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.placement.partition import Partition
+from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
+from dryfit.builder.precision.engine_tensors import EngineTensors
+from dryfit.builder.precision.int8_lowering import Int8Lowering
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer

@@ -55,8 +55,8 @@ def build(
 ) -> None:
     """Build an engine file from an ONNX MODEL, or with `--engine-capability dla_standalone` one loadable."""
     from dryfit.builder.builder import Builder
-    from dryfit.builder.config_enumerations import BuilderFlag
-    from dryfit.builder.standalone import is_standalone
+    from dryfit.builder.config.enumerations import BuilderFlag
+    from dryfit.builder.segments.standalone import is_standalone
     from dryfit.cli.loadable_report import write_standalone
     from dryfit.cli.placement_report import placement_report
     from dryfit.engine.progress import TerminalProgress

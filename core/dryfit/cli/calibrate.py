@@ -16,7 +16,7 @@ from dryfit.cli.console import print_json, print_note
 from dryfit.errors import CalibrationError
 
 if TYPE_CHECKING:
-    from dryfit.builder.calibration_task import CalibrationTask
+    from dryfit.builder.calibration.task import CalibrationTask
     from dryfit.network.network import Network
     from dryfit.quantization.calibration_state import CalibrationState
     from dryfit.quantization.calibrator import Calibrator
@@ -37,7 +37,7 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
         return
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'. Only --compare does without")
-    from dryfit.builder.quantization_mode import require_calibratable
+    from dryfit.builder.explicit_quantization.mode import require_calibratable
     from dryfit.cli.network_options import load_model
 
     network = load_model(model, options.shapes)
@@ -137,8 +137,8 @@ def _run(
 
 
 def _task(model: Path, network: Network, options: CalibrateOptions, chosen: Calibrator) -> CalibrationTask:
-    from dryfit.builder.calibration import tensors_after_fusion
-    from dryfit.builder.calibration_task import CalibrationTask
+    from dryfit.builder.calibration.calibrate import tensors_after_fusion
+    from dryfit.builder.calibration.task import CalibrationTask
     from dryfit.cli.calibrate_jobs import threads_per_job
     from dryfit.cli.network_options import load_model
     from dryfit.quantization.calibration_data import source_of

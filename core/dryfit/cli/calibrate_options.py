@@ -18,7 +18,7 @@ from dryfit.cli.sample_options import data_option, limit_option, picture_options
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config.builder_config import BuilderConfig
     from dryfit.network.network import Network
     from dryfit.quantization.calibration_stream import CalibrationAlgoType
     from dryfit.quantization.calibrator import Calibrator

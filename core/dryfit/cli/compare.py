@@ -29,9 +29,9 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
     MODEL is an ONNX model, built as the options say, or an engine file that was built with --refit. Each layer's error
     is split into what the layer adds itself, on the inputs that the other side has, and what it inherits.
     """
-    from dryfit.builder.comparison import compare as compared
-    from dryfit.builder.comparison import declared_types
-    from dryfit.builder.comparison_sides import EngineSide, compared_sides
+    from dryfit.builder.comparison.compare import compare as compared
+    from dryfit.builder.comparison.compare import declared_types
+    from dryfit.builder.comparison.sides import EngineSide, compared_sides
     from dryfit.cli.compare_report import comparison_report, falls_below
     from dryfit.cli.compare_tables import print_comparison
 
@@ -53,7 +53,7 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
 def _built(model: Path, options: NetworkOptions) -> tuple[Plan, Network]:
     """The plan of a model, and the network with the ranges that the plan was built with."""
     from dryfit.builder.builder import Builder
-    from dryfit.builder.config_enumerations import BuilderFlag
+    from dryfit.builder.config.enumerations import BuilderFlag
 
     network = load_model(model, options.shapes, flags=options.creation_flags)
     require_shapes(network, options.shapes)

@@ -12,9 +12,9 @@ from dryfit.cli.arithmetic_report import plan_arithmetic
 from dryfit.cli.placement_report import placement_report
 
 if TYPE_CHECKING:
-    from dryfit.builder.comparison import ComparedTensor, Comparison
-    from dryfit.builder.comparison_sides import Side
-    from dryfit.builder.tensor_difference import Difference, ElementDifference
+    from dryfit.builder.comparison.compare import ComparedTensor, Comparison
+    from dryfit.builder.comparison.sides import Side
+    from dryfit.builder.comparison.tensor_difference import Difference, ElementDifference
     from dryfit.engine.plan import Plan
 
 Report = dict[str, Any]

@@ -11,7 +11,7 @@ import click
 from dryfit.cli.console import print_note
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config.builder_config import BuilderConfig
 
 CAPABILITY, POOLS = "--engine-capability", "--mem-pool-size"
 
@@ -64,8 +64,8 @@ class EngineOptions:
             ConfigError: a limit is none, or the device would refuse it.
             UnknownNameError: there is no such memory pool.
         """
-        from dryfit.builder.config_enumerations import BuilderFlag, EngineCapability
-        from dryfit.builder.memory_pool_sizes import parse_memory_pool_sizes
+        from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability
+        from dryfit.builder.config.memory_pool_sizes import parse_memory_pool_sizes
 
         name = "DLA_STANDALONE" if self.is_standalone else self.capability.upper()
         config.engine_capability = EngineCapability[name]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
 
 if TYPE_CHECKING:
-    from dryfit.builder.network_cost import NetworkCost, SegmentCost, TransferCost
+    from dryfit.builder.segments.network_cost import NetworkCost, SegmentCost, TransferCost
     from dryfit.target.cost import StepCost
 
 Report = dict[str, Any]
@@ -29,9 +29,9 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
         ConfigError: what was asked for does not fit together.
     """
     from dryfit.builder.assessment import design_for_assessment
-    from dryfit.builder.network_cost import network_cost
-    from dryfit.builder.placement import placement_error
-    from dryfit.builder.quantization_mode import is_explicit
+    from dryfit.builder.explicit_quantization.mode import is_explicit
+    from dryfit.builder.placement.assign import placement_error
+    from dryfit.builder.segments.network_cost import network_cost
 
     network = load_model(model, options.shapes, flags=options.creation_flags)
     require_shapes(network, options.shapes)

@@ -10,7 +10,7 @@ import attrs
 from onnx import ModelProto
 
 from dryfit.builder.assessment import assess
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model
 from dryfit.cli.placement_report import placement_report
 from dryfit.errors import ConfigError

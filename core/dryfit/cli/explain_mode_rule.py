@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from dryfit.cli.told_rules import tell_rules
 
 if TYPE_CHECKING:
-    from dryfit.builder.mode_rule import ModeRule
+    from dryfit.builder.explicit_quantization.mode_rule import ModeRule
 
 
 def mode_rules() -> Mapping[str, ModeRule]:
     """Id to rule."""
-    from dryfit.builder.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES
-    from dryfit.builder.standalone import STANDALONE_RULES
+    from dryfit.builder.explicit_quantization.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES
+    from dryfit.builder.segments.standalone import STANDALONE_RULES
 
     return {rule.id: rule for rule in (*EXPLICIT_RULES, *STRONGLY_TYPED_RULES, *STANDALONE_RULES)}
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from dryfit.cli.told_rules import tell_rules
 
 if TYPE_CHECKING:
-    from dryfit.builder.reformat_rules import ReformatRule
+    from dryfit.builder.tensor_formats.reformat_rules import ReformatRule
 
 
 def reformat_rules() -> Mapping[str, ReformatRule]:
     """Id to rule."""
-    from dryfit.builder.reformat_rules import REFORMAT_RULES
+    from dryfit.builder.tensor_formats.reformat_rules import REFORMAT_RULES
 
     return REFORMAT_RULES
 

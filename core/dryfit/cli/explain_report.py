@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dryfit.builder.reformat_removal import find_removals
+from dryfit.builder.tensor_formats.reformat_removal import find_removals
 from dryfit.cli.arithmetic_report import arithmetic_report
 from dryfit.cli.explain_apply import Placed, cost_data, fixed_shapes, measured, place
 from dryfit.cli.explain_reformats import reformat_report

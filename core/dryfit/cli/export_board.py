@@ -16,7 +16,7 @@ from dryfit.builder.board.trtexec_arguments import arguments_of
 from dryfit.builder.board.trtexec_line import TrtexecLine, trtexec_line
 from dryfit.builder.board.trtexec_parser import parse_trtexec
 from dryfit.builder.board.versions import Version, version_text
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.atomic_file import write_atomically
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network

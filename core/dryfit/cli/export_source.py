@@ -11,11 +11,11 @@ from dryfit.builder.assessment import assess
 from dryfit.builder.board.from_config import TENSORRT_DEVICES
 from dryfit.builder.board.layer_names import layers_by_name
 from dryfit.builder.board.versions import Version
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.config_enumerations import DeviceType
-from dryfit.builder.config_settings import config_from_settings
-from dryfit.builder.io_formats import IoFormat
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import DeviceType
+from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.config.settings import config_from_settings
+from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
 from dryfit.engine.engine import Engine

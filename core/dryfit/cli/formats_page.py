@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dryfit.builder.reformat_rules import REFORMAT_RULES, ReformatRule
+from dryfit.builder.tensor_formats.reformat_rules import REFORMAT_RULES, ReformatRule
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.target.formats import TensorFormat

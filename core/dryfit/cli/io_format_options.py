@@ -9,7 +9,7 @@ import attrs
 import click
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config.builder_config import BuilderConfig
     from dryfit.network.network import Network
 
 INPUT_FORMATS, OUTPUT_FORMATS, DIRECT_IO = "--input-io-formats", "--output-io-formats", "--direct-io"
@@ -62,8 +62,8 @@ class IoFormatOptions:
         Raises:
             ConfigError: a list is none, or does not fit the network.
         """
-        from dryfit.builder.builder_config import BuilderFlag
-        from dryfit.builder.io_formats import parse_io_formats, set_io_formats
+        from dryfit.builder.config.builder_config import BuilderFlag
+        from dryfit.builder.tensor_formats.io_formats import parse_io_formats, set_io_formats
 
         inputs, outputs = (
             [] if text is None else parse_io_formats(text, option)

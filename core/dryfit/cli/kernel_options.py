@@ -12,7 +12,7 @@ import click
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config.builder_config import BuilderConfig
     from dryfit.network.network import Network
 
 OPTION = "--kernel"
@@ -66,7 +66,7 @@ def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: B
     Raises:
         ConfigError: patterns fit no layer; all of them are listed, and nothing is named.
     """
-    from dryfit.builder.layer_pattern import LayerPattern
+    from dryfit.builder.placement.layer_pattern import LayerPattern
 
     patterns = [(LayerPattern(pattern, f"{pattern}={name}"), name) for pattern, name in kernels]
     problems = [pattern.problem(network.layers) for pattern, _ in patterns if not pattern.layers_in(network.layers)]
@@ -87,7 +87,7 @@ def timing_cache_file(path: Path | None, config: BuilderConfig) -> Iterator[None
     if path is None:
         yield
         return
-    from dryfit.builder.timing_cache_file import load_timing_cache, save_timing_cache
+    from dryfit.builder.kernels.timing_cache_file import load_timing_cache, save_timing_cache
 
     cache = load_timing_cache(path)
     config.set_timing_cache(cache)

@@ -15,7 +15,7 @@ from dryfit.errors import BuildError, EngineFileError
 
 if TYPE_CHECKING:
     from dryfit.builder.builder import Builder, Loadables
-    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config.builder_config import BuilderConfig
     from dryfit.network.network import Network
 
 

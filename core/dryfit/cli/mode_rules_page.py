@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dryfit.builder.mode_rule import ModeRule
-from dryfit.builder.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES
-from dryfit.builder.standalone import STANDALONE_RULES
+from dryfit.builder.explicit_quantization.mode_rule import ModeRule
+from dryfit.builder.explicit_quantization.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES
+from dryfit.builder.segments.standalone import STANDALONE_RULES
 
 HEAD = """# Rules on modes
 

@@ -19,7 +19,7 @@ from dryfit.cli.sparsity_options import sparsity_options, take_sparsity
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config.builder_config import BuilderConfig
     from dryfit.network.network import Network
     from dryfit.onnx.model_file import ModelSource
 
@@ -308,7 +308,7 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
         ConfigError: what was asked for does not fit together, or the placement fails.
         CalibrationError: a file of scales or ranges is damaged, or not of this network.
     """
-    from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+    from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 
     config = BuilderConfig()
     config.default_device_type = options.device
@@ -347,7 +347,7 @@ def _take_scales(network: Network, config: BuilderConfig, options: NetworkOption
 
 def _add_profile(config: BuilderConfig, shapes: Mapping[str, Shapes], values: Mapping[str, Shapes]) -> None:
     """One optimization profile of the inputs for which a range, or values, were given."""
-    from dryfit.builder.optimization_profile import OptimizationProfile
+    from dryfit.builder.config.optimization_profile import OptimizationProfile
 
     ranges = {name: asked for name, asked in shapes.items() if len(asked) == 3}
     if ranges or values:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
-    from dryfit.builder.network_cost import NetworkCost
+    from dryfit.builder.config.builder_config import BuilderConfig
     from dryfit.builder.placement_search.changes import Change
     from dryfit.builder.placement_search.proposal import PlacementOption, PlacementProposal
+    from dryfit.builder.segments.network_cost import NetworkCost
     from dryfit.network.network import Network
 
 Report = dict[str, Any]

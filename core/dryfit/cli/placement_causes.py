@@ -16,7 +16,7 @@ def other_causes(causes: Mapping[str, str]) -> list[tuple[str, str, str]]:
             others are told elsewhere.
     """
     from dryfit.builder.design import SHAPE_COMPUTATION
-    from dryfit.builder.placement import DEFAULT_DEVICE, OWN_DEVICE
+    from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
 
     layers: dict[str, list[str]] = {}
     for name, cause in causes.items():

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
-    from dryfit.builder.placement_rules import PlacementRules
+    from dryfit.builder.config.builder_config import BuilderConfig
+    from dryfit.builder.placement.rules import PlacementRules
     from dryfit.network.network import Network
 
 FUNCTION = "place"
@@ -36,7 +36,7 @@ def apply_placement(path: Path | None, layer_device_types: str | None, network: 
     elif path is not None:
         _rules(path).apply(network, config)
     if layer_device_types is not None:
-        from dryfit.builder.placement_rules import PlacementRules
+        from dryfit.builder.placement.rules import PlacementRules
 
         PlacementRules.parse_layer_device_types(layer_device_types).apply(network, config)
 
@@ -84,7 +84,7 @@ def _where(path: Path, line: int | None) -> str:
 
 
 def _rules(path: Path) -> PlacementRules:
-    from dryfit.builder.placement_rules import PlacementRules
+    from dryfit.builder.placement.rules import PlacementRules
 
     text = _text(path)
     if path.suffix != ".json":

@@ -12,7 +12,7 @@ from dryfit.cli.network_options import PRECISION_FLAGS
 
 if TYPE_CHECKING:
     from dryfit.builder.assessment import Assessment
-    from dryfit.builder.offloading import Offloading
+    from dryfit.builder.placement.offloading import Offloading
     from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
     from dryfit.target.cost import CostEstimate
     from dryfit.target.verdict import Verdict, Violation
@@ -28,7 +28,7 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         found: the decisions.
         settings: `BuilderConfig.settings()`, or those that the plan was built with.
     """
-    from dryfit.builder.offloading import offloadings
+    from dryfit.builder.placement.offloading import offloadings
     from dryfit.engine.plan import Plan
     from dryfit.plugins import registry
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dryfit.builder.assessment import assessment_of, design_for_assessment
-from dryfit.builder.quantization_mode import is_explicit
-from dryfit.builder.quantization_trace import trace_quantizations
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.explicit_quantization.trace import trace_quantizations
 from dryfit.cli.assumptions import QUANTIZED_PRECISION, assumptions
 from dryfit.cli.network_options import NetworkOptions, create_config, load_model
 from dryfit.cli.placement_report import placement_report
@@ -18,7 +18,7 @@ from dryfit.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from dryfit.builder.assessment import Assessment
-    from dryfit.builder.quantization_trace import QuantizationTrace, TracedQuantization
+    from dryfit.builder.explicit_quantization.trace import QuantizationTrace, TracedQuantization
     from dryfit.engine.plan import LayerPlacement
     from dryfit.quantization.scale_table import RangeConflict, ScaleEntry
 

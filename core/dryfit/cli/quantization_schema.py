@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dryfit.builder.precision_reason import PrecisionCause
-from dryfit.builder.quantization_trace import QuantizationOutcome
+from dryfit.builder.explicit_quantization.trace import QuantizationOutcome
+from dryfit.builder.precision.reason import PrecisionCause
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 from dryfit.quantization.rewrites import RewriteAction
 from dryfit.quantization.scale_table import RangeOrigin

@@ -11,7 +11,7 @@ from dryfit.cli.console import bytes_text, json_option, print_json, print_line, 
 from dryfit.errors import OnnxImportError
 
 if TYPE_CHECKING:
-    from dryfit.builder.refitter import Refitter
+    from dryfit.builder.refit.refitter import Refitter
 
 
 @click.command()
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @json_option
 def refit(engine_file: Path, model: Path | None, output: Path | None, lists: bool, as_json: bool) -> None:
     """Exchange the weights of an ENGINE that was built with --refit or --stripped."""
-    from dryfit.builder.refitter import Refitter
+    from dryfit.builder.refit.refitter import Refitter
     from dryfit.cli.refit_report import refit_line, weights_report
     from dryfit.engine.engine import Engine
 

@@ -11,8 +11,8 @@ from dryfit.cli.console import print_note
 from dryfit.cli.log import log_to_stderr
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
-    from dryfit.builder.pruning import Pruning
+    from dryfit.builder.config.builder_config import BuilderConfig
+    from dryfit.builder.sparse_weights.pruning import Pruning
     from dryfit.network.network import Network
 
 SPARSITY = ("disable", "enable", "force")
@@ -35,13 +35,13 @@ def take_sparsity(sparsity: str, network: Network, config: BuilderConfig) -> Non
     Raises:
         DryfitError: the network cannot be assessed, to find out what would gain.
     """
-    from dryfit.builder.config_enumerations import BuilderFlag
+    from dryfit.builder.config.enumerations import BuilderFlag
 
     if sparsity == "disable":
         return
     config.set_flag(BuilderFlag.SPARSE_WEIGHTS)
     if sparsity == "force":
-        from dryfit.builder.pruning import ACCURACY, plan_pruning
+        from dryfit.builder.sparse_weights.pruning import ACCURACY, plan_pruning
 
         with log_to_stderr(None):  # the command's own run says it all
             pruning = plan_pruning(network, config)

@@ -14,7 +14,7 @@ from dryfit.cli.network_options import NetworkOptions, create_config, load_model
 from dryfit.onnx.model_file import ModelSource
 
 if TYPE_CHECKING:
-    from dryfit.builder.sparsity import LayerSparsity
+    from dryfit.builder.sparse_weights.detection import LayerSparsity
     from dryfit.target.verdict import Violation
 
 Report = dict[str, Any]
@@ -40,8 +40,8 @@ def sparsity_report(
         DryfitError: the model cannot be imported, or the options do not fit it.
     """
     from dryfit.builder.assessment import design_for_assessment
-    from dryfit.builder.sparsity import network_sparsity
-    from dryfit.builder.target_variant import TargetVariant
+    from dryfit.builder.placement.target_variant import TargetVariant
+    from dryfit.builder.sparse_weights.detection import network_sparsity
 
     network = load_model(model if source is None else source, options.shapes, model.parent, options.creation_flags)
     require_shapes(network, options.shapes)

@@ -19,7 +19,7 @@ from dryfit.onnx.model_file import read_model
 from dryfit.onnx.translation.agreement import Agreement, ComparedTensor, compare_engines
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config.builder_config import BuilderConfig
     from dryfit.cli.translate import TranslateOptions
     from dryfit.engine.engine import Engine
     from dryfit.network.data_types import DataType

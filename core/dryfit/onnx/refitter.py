@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.builder.refitter import Refitter
+from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.refit_record import Array, WeightsPlace, digest
 from dryfit.errors import DryfitError
 from dryfit.network.layer import Layer

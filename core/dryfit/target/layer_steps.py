@@ -1,6 +1,6 @@
 """Which layers of a segment a device runs as one, told by their kinds: what estimates of cost are made from.
 
-It speaks of how a device works inside a segment. What is run as one on this machine is `dryfit.builder.fusion`'s.
+It speaks of how a device works inside a segment. What is run as one on this machine is `dryfit.builder.fusion.fuse`'s.
 """
 
 from __future__ import annotations

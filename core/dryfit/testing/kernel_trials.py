@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 from hypothesis import strategies as st
 
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.kernel_choice import kernels_for, serves
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.kernels.choice import kernels_for, serves
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network

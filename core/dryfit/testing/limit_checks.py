@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import LAYER_KINDS, Layer

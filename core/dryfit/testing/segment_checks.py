@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.builder.target_variant import TargetVariant
+from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor
 from dryfit.reference.executor import run_reference

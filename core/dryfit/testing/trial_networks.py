@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network

@@ -151,7 +151,7 @@ class Loadable:
         Raises:
             EngineFileError: a host kernel that the loadable names is not installed, or does not serve its layers.
         """
-        from dryfit.builder.segment_engine import segment_engine
+        from dryfit.builder.segments.engine import segment_engine
 
         try:
             return segment_engine(self.planned)

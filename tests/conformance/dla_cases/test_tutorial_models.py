@@ -19,8 +19,8 @@ from tests.conformance.dla_cases.tutorial_models import (
 )
 
 from dryfit.builder.assessment import assess
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.onnx.parser import network_from_onnx
 
 SHAPE = (32, 3, 32, 32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag, DeviceType
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation

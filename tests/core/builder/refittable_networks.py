@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.refitter import Refitter
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tests.core.builder.networks import activation, convolution, image_network
 
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 
 CHANNELS = 68
 

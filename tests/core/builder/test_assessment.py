@@ -6,7 +6,7 @@ from tests.core.builder.networks import chain, convolution, dla_config, elu, hal
 
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.network.data_types import DataType
 
 
@@ -101,7 +101,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from dryfit.builder.assessment import assess
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 network = Network()

@@ -14,7 +14,7 @@ from tests.core.builder.networks import (
 )
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import BuildError, ConfigError, NetworkError, PlacementError, UnknownNameError

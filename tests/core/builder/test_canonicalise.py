@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import activation, chain, image_network, named
 
-from dryfit.builder.builder_config import BuilderConfig
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes, profile_shapes, require_profile
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.errors import ConfigError
 from dryfit.network.layers.elementwise import ElementWiseOperation
 

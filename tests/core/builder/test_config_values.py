@@ -5,7 +5,7 @@ import enum
 import numpy as np
 import pytest
 
-from dryfit.builder.builder_config import (
+from dryfit.builder.config.builder_config import (
     BuilderConfig,
     BuilderFlag,
     EngineCapability,

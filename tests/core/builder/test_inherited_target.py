@@ -3,7 +3,7 @@ import pytest
 from tests.core.builder.networks import activation, add, convolution, image_network
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.engine.engine import Engine
 from dryfit.plugins import registry
 

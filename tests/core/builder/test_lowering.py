@@ -16,7 +16,7 @@ from tests.core.builder.networks import (
     weights,
 )
 
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.reference.executor import run_reference

@@ -7,7 +7,7 @@ import pytest
 
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderFlag
+from dryfit.builder.config.builder_config import BuilderFlag
 from dryfit.errors import NetworkError
 from dryfit.network import plugin_table
 from dryfit.network.data_types import DataType

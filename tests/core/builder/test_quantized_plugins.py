@@ -13,7 +13,7 @@ from tests.core.builder.networks import named, weights
 
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError
 from dryfit.network import plugin_table

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.core.builder.refittable_networks import NETWORKS, built, float_network, give_all, outputs, same, weights
 
-from dryfit.builder.builder_config import BuilderFlag
-from dryfit.builder.refitter import Refitter
+from dryfit.builder.config.builder_config import BuilderFlag
+from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.engine import Engine
 from dryfit.errors import ConfigError, ExecutionError, NetworkError, UnknownNameError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag

@@ -17,9 +17,9 @@ from tests.core.builder.refittable_networks import (
 )
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.config_enumerations import QuantizationFlag
-from dryfit.builder.refitter import Refitter
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.enumerations import QuantizationFlag
+from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, NetworkError, UnknownNameError
 from dryfit.network.data_types import DataType

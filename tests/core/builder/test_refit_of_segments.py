@@ -9,8 +9,8 @@ from tests.core.builder.refittable_networks import give_all
 from tests.core.engine import compiling_target
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.refitter import Refitter
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.engine import Engine
 from dryfit.network.network import Network
 

@@ -4,7 +4,7 @@ import pytest
 from tests.core.builder.networks import chain, dla_config
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.kernel_compilation import PHASE
+from dryfit.builder.kernels.compilation import PHASE
 from dryfit.builder.stages import Stages
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import BuildError

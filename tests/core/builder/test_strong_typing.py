@@ -11,8 +11,8 @@ from tests.core.builder.networks import named, weights
 
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.precision_reason import PrecisionCause
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.precision.reason import PrecisionCause
 from dryfit.engine.engine import Engine
 from dryfit.errors import NetworkError
 from dryfit.network import plugin_table

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.engine.engine import Engine
 from dryfit.engine.operation_runner import OperationRunner
 from dryfit.errors import ExecutionError

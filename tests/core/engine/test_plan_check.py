@@ -6,7 +6,7 @@ from tests.core.builder.networks import activation, image_network
 from tests.core.builder.test_quantized_groups_on_devices import convolution, quantized
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import EngineFileError
 

@@ -9,8 +9,8 @@ import pytest
 from tests.core.builder.refittable_networks import SCALES, built, float_network, quantized_network, weights
 from tests.core.engine.forged_files import forged, split
 
-from dryfit.builder.builder_config import BuilderFlag
-from dryfit.builder.refitter import Refitter
+from dryfit.builder.config.builder_config import BuilderFlag
+from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine import engine_file
 from dryfit.engine.engine import Engine
 from dryfit.errors import DryfitError, EngineFileError

@@ -10,8 +10,8 @@ import pytest
 from tests.core.builder.refittable_networks import built
 from tests.core.onnx.models import model, numbers, run_runtime
 
-from dryfit.builder.builder_config import BuilderFlag
-from dryfit.builder.refitter import Refitter
+from dryfit.builder.config.builder_config import BuilderFlag
+from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

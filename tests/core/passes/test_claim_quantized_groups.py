@@ -8,7 +8,7 @@ from tests.core.passes.quantized_networks import dequantized, named, networks_of
 
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

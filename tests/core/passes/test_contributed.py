@@ -4,7 +4,7 @@ import pytest
 from tests.core.builder.networks import chain
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import BuildError
 from dryfit.passes.canonical import canonical_pipeline, own_passes
 from dryfit.plugins import registry

@@ -6,7 +6,7 @@ from tests.core.builder.networks import chain, dla_config
 
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

@@ -13,7 +13,7 @@ from tests.targets.dla.questions import (
     zeros,
 )
 
-from dryfit.builder.builder_config import BuilderFlag, EngineCapability
+from dryfit.builder.config.builder_config import BuilderFlag, EngineCapability
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 

@@ -17,8 +17,8 @@ from tests.targets.dla.questions import (
     with_ranges,
 )
 
-from dryfit.builder.builder_config import EngineCapability
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config.builder_config import EngineCapability
+from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 

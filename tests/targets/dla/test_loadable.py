@@ -9,8 +9,8 @@ from tests.core.builder.networks import activation, convolution, dla_config, elu
 from tests.core.engine.forged_files import split
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderFlag
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config.builder_config import BuilderFlag
+from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.engine.container import ArrayEntry, chunks, json_text
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, ConfigError, EngineFileError, UnknownNameError

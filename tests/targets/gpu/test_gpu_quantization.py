@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import PlacementError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.dequantize import Dequantize

@@ -8,16 +8,16 @@ import attrs
 
 from dryfit.builder.board.layer_names import layers_by_name
 from dryfit.builder.board.versions import Version, version_text
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.config_enumerations import (
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import (
     BuilderFlag,
     DeviceType,
     EngineCapability,
     ProfilingVerbosity,
     QuantizationFlag,
 )
-from dryfit.builder.io_formats import IoFormat, set_io_formats
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.tensor_formats.io_formats import IoFormat, set_io_formats
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType

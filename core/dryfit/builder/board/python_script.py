@@ -12,7 +12,7 @@ from dryfit.builder.board.board_build import BoardBuild, BoardFiles
 from dryfit.builder.board.script_data import Constants, constants_of, constants_text
 from dryfit.builder.board.version_checks import api_problems
 from dryfit.builder.board.versions import LAYER_METADATA, POOL_LIMITS, version_text
-from dryfit.builder.config_enumerations import BuilderFlag, MemoryPoolType
+from dryfit.builder.config.enumerations import BuilderFlag, MemoryPoolType
 from dryfit.errors import ConfigError
 
 EXPLICIT_BATCH_ENDS = (10, 0)

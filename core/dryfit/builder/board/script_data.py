@@ -9,8 +9,8 @@ from typing import Any
 
 from dryfit.builder.board.board_build import BoardBuild, BoardFiles
 from dryfit.builder.board.versions import Version, version_text
-from dryfit.builder.config_enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity, QuantizationFlag
-from dryfit.builder.io_formats import IoFormat
+from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity, QuantizationFlag
+from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType

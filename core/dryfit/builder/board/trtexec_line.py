@@ -12,10 +12,10 @@ from dryfit.builder.board.trtexec_lists import shapes_text, types_text
 from dryfit.builder.board.trtexec_meaning import OBEY, PREFER, as_trtexec_builds, trtexec_problems
 from dryfit.builder.board.trtexec_options import CONSTRAINT_WORDS, FLAG_OPTIONS, missing_option
 from dryfit.builder.board.versions import version_text
-from dryfit.builder.config_enumerations import BuilderFlag, EngineCapability, MemoryPoolType, ProfilingVerbosity
-from dryfit.builder.io_formats import io_formats_text
-from dryfit.builder.layer_list import layer_list
-from dryfit.builder.memory_pool_sizes import memory_pool_sizes_text
+from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, MemoryPoolType, ProfilingVerbosity
+from dryfit.builder.config.memory_pool_sizes import memory_pool_sizes_text
+from dryfit.builder.placement.layer_list import layer_list
+from dryfit.builder.tensor_formats.io_formats import io_formats_text
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network

@@ -18,10 +18,10 @@ from dryfit.builder.board.trtexec_options import (
     missing_option,
 )
 from dryfit.builder.board.version_checks import api_problems
-from dryfit.builder.config_enumerations import BuilderFlag, DeviceType, EngineCapability, MemoryPoolType
-from dryfit.builder.io_formats import IoFormat
-from dryfit.builder.layer_list import PRECISION_WORDS, layer_list
-from dryfit.builder.quantization_mode import is_explicit
+from dryfit.builder.config.enumerations import BuilderFlag, DeviceType, EngineCapability, MemoryPoolType
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.placement.layer_list import PRECISION_WORDS, layer_list
+from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 

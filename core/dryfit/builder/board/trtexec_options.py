@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dryfit.builder.board.versions import FIRST_REFUSED, Version, Versions, version_text
-from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.network.data_types import DataType
 
 _ALWAYS = Versions()

@@ -12,16 +12,16 @@ from dryfit.builder.board.trtexec_lists import pairs, parse_shapes, parse_types
 from dryfit.builder.board.trtexec_meaning import as_trtexec_builds, trtexec_problems
 from dryfit.builder.board.trtexec_options import CONSTRAINT_WORDS, FLAG_OPTIONS, SPARSITY_WORDS
 from dryfit.builder.board.versions import Version, require_known
-from dryfit.builder.config_enumerations import (
+from dryfit.builder.config.enumerations import (
     BuilderFlag,
     DeviceType,
     EngineCapability,
     MemoryPoolType,
     ProfilingVerbosity,
 )
-from dryfit.builder.io_formats import IoFormat, parse_io_formats
-from dryfit.builder.memory_pool_sizes import parse_memory_pool_sizes
-from dryfit.builder.quantization_mode import is_explicit
+from dryfit.builder.config.memory_pool_sizes import parse_memory_pool_sizes
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.tensor_formats.io_formats import IoFormat, parse_io_formats
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.network import Network

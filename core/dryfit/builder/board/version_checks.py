@@ -14,7 +14,7 @@ from dryfit.builder.board.versions import (
     Versions,
     version_text,
 )
-from dryfit.builder.config_enumerations import MemoryPoolType
+from dryfit.builder.config.enumerations import MemoryPoolType
 from dryfit.network.data_types import DataType
 
 

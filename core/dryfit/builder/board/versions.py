@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from dryfit.builder.config_enumerations import BuilderFlag
+from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 

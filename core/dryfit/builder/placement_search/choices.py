@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.cutter import Edge
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.builder.layer_roles import LayerRole
-from dryfit.builder.partition import layer_edges
-from dryfit.builder.placement import Assignment, ask
+from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.placement.assign import Assignment, ask
+from dryfit.builder.placement.cutter import Edge
+from dryfit.builder.placement.partition import layer_edges
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorLocation

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.cutter import LayerRun
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.builder.format_choice import choose_forms
-from dryfit.builder.format_sides import Side, Sides
-from dryfit.builder.network_cost import transfer_cost
-from dryfit.builder.partition import Partition
+from dryfit.builder.placement.cutter import LayerRun
+from dryfit.builder.placement.partition import Partition
+from dryfit.builder.placement.target_variant import knowing
 from dryfit.builder.placement_search.chain import Amounts
 from dryfit.builder.placement_search.choices import CALLER, Choices, Flow
 from dryfit.builder.placement_search.objective import Meter, total
 from dryfit.builder.placement_search.types import DeviceTypes
-from dryfit.builder.segment_pools import known_shape
-from dryfit.builder.target_variant import knowing
-from dryfit.builder.tensor_forms import TensorForm
+from dryfit.builder.segments.network_cost import transfer_cost
+from dryfit.builder.segments.pools import known_shape
+from dryfit.builder.tensor_formats.choice import choose_forms
+from dryfit.builder.tensor_formats.forms import TensorForm
+from dryfit.builder.tensor_formats.sides import Side, Sides
 from dryfit.engine.plan import Reformat
 
 Places = tuple[str, ...]

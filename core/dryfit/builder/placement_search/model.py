@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.builder_config import BuilderConfig
-from dryfit.builder.cutter import Cutter, batch_of
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
+from dryfit.builder.placement.cutter import Cutter, batch_of
 from dryfit.builder.placement_search.chain import Amounts
 from dryfit.builder.placement_search.choices import CALLER, Choices
 from dryfit.builder.placement_search.copies import FlowCopies
 from dryfit.builder.placement_search.objective import Meter, Objective, total, value_of
 from dryfit.builder.placement_search.types import DeviceTypes
-from dryfit.builder.segment_cost import segment_estimate
-from dryfit.builder.segment_pools import PoolNeeds
+from dryfit.builder.segments.cost import segment_estimate
+from dryfit.builder.segments.pools import PoolNeeds
 from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import CostEstimate
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.network_cost import NetworkCost
 from dryfit.builder.placement_search.chain import Amounts
+from dryfit.builder.segments.network_cost import NetworkCost
 from dryfit.errors import ConfigError
 from dryfit.target.cost import CostEstimate
 

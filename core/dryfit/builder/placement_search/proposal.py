@@ -15,17 +15,17 @@ from contextlib import contextmanager
 import attrs
 
 from dryfit.builder.assessment import Assessment, assessment_of, design_for_assessment
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.builder.network_cost import NetworkCost, network_cost
-from dryfit.builder.placement import NOWHERE, placement_error
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.placement.assign import NOWHERE, placement_error
 from dryfit.builder.placement_search.candidates import Candidate, chain_candidate, cut_candidates, is_chain
 from dryfit.builder.placement_search.changes import Change, changes_between
 from dryfit.builder.placement_search.choices import choices_of
 from dryfit.builder.placement_search.model import SegmentModel
 from dryfit.builder.placement_search.objective import Meter, Objective, value_of
 from dryfit.builder.placement_search.repair import improved, repaired
-from dryfit.builder.quantization_mode import is_explicit
+from dryfit.builder.segments.network_cost import NetworkCost, network_cost
 from dryfit.errors import ConfigError
 from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.network import Network

@@ -10,12 +10,12 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.builder.layer_precisions import choose_precisions
 from dryfit.builder.placement_search.choices import Choices
-from dryfit.builder.precisions import Precisions
-from dryfit.builder.segment_pools import stays_within
+from dryfit.builder.precision.chosen import Precisions
+from dryfit.builder.precision.layer_precisions import choose_precisions
+from dryfit.builder.segments.pools import stays_within
 from dryfit.network.layer import Layer
 
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.precision import is_constant
-from dryfit.builder.real_tensors import is_limiting
+from dryfit.builder.precision.real_tensors import is_limiting
+from dryfit.builder.precision.requested import is_constant
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor

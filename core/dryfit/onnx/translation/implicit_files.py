@@ -20,7 +20,7 @@ from pathlib import Path
 
 import attrs
 
-from dryfit.builder.layer_list import PRECISION_WORDS, layer_list
+from dryfit.builder.placement.layer_list import PRECISION_WORDS, layer_list
 from dryfit.engine.atomic_file import write_atomically
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import DataType

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 from onnx import ModelProto
 
-from dryfit.builder.real_tensors import WEIGHTED_KINDS, is_inside_step, is_sum
+from dryfit.builder.precision.real_tensors import WEIGHTED_KINDS, is_inside_step, is_sum
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network

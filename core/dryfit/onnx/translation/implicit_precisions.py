@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import attrs
 
-from dryfit.builder.int8_choice import INT8_OPERATIONS, REAL_KINDS
-from dryfit.builder.int8_weights import constant_weights
-from dryfit.builder.layer_precisions import TYPED_KINDS
-from dryfit.builder.precision import is_constant
-from dryfit.builder.real_tensors import WEIGHTED_KINDS, is_inside_step
+from dryfit.builder.precision.int8_choice import INT8_OPERATIONS, REAL_KINDS
+from dryfit.builder.precision.int8_weights import constant_weights
+from dryfit.builder.precision.layer_precisions import TYPED_KINDS
+from dryfit.builder.precision.real_tensors import WEIGHTED_KINDS, is_inside_step
+from dryfit.builder.precision.requested import is_constant
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise

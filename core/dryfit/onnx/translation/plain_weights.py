@@ -16,7 +16,7 @@ import numpy as np
 from onnx import NodeProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from dryfit.builder.int8_weights import LARGEST, int8_scales
+from dryfit.builder.precision.int8_weights import LARGEST, int8_scales
 from dryfit.onnx.editing.model_graph import attribute, node_name
 
 Array = np.ndarray[Any, Any]

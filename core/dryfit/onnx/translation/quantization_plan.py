@@ -12,9 +12,9 @@ import attrs
 import numpy as np
 
 from dryfit.builder.design import Design
-from dryfit.builder.folded_scales import folded
-from dryfit.builder.int8_weights import Int8Weights, constant_weights, int8_weights
-from dryfit.builder.precision import is_constant
+from dryfit.builder.precision.folded_scales import folded
+from dryfit.builder.precision.int8_weights import Int8Weights, constant_weights, int8_weights
+from dryfit.builder.precision.requested import is_constant
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.fully_connected import FullyConnected

@@ -12,8 +12,8 @@ from typing import Any
 from tests.core.builder.board.tensorrt_enumerations import FORMATS, Version, enumerations
 
 from dryfit.builder.board.board_build import BoardBuild
-from dryfit.builder.config_enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity, QuantizationFlag
-from dryfit.builder.io_formats import IoFormat
+from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity, QuantizationFlag
+from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import OnnxImportError
 from dryfit.network.data_types import DataType

@@ -9,8 +9,8 @@ from tests.core.builder.board.boards import small_model, small_network
 from dryfit.builder.board.board_build import BoardBuild
 from dryfit.builder.board.from_config import EXPORTED_SETTINGS, HOST_SETTINGS, board_build
 from dryfit.builder.board.layer_names import plausible_name, strayed_names
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.optimization_profile import OptimizationProfile
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network

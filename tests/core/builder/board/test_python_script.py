@@ -19,8 +19,8 @@ from tests.core.onnx.models import model
 from dryfit.builder.board.board_build import BoardBuild, BoardFiles
 from dryfit.builder.board.python_script import python_script
 from dryfit.builder.board.script_data import parse_script
-from dryfit.builder.config_enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity, QuantizationFlag
-from dryfit.builder.io_formats import IoFormat
+from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity, QuantizationFlag
+from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType

@@ -11,8 +11,8 @@ from tests.core.builder.board.boards import small_network
 from dryfit.builder.board.board_build import BoardBuild, BoardFiles
 from dryfit.builder.board.trtexec_line import TrtexecLine, trtexec_line
 from dryfit.builder.board.versions import Versions
-from dryfit.builder.config_enumerations import BuilderFlag, EngineCapability, QuantizationFlag
-from dryfit.builder.io_formats import IoFormat
+from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, QuantizationFlag
+from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
@@ -166,7 +166,7 @@ def test_a_loadable_that_trtexec_would_refuse_is_refused(changes: dict[str, Any]
 @pytest.mark.parametrize("version", [(7, 2), (8, 1), (11, 0), (11,)])
 def test_no_build_is_written_for_versions_that_nothing_is_known_of(version: tuple[int, ...]) -> None:
     from dryfit.builder.board.from_config import board_build
-    from dryfit.builder.builder_config import BuilderConfig
+    from dryfit.builder.config.builder_config import BuilderConfig
 
     with pytest.raises(ConfigError, match=r"TensorRT 8\.2 to 10"):
         board_build(small_network(), BuilderConfig(), version)

@@ -8,8 +8,8 @@ from tests.core.builder.board.boards import small_network
 from dryfit.builder.board.board_build import BoardBuild
 from dryfit.builder.board.trtexec_arguments import arguments_of
 from dryfit.builder.board.trtexec_parser import parse_trtexec
-from dryfit.builder.config_enumerations import BuilderFlag, EngineCapability
-from dryfit.builder.io_formats import IoFormat
+from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability
+from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import DataType

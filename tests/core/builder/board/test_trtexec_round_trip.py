@@ -16,7 +16,7 @@ from dryfit.builder.board.trtexec_arguments import arguments_of
 from dryfit.builder.board.trtexec_line import trtexec_line
 from dryfit.builder.board.trtexec_meaning import as_trtexec_builds
 from dryfit.builder.board.trtexec_parser import parse_trtexec
-from dryfit.builder.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig
 
 FILES = BoardFiles("my model.onnx", "it's.engine", "a scale.cache", "t.cache")
 

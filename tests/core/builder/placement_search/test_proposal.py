@@ -10,13 +10,13 @@ from tests.core.builder.designs import designed
 from tests.core.builder.networks import activation, add, chain, convolution, dla_config, elu, image_network
 from tests.core.builder.placement_search import acme_costs
 
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.network_cost import network_cost
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.placement_search.choices import choices_of
 from dryfit.builder.placement_search.model import SegmentModel
 from dryfit.builder.placement_search.objective import Meter, Objective, value_of
 from dryfit.builder.placement_search.proposal import propose_placement
 from dryfit.builder.placement_search.repair import moved
+from dryfit.builder.segments.network_cost import network_cost
 from dryfit.errors import ConfigError, PlacementError, PluginError
 from dryfit.network.layer_macs import multiply_accumulates
 

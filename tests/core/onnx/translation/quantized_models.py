@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.stages import Stages
 from dryfit.network.network import Network

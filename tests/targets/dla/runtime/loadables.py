@@ -6,7 +6,7 @@ import numpy as np
 from tests.core.builder.networks import activation, add, convolution, dla_config, named
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.builder_config import BuilderConfig, BuilderFlag, DeviceType, EngineCapability
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType, EngineCapability
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network

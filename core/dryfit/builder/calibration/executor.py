@@ -1,0 +1,118 @@
+"""Calibration by the host's kernels: the network as an engine, with a histogram layer behind each tensor of interest.
+
+Between a tensor and its histogram nothing is copied: the histogram reads the engine's own memory, right after the
+tensor was written. A tensor that has a second reader is not fused away, and lives no longer than it would otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from dryfit.builder.builder import Builder
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.engine.engine import Engine
+from dryfit.engine.execution_context import ExecutionContext
+from dryfit.network.copying import copy_network
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
+from dryfit.quantization.calibration import Feeds, Show
+from dryfit.quantization.collector import Collector
+from dryfit.quantization.histogram import Histogram
+
+RECORD_PREFIX = "histogram of "
+"""Name of a record's tensor without that of the tensor that it is of."""
+
+LARGEST_EXTENT = 1 << 16
+"""Dynamic extents up to this can be fed. Our choice: memory is taken for what is fed, not for this."""
+
+
+class EngineExecutor:
+    """Shows collectors the tensors of a network that runs as an FP32 engine.
+
+    An executor as `dryfit.quantization.calibration.collect` takes it. The engine is built for the first sample; samples
+    of other shapes may follow. Results are the same bits for any number of threads.
+
+    Args:
+        num_threads: how many threads run it; as many as there are CPUs for None.
+
+    Example:
+        >>> seen = collect(network, calibrator, samples, executor=EngineExecutor())
+    """
+
+    def __init__(self, num_threads: int | None = None) -> None:
+        self._num_threads = num_threads
+
+    def __call__(self, network: Network, collectors: Mapping[str, Collector]) -> Show:
+        """What shows one sample after another to the collectors of a network's tensors."""
+        contexts: list[ExecutionContext] = []
+
+        def show(feeds: Feeds, sample: str) -> None:
+            if not contexts:
+                contexts.append(self._context(network, collectors, feeds))
+            outputs = contexts[0].run(feeds)
+            for name, collector in collectors.items():
+                if isinstance(collector, Histogram):
+                    collector.update_record(outputs[RECORD_PREFIX + name], sample)
+                else:
+                    collector.update(outputs.get(name, feeds.get(name)), sample)
+
+        return show
+
+    def _context(self, network: Network, collectors: Mapping[str, Collector], feeds: Feeds) -> ExecutionContext:
+        histograms = [name for name, one in collectors.items() if isinstance(one, Histogram)]
+        others = [name for name in collectors if name not in histograms]
+        tapped = tapped_network(network, histograms, others)
+        engine = Engine(Builder().build_plan(tapped, _config(tapped, feeds)))
+        return engine.create_execution_context(self._num_threads)
+
+
+def tapped_network(network: Network, histograms: Collection[str], outputs: Collection[str]) -> Network:
+    """A copy whose outputs are histograms of some tensors, called `histogram of NAME`, and others as they are."""
+
+    def tap(tensor: Tensor) -> None:
+        if tensor.name in histograms:
+            owner = tensor.network
+            record = owner.add_histogram(tensor).get_output(0)
+            owner.rename_tensor(record, RECORD_PREFIX + tensor.name)
+            records.append(record)
+
+    records: list[Tensor] = []
+    copy = copy_network(network, tap)
+    for tensor in list(copy.outputs):
+        copy.unmark_output(tensor)
+    wanted = [copy.tensor(name) for name in outputs]
+    for tensor in (*records, *(one for one in wanted if one.producer is not None)):
+        copy.mark_output(tensor)
+    return copy
+
+
+def _config(network: Network, feeds: Feeds) -> BuilderConfig:
+    """Everything on the host in FP32, for shapes like those of a sample.
+
+    Kernels are not chosen by measuring: other kernels round otherwise, and the states would differ from run to run.
+    """
+    config = BuilderConfig()
+    config.builder_optimization_level = 0
+    config.default_device_type = registry.host().device
+    profile = Builder().create_optimization_profile()
+    for tensor in network.inputs:
+        if tensor.name not in feeds:
+            continue
+        array = feeds[tensor.name]
+        if -1 in tensor.shape and array.ndim == len(tensor.shape):
+            ends = [
+                tuple(
+                    declared if declared != -1 else dynamic
+                    for declared, dynamic in zip(tensor.shape, extents, strict=True)
+                )
+                for extents in ((0,) * array.ndim, array.shape, [max(LARGEST_EXTENT, one) for one in array.shape])
+            ]
+            profile.set_shape(tensor.name, *ends)
+        if tensor.is_shape_tensor:
+            values = [int(value) for value in array.reshape(-1)]
+            low, high = [min(-1, value) for value in values], [max(LARGEST_EXTENT, value) for value in values]
+            profile.set_shape_input(tensor.name, low, values, high)
+    if profile:
+        config.add_optimization_profile(profile)
+    return config

@@ -1,0 +1,1 @@
+"""An engine beside the same network in other arithmetic."""

@@ -1,0 +1,213 @@
+"""An engine beside the same network in other arithmetic: what differs, and which layer makes it differ.
+
+The engine runs on samples, and so do the sides that it is compared with. Then each of its operations runs once more on
+the inputs that the other side has, given in the type in which the operation takes them. What it makes of these,
+less what the other side has, is the error that the operation itself adds; the rest of its error it inherits. So the
+rounding of its inputs to the type in which it reads them counts as its own where the other side has them unrounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.comparison.sides import EngineSide, Feeds, Side, SideValues, definition_of
+from dryfit.builder.comparison.tensor_difference import Difference, DifferenceSums
+from dryfit.engine.operation_runner import OperationRunner
+from dryfit.engine.plan import Operation
+from dryfit.engine.resolved_operation import ResolvedOperation
+from dryfit.engine.stored_tensors import CONVERSIONS, StoredTensor
+from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.target.kernels import Array
+
+
+@attrs.frozen
+class ComparedTensor:
+    """One output of an engine layer beside what other sides have for it.
+
+    Attributes:
+        tensor: the user's name.
+        stored_as: name in the engine: another where the tensor is stored in a type of the engine's own.
+        operation: the engine layer that gives it.
+        is_conversion: whether that layer changes the type, and does nothing else.
+        dtype: the type that it is stored in.
+        saturation: share of elements at an end of the type; None for a type that is as wide as FP32, or wider.
+        differences: name of each side to how far it is from it; None where the side does not store the tensor, or with
+            another shape.
+    """
+
+    tensor: str
+    stored_as: str
+    operation: Operation
+    is_conversion: bool
+    dtype: DataType
+    saturation: float | None
+    differences: Mapping[str, Difference | None]
+
+
+@attrs.frozen
+class Comparison:
+    """What was found.
+
+    Attributes:
+        tensors: in the order in which the engine computes them.
+        samples: names of the samples, in order.
+        left_out: names of tensors of the engine that follow from its inputs and stand for none of the user's, so that
+            nothing can be said of them.
+    """
+
+    tensors: Sequence[ComparedTensor]
+    samples: Sequence[str]
+    left_out: Sequence[str]
+
+    def first_error(self, side: str) -> ComparedTensor | None:
+        """The first tensor to which its layer itself adds an error; where that is not known, the first that differs."""
+        for one in self.tensors:
+            found = one.differences.get(side)
+            if found is not None and found.differing and (found.own is None or found.own > 0 or found.own_not_finite):
+                return one
+        return None
+
+    def largest_errors(self, side: str) -> list[ComparedTensor]:
+        """The tensors to which their layers add errors, the one with the least signal to noise first.
+
+        A layer that makes a number NaN or infinite comes before all others.
+        """
+        ranked = [
+            (-math.inf if found.own_not_finite else ratio, index, one)
+            for index, one in enumerate(self.tensors)
+            if (found := one.differences.get(side)) is not None
+            and (found.own or found.own_not_finite)
+            and (ratio := found.own_sqnr_db) is not None
+        ]
+        return [one for _, _, one in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def declared_types(network: Network) -> dict[str, DataType]:
+    """Name of each tensor of the user's network to its type, where INT8 inputs count as what they stand for."""
+    return {tensor.name: tensor.dtype for tensor in definition_of(network).tensors}
+
+
+def compare(
+    engine: EngineSide, sides: Sequence[Side], samples: Iterable[tuple[str, Feeds]], tolerance: float = 0.0
+) -> Comparison:
+    """Run an engine and what it is compared with on samples.
+
+    Takes one run of each side and, for each of them, another of the engine.
+
+    Args:
+        engine: what is compared.
+        sides: what it is compared with.
+        samples: name and inputs of each.
+        tolerance: differences of elements up to this count as none.
+
+    Raises:
+        ExecutionError: there is no sample, or one does not fit the network.
+    """
+    comparing = _Comparing(engine, sides, tolerance)
+    for name, feeds in samples:
+        comparing.add(name, feeds)
+    return comparing.result()
+
+
+class _Comparing:
+    """Sums up what differs, one sample after another."""
+
+    def __init__(self, engine: EngineSide, sides: Sequence[Side], tolerance: float) -> None:
+        self._engine = engine
+        self._sides = sides
+        self._tolerance = tolerance
+        self._samples: list[str] = []
+        self._tensors: dict[str, _TensorSums] = {}
+        self._left_out: dict[str, None] = {}
+
+    def add(self, sample: str, feeds: Feeds) -> None:
+        self._samples.append(sample)
+        runner, arrays = self._engine.runner(feeds), self._engine.arrays(feeds)
+        values = {side.name: side.values(feeds) for side in self._sides}
+        for resolved in runner.operations:
+            fed = {name: self._fed(runner, resolved, arrays, side) for name, side in values.items()}
+            for tensor in resolved.group.outputs:
+                stored, array = self._engine.tensors.get(tensor.name), arrays[tensor.name]
+                if stored is None:
+                    if tensor.name not in self._engine.fixed:
+                        self._left_out[tensor.name] = None
+                    continue
+                sums = self._tensors.setdefault(tensor.name, _TensorSums(stored, resolved, self._tolerance))
+                sums.add(array)
+                for name, side in values.items():
+                    sums.add_difference(name, sample, array, side.real(stored), (fed[name] or {}).get(tensor.name))
+
+    def _fed(
+        self, runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], side: SideValues
+    ) -> Mapping[str, Array] | None:
+        """What an operation gives on the inputs that a side has; None where the side does not have all of them."""
+        inputs: dict[str, Array] = {}
+        for tensor in resolved.group.inputs:
+            if tensor.name in runner.known:
+                continue
+            stored = self._engine.tensors.get(tensor.name)
+            if stored is None and tensor.name in self._engine.fixed:
+                inputs[tensor.name] = arrays[tensor.name]
+                continue
+            real = None if stored is None else side.real(stored)
+            if stored is None or real is None or real.shape != arrays[tensor.name].shape:
+                return None
+            inputs[tensor.name] = stored.represented(real, resolved.rounding)
+        if all(array.tobytes() == arrays[name].tobytes() for name, array in inputs.items()):
+            return arrays
+        return runner.run(resolved, inputs)
+
+    def result(self) -> Comparison:
+        if not self._samples:
+            raise ExecutionError("There is no sample to compare on", where=f"engine {self._engine.name!r}")
+        names = [side.name for side in self._sides]
+        return Comparison([one.result(names) for one in self._tensors.values()], self._samples, list(self._left_out))
+
+
+class _TensorSums:
+    """What is summed up of one tensor of the engine."""
+
+    def __init__(self, stored: StoredTensor, resolved: ResolvedOperation, tolerance: float) -> None:
+        self._stored = stored
+        self._operation = resolved.operation
+        self._is_conversion = all(layer.kind in CONVERSIONS for layer in resolved.group.layers)
+        self._tolerance = tolerance
+        self._elements = 0
+        self._saturated: int | None = 0
+        self._differences: dict[str, DifferenceSums] = {}
+        self._uncompared: set[str] = set()
+
+    def add(self, array: Array) -> None:
+        saturated = self._stored.saturation(array)
+        self._elements += array.size
+        self._saturated = None if saturated is None or self._saturated is None else self._saturated + saturated
+
+    def add_difference(
+        self, side: str, sample: str, array: Array, others: Array | None, fed_others: Array | None
+    ) -> None:
+        """Add what a side has for the tensor, and what the operation gives on that side's inputs."""
+        if others is None or others.shape != array.shape:
+            self._uncompared.add(side)
+            return
+        known = fed_others if fed_others is not None and fed_others.shape == array.shape else None
+        sums = self._differences.setdefault(side, DifferenceSums(self._tolerance))
+        real = self._stored.real
+        sums.add(sample, real(array), others, None if known is None else real(known))
+
+    def result(self, sides: Sequence[str]) -> ComparedTensor:
+        return ComparedTensor(
+            tensor=self._stored.of,
+            stored_as=self._stored.name,
+            operation=self._operation,
+            is_conversion=self._is_conversion,
+            dtype=self._stored.dtype,
+            saturation=None if self._saturated is None else self._saturated / max(1, self._elements),
+            differences={
+                side: None if side in self._uncompared else self._differences[side].result() for side in sides
+            },
+        )

@@ -1,0 +1,239 @@
+"""What an engine is compared with: the same network on another device or software version, or by its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from dryfit.builder.builder import Builder
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability
+from dryfit.builder.config.settings import config_from_settings
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.refit.preparation import REFIT_FLAGS
+from dryfit.engine.operation_runner import OperationRunner
+from dryfit.engine.plan import Plan
+from dryfit.engine.stored_tensors import StoredTensor, stored_tensors
+from dryfit.errors import BuildError, ConfigError
+from dryfit.network.copying import copy_network
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
+from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.observed_tensors import floating_point_network
+from dryfit.reference.executor import run_reference
+from dryfit.target.kernels import Array
+
+Feeds = Mapping[str, Array]
+
+DEFINITION = "fp32"
+"""The side that computes what the network means, by the references, in the types that the model has."""
+
+
+class SideValues:
+    """The tensors of one run of a side, in all versions that the side stores."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, list[tuple[StoredTensor, Array]]] = {}
+
+    def add(self, tensor: StoredTensor, array: Array) -> None:
+        """Keep a version of a tensor."""
+        self._versions.setdefault(tensor.of, []).append((tensor, array))
+
+    def real(self, like: StoredTensor) -> Array | None:
+        """The real numbers of a user's tensor, where the side has them; else None.
+
+        Of several versions it is the one that plays the same part, by its name; else one of the type that is asked for;
+        else the one that others see.
+        """
+        versions = self._versions.get(like.of, [])
+        alike = [one for one in versions if one[0].name == like.name]
+        of_type = [one for one in versions if one[0].dtype is like.dtype]
+        named = [one for one in versions if one[0].name == like.of]
+        chosen = [*alike, *of_type, *named, *versions]
+        return chosen[0][0].real(chosen[0][1]) if chosen else None
+
+
+class Side(Protocol):
+    """What an engine can be compared with."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+        ...
+
+    @property
+    def plan(self) -> Plan | None:
+        """Of the engine that it is; None for the definition."""
+        ...
+
+    def values(self, feeds: Feeds) -> SideValues:
+        """Every tensor that it stores in one run."""
+        ...
+
+
+class DefinitionSide:
+    """The network run by the references, layer by layer.
+
+    Args:
+        network: the user's. Where it is not quantized explicitly, wishes for other types do not count, and an INT8
+            input with a range is the real numbers that it stands for.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.name = DEFINITION
+        self.plan = None
+        self._network = definition_of(network)
+        self._scales = {
+            tensor.name: DynamicRange(*tensor.dynamic_range).scale
+            for tensor in network.inputs
+            if tensor.dtype is not self._network.tensor(tensor.name).dtype and tensor.dynamic_range is not None
+        }
+
+    def values(self, feeds: Feeds) -> SideValues:
+        """Every tensor of the network."""
+        found = SideValues()
+
+        def observe(tensor: Tensor, array: Array) -> None:
+            found.add(StoredTensor(tensor.name, tensor.name, tensor.dtype), array)
+
+        real = {
+            name: array if name not in self._scales else array.astype(np.float32) * np.float32(self._scales[name])
+            for name, array in feeds.items()
+        }
+        run_reference(self._network, real, observe)
+        return found
+
+
+class EngineSide:
+    """An engine, each of whose operations can be looked at.
+
+    Args:
+        name: as the user wrote it.
+        plan: of the engine.
+        declared: name of each tensor of the user's network to its type.
+        num_threads: as many as there are CPUs for None.
+
+    Attributes:
+        tensors: the engine's tensors that stand for the user's, by name.
+        fixed: names of the engine's tensors that no input reaches, such as dequantized weights.
+    """
+
+    def __init__(self, name: str, plan: Plan, declared: Mapping[str, DataType], num_threads: int | None) -> None:
+        plan.network.refresh_shapes()
+        self.name = name
+        self.plan = plan
+        self.tensors = stored_tensors(plan.network, declared)
+        self.fixed = _fixed_tensors(plan.network)
+        self._num_threads = num_threads
+        self._runners: dict[tuple[tuple[str, tuple[int, ...]], ...], OperationRunner] = {}
+
+    def runner(self, feeds: Feeds) -> OperationRunner:
+        """What runs its operations for inputs of these shapes."""
+        shapes = {name: array.shape for name, array in feeds.items()}
+        key = tuple(sorted(shapes.items()))
+        if key not in self._runners:
+            self._runners[key] = OperationRunner(self.plan, shapes, self._num_threads)
+        return self._runners[key]
+
+    def arrays(self, feeds: Feeds) -> dict[str, Array]:
+        """Every tensor of the engine that is stored in one run, as it is stored."""
+        runner = self.runner(feeds)
+        arrays = {**runner.known, **feeds}
+        for one in runner.operations:
+            arrays |= runner.run(one, arrays)
+        return arrays
+
+    def values(self, feeds: Feeds) -> SideValues:
+        """Every tensor that it stores, the inputs too."""
+        found = SideValues()
+        for name, array in self.arrays(feeds).items():
+            if name in self.tensors:
+                found.add(self.tensors[name], array)
+        return found
+
+
+def _fixed_tensors(network: Network) -> frozenset[str]:
+    """Names of the tensors that no input reaches."""
+    found: set[str] = set()
+    for layer in network.layers:
+        if all(tensor is None or tensor.name in found for tensor in layer.inputs):
+            found.update(tensor.name for tensor in layer.outputs)
+    return frozenset(found)
+
+
+def definition_of(network: Network) -> Network:
+    """The network whose references say what an engine of it should give."""
+    return network if is_explicit(network) else floating_point_network(network)
+
+
+def compared_sides(
+    names: Sequence[str],
+    network: Network,
+    plan: Plan,
+    declared: Mapping[str, DataType],
+    num_threads: int | None = None,
+) -> list[Side]:
+    """The sides of these names.
+
+    Args:
+        names: `fp32`, a device in any case, or a device with a software version, as in `DLA@8.6`.
+        network: the user's, with the ranges that the engine was built with.
+        plan: of the engine that is compared.
+        declared: name of each tensor of the user's network to its type.
+        num_threads: of each engine.
+
+    Raises:
+        UnknownNameError: no installed package brings the device.
+        ConfigError: a name is there twice, or the device has no such software version.
+        BuildError: the network cannot be built for the device.
+    """
+    if len(set(names)) != len(names) or not names:
+        raise ConfigError(
+            "An engine is compared with one side or more, each named once", where="--against", found=", ".join(names)
+        )
+    sides: list[Side] = []
+    for name in names:
+        if name.lower() == DEFINITION:
+            sides.append(DefinitionSide(network))
+        else:
+            sides.append(EngineSide(name, _plan_on(name, network, plan), declared, num_threads))
+    return sides
+
+
+def _plan_on(name: str, network: Network, plan: Plan) -> Plan:
+    """The plan of a network on another device, or with another software version of the same."""
+    device, _, software = name.partition("@")
+    work = copy_network(network)
+    config = config_from_settings(plan.settings, work)
+    for flag in (*REFIT_FLAGS, BuilderFlag.DIRECT_IO):
+        config.clear_flag(flag)
+    config.engine_capability = EngineCapability.STANDARD
+    target = registry.target(device)
+    if target.device != config.default_device_type:
+        _move(config, target.device, work)
+    if software:
+        config.set_software(target.device, software)
+    try:
+        return Builder().build_plan(work, config)
+    except BuildError as error:
+        raise BuildError(
+            "The network cannot be built for what it is to be compared with",
+            where=f"--against {name}",
+            found=str(error),
+            remedy="Compare with another device, or with fp32",
+        ) from error
+
+
+def _move(config: BuilderConfig, device: str, network: Network) -> None:
+    """Put everything on another device: what was said of layers, kernels and formats was said of the first."""
+    config.default_device_type = device
+    config.allow_fallback(None)
+    for layer in network.layers:
+        config.reset_device_type(layer)
+        config.reset_kernel(layer)
+    for tensor in network.tensors:
+        tensor.allowed_formats = None

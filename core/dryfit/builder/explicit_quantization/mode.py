@@ -1,0 +1,56 @@
+"""Who says what is quantized: the network, by quantize and dequantize layers, or the builder, by flag and ranges."""
+
+from __future__ import annotations
+
+import enum
+
+from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.builder.config.flags import ConfigFlags
+from dryfit.errors import CalibrationError
+from dryfit.network.network import Network
+from dryfit.quantization.quantized_group import EXPLICIT_KINDS
+
+
+class QuantizationMode(enum.Enum):
+    """The two ways of quantizing, of which a build has one or none.
+
+    Source: TensorRT "Working with Quantized Types", explicit vs implicit quantization.
+    """
+
+    NONE = "none"
+    """Nothing is quantized."""
+    IMPLICIT = "implicit"
+    """The flag INT8 is on, and the builder chooses among the layers whose tensors have scales."""
+    EXPLICIT = "explicit"
+    """Quantize and dequantize layers say what is quantized, and the builder chooses nothing."""
+
+
+def quantization_mode(network: Network, config: ConfigFlags) -> QuantizationMode:
+    """How a network is quantized when it is built with a config."""
+    if is_explicit(network):
+        return QuantizationMode.EXPLICIT
+    return QuantizationMode.IMPLICIT if config.get_flag(BuilderFlag.INT8) else QuantizationMode.NONE
+
+
+def is_explicit(network: Network) -> bool:
+    """Whether a network says by quantize and dequantize layers what is quantized."""
+    return any(layer.kind in EXPLICIT_KINDS for layer in network.layers)
+
+
+def require_calibratable(network: Network) -> None:
+    """Refuse to calibrate a network that has its scales in its layers.
+
+    Raises:
+        CalibrationError: names quantize and dequantize layers.
+    """
+    names = [layer.name for layer in network.layers if layer.kind in EXPLICIT_KINDS]
+    if names:
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        raise CalibrationError(
+            "A network with quantize and dequantize layers has its scales in them, and is not calibrated",
+            where=f"network {network.name!r}",
+            found=f"layer {names[0]!r}{others}",
+            source='TensorRT "Working with Quantized Types", explicit vs implicit quantization',
+            remedy="Calibrate the model as it was before it was quantized, or take the scales that this one has: "
+            "`dryfit translate MODEL --to implicit` makes a calibration cache of them",
+        )

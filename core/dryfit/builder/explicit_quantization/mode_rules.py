@@ -1,0 +1,134 @@
+"""What excludes one another: explicit quantization, calibration, precision constraints, strong typing, standalone mode.
+
+The rules are a table, which is the check and its words at once. They are looked at before anything is built, and all
+that is broken is told together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.explicit_quantization import mode_checks
+from dryfit.builder.explicit_quantization.mode import QuantizationMode, quantization_mode
+from dryfit.builder.explicit_quantization.mode_rule import ModeRule
+from dryfit.builder.segments.standalone import STANDALONE_RULES, is_standalone
+from dryfit.errors import ConfigError
+from dryfit.network.network import Network
+
+CHAPTER = 'TensorRT "Working with Quantized Types"'
+EXCLUSIVE = f"{CHAPTER}, explicit vs implicit quantization: the two are mutually exclusive"
+CONSTRAINTS = f"{CHAPTER}, explicit quantization: INT8 and FP8 must not be used as type constraints"
+NO_FLAGS = f"{CHAPTER}, explicit quantization: flags are neither required nor allowed for a strongly typed network"
+TYPES_FOLLOW = "TensorRT 11 inference library, Precision Control: strongly typed networks"
+NO_IMPLICIT = f"{CHAPTER}, explicit vs implicit quantization: implicit cannot be used together with strong typing"
+
+
+EXPLICIT_RULES: Sequence[ModeRule] = (
+    ModeRule(
+        "explicit.calibration",
+        "An explicitly quantized network has its scales in its layers, and is not calibrated",
+        mode_checks.calibration,
+        EXCLUSIVE,
+        "Take calibrator and cache out of the config, or build the network without quantize and dequantize layers",
+    ),
+    ModeRule(
+        "explicit.dynamic_range",
+        "An explicitly quantized network has its scales in its layers, and its tensors have no dynamic ranges",
+        mode_checks.dynamic_ranges,
+        EXCLUSIVE,
+        "Call reset_dynamic_range on them, or build the network without quantize and dequantize layers",
+    ),
+    ModeRule(
+        "explicit.one_type_of_8_bits",
+        "A network is quantized to INT8 or to FP8, not to both",
+        mode_checks.int8_beside_fp8,
+        f"{CHAPTER}, quantization schemes: FP8 and INT8 in the same network are not allowed",
+        "Quantize all of these to one type",
+    ),
+    ModeRule(
+        "explicit.precision",
+        "In an explicitly quantized network no layer's precision is set to a quantized type",
+        mode_checks.quantized_precisions,
+        CONSTRAINTS,
+        "Call reset_precision on these layers: quantize and dequantize layers around them say what they compute in",
+    ),
+    ModeRule(
+        "explicit.output_type",
+        "In an explicitly quantized network no output type is set to a quantized type, but those of layer plugins",
+        mode_checks.quantized_output_types,
+        CONSTRAINTS,
+        "Call reset_output_type on these layers; a quantize layer has its type as `to_type`",
+    ),
+)
+"""What holds for a network with quantize or dequantize layers."""
+
+STRONGLY_TYPED_RULES: Sequence[ModeRule] = (
+    ModeRule(
+        "strongly_typed.flags",
+        "A strongly typed network is built without flags that permit or constrain precisions",
+        mode_checks.precision_flags,
+        NO_FLAGS,
+        "Clear these flags (on the command line: leave out --precision and --int8): the network's types say it all",
+    ),
+    ModeRule(
+        "strongly_typed.precision",
+        "In a strongly typed network no layer has a precision of its own",
+        mode_checks.precisions,
+        TYPES_FOLLOW,
+        "Call reset_precision on these layers, and add cast layers where another type is meant",
+    ),
+    ModeRule(
+        "strongly_typed.output_type",
+        "In a strongly typed network no layer but a layer plugin has an output type of its own",
+        mode_checks.output_types,
+        TYPES_FOLLOW,
+        "Call reset_output_type on these layers; casts, fills, quantize and dequantize layers have `to_type`",
+    ),
+    ModeRule(
+        "strongly_typed.calibration",
+        "A strongly typed network is not quantized implicitly, so it is not calibrated",
+        mode_checks.calibration,
+        NO_IMPLICIT,
+        "Quantize it by quantize and dequantize layers, or create it without STRONGLY_TYPED",
+    ),
+    ModeRule(
+        "strongly_typed.dynamic_range",
+        "A strongly typed network is not quantized implicitly, so its tensors have no dynamic ranges",
+        mode_checks.dynamic_ranges,
+        NO_IMPLICIT,
+        "Quantize it by quantize and dequantize layers, or create it without STRONGLY_TYPED",
+    ),
+)
+"""What holds for a network that was created with STRONGLY_TYPED."""
+
+
+def check_modes(network: Network, config: BuilderConfig) -> None:
+    """Refuse a network and a config that mix what excludes one another.
+
+    Raises:
+        ConfigError: lists every broken rule with what breaks it, its source and a remedy.
+    """
+    errors = [
+        ConfigError(f"{rule.text} [{rule.id}]", found=found, source=rule.source, remedy=rule.remedy)
+        for rule, found in broken_rules(network, config)
+    ]
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        lines = "".join(f"\n  {error}" for error in errors)
+        raise ConfigError(f"The network and the config do not go together:{lines}")
+
+
+def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[ModeRule, str]]:
+    """The rules that do not hold, each with what breaks it."""
+    is_explicit = quantization_mode(network, config) is QuantizationMode.EXPLICIT
+    strongly_typed = STRONGLY_TYPED_RULES if network.is_strongly_typed else ()
+    # What the rules of both modes would tell is told once, by the stricter one.
+    told = {rule.subject for rule in strongly_typed}
+    explicit = [rule for rule in EXPLICIT_RULES if rule.subject not in told] if is_explicit else []
+    standalone = STANDALONE_RULES if is_standalone(config) else ()
+    for rule in (*strongly_typed, *explicit, *standalone):
+        found = rule.find(network, config)
+        if found:
+            yield rule, ", ".join(found)

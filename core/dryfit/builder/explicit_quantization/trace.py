@@ -1,0 +1,257 @@
+"""Where each quantize and dequantize layer of the user's network ended up, or what keeps it a step of its own.
+
+It is told from three sources: the journal of the passes that moved, merged and folded; the groups that fusing makes,
+which need no kernel to be compiled or measured; and, for what stands alone in the end, what stands around it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import Design
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.explicit_quantization.obstacles import Obstacles
+from dryfit.builder.fusion.fuse import fuse_layers
+from dryfit.builder.fusion.fused_group import FusedGroup
+from dryfit.builder.fusion.layer_places import layer_places
+from dryfit.builder.kernels.settings import optimum_specs
+from dryfit.builder.lowering import LoweredNetwork, lower_network
+from dryfit.network.layer import Layer
+from dryfit.network.layer_macs import multiply_accumulates
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.quantize import Quantize
+from dryfit.network.network import Network
+from dryfit.quantization.rewrites import Rewrite, RewriteAction
+from dryfit.target.group import SegmentGroup
+
+
+class QuantizationOutcome(enum.Enum):
+    """Where a quantize or dequantize layer ended up; the values are the words of reports."""
+
+    FOLDED = "folded"
+    """It was applied to a constant while building."""
+    MERGED = "merged"
+    """Another one that does the same stands for it."""
+    CANCELLED = "cancelled"
+    """It and one of the other direction change nothing together."""
+    FUSED = "fused"
+    """It is part of the steps that it belongs to, and costs nothing of its own."""
+    PARTLY = "partly fused"
+    """It is part of some steps, and runs for other readers as a step of its own."""
+    ALONE = "alone"
+    """It is a step of its own."""
+    CLAIMED = "claimed"
+    """A plugin took it, and what stands beside it, as one layer."""
+    REMOVED = "removed"
+    """Nothing needs its result."""
+    UNPLACED = "unplaced"
+    """The network has layers that can run nowhere, so that no steps are made."""
+
+
+@attrs.frozen
+class TracedQuantization:
+    """One quantize or dequantize layer of the user's network.
+
+    Attributes:
+        layer: the layer, in the user's network.
+        outcome: where it ended up.
+        steps: names of the main layers of the steps that it is part of, in execution order.
+        part: which part of these it is: `input`, `output`, `inside`; "" for none.
+        reason: why, in one sentence without its full stop.
+        rewrites: what the passes did to it, in order.
+    """
+
+    layer: Quantize | Dequantize
+    outcome: QuantizationOutcome
+    steps: tuple[str, ...] = ()
+    part: str = ""
+    reason: str = ""
+    rewrites: tuple[Rewrite, ...] = ()
+
+
+@attrs.frozen
+class QuantizationTrace:
+    """All of them, and how much is computed in which type.
+
+    Attributes:
+        quantizations: in the order of the user's network.
+        macs_by_type: name of a type to the multiply-accumulates whose operands are of it; empty where there are no
+            steps.
+        computed_in: name of each layer whose step has quantized operands, to the type of these.
+    """
+
+    quantizations: Sequence[TracedQuantization]
+    macs_by_type: Mapping[str, int]
+    computed_in: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def trace_quantizations(network: Network, design: Design, config: BuilderConfig) -> QuantizationTrace:
+    """Follow every quantize and dequantize layer of a network through the decisions about it. Compiles nothing.
+
+    Args:
+        network: the user's.
+        design: the decisions about it.
+        config: what they were made with.
+
+    Raises:
+        BuildError: no kernel runs one of the layers.
+    """
+    if not is_explicit(network):
+        return QuantizationTrace((), _macs_by_precision(design))
+    groups: Sequence[FusedGroup] = ()
+    lowered: LoweredNetwork | None = None
+    if not design.refusals and not design.formats.problems:
+        lowered = lower_network(design.network, design.assignment.roles, design.partition, design.precisions)
+        groups = fuse_layers(lowered.network, layer_places(design, lowered))
+    tracer = _Tracer(design, lowered, groups)
+    quantizations = [tracer.trace(layer) for layer in network.layers if isinstance(layer, (Quantize, Dequantize))]
+    macs = {} if lowered is None else _macs_by_type(lowered, groups, config)
+    return QuantizationTrace(quantizations, macs, _computed_in(groups))
+
+
+class _Tracer:
+    """Follows one layer after another."""
+
+    def __init__(self, design: Design, lowered: LoweredNetwork | None, groups: Sequence[FusedGroup]) -> None:
+        self._design = design
+        self._lowered = lowered
+        self._obstacles = Obstacles(groups)
+        self._groups: dict[str, list[FusedGroup]] = {}
+        for fused in groups:
+            for layer in fused.group.layers:
+                self._groups.setdefault(layer.name, []).append(fused)
+        self._versions: dict[str, list[Layer]] = {}
+        for layer in (lowered or design).network.layers:
+            if isinstance(layer, (Quantize, Dequantize)):
+                self._versions.setdefault(design.rewrites.origin(layer.name), []).append(layer)
+
+    def trace(self, layer: Quantize | Dequantize) -> TracedQuantization:
+        """Where the layer ended up."""
+        rewrites = tuple(self._design.rewrites.of(layer.name))
+        versions = self._versions.get(layer.name, ())
+        if not versions:
+            gone = next((one for one in reversed(rewrites) if one.action in _GONE), None)
+            if gone is not None:
+                return TracedQuantization(layer, _GONE[gone.action], gone.over, "", gone.reason, rewrites)
+            return self._without_version(layer, rewrites)
+        if self._lowered is None:
+            reason = "Layers of the network can run nowhere"
+            return TracedQuantization(layer, QuantizationOutcome.UNPLACED, reason=reason, rewrites=rewrites)
+        return self._placed(layer, versions, rewrites)
+
+    def _without_version(self, layer: Quantize | Dequantize, rewrites: tuple[Rewrite, ...]) -> TracedQuantization:
+        claims = self._design.claims
+        taker = claims.taken.get(layer.name)
+        if taker is not None:
+            cause = claims.causes[taker]
+            return TracedQuantization(layer, QuantizationOutcome.CLAIMED, (taker,), "inside", cause, rewrites)
+        reason = "Nothing needs its result"
+        return TracedQuantization(layer, QuantizationOutcome.REMOVED, reason=reason, rewrites=rewrites)
+
+    def _placed(
+        self, layer: Quantize | Dequantize, versions: Sequence[Layer], rewrites: tuple[Rewrite, ...]
+    ) -> TracedQuantization:
+        shared: list[FusedGroup] = []
+        parts: list[str] = []
+        alone: list[Layer] = []
+        for one in versions:
+            for fused in self._groups.get(one.name, ()):
+                part = _part(fused, one)
+                if part:
+                    shared.append(fused)
+                    parts.append(part)
+                else:
+                    alone.append(one)
+        steps = tuple(dict.fromkeys(fused.group.main.name for fused in shared))
+        part = ", ".join(dict.fromkeys(parts))
+        if not alone:
+            reason = f"Part of {', '.join(map(repr, steps))}"
+            return TracedQuantization(layer, QuantizationOutcome.FUSED, steps, part, reason, rewrites)
+        outcome = QuantizationOutcome.PARTLY if shared else QuantizationOutcome.ALONE
+        reasons = dict.fromkeys(self._obstacles.reason(one) for one in alone)
+        return TracedQuantization(layer, outcome, steps, part, "; ".join(reasons), rewrites)
+
+
+_GONE = {
+    RewriteAction.FOLDED: QuantizationOutcome.FOLDED,
+    RewriteAction.MERGED: QuantizationOutcome.MERGED,
+    RewriteAction.CANCELLED: QuantizationOutcome.CANCELLED,
+}
+"""The actions after which a layer is gone."""
+
+
+def _part(fused: FusedGroup, layer: Layer) -> str:
+    """Which part of a step a layer is; "" where the step does nothing but quantize, dequantize or both."""
+    group = fused.group
+    if isinstance(group, SegmentGroup):
+        return "inside"
+    if all(isinstance(one, (Quantize, Dequantize)) for one in group.layers):
+        return ""
+    if layer in group.prologue:
+        return "input"
+    if layer is group.layers[-1]:
+        return "output"
+    return "input" if isinstance(layer, Dequantize) and layer.inputs[0] in group.inputs else "inside"
+
+
+def _macs_by_type(lowered: LoweredNetwork, groups: Sequence[FusedGroup], config: BuilderConfig) -> dict[str, int]:
+    """Type of operands to multiply-accumulates, the most first."""
+    specs: Mapping[str, Any] = optimum_specs(lowered.network, config)
+    pairs = [(operand_type(fused, layer), layer) for fused in groups for layer in fused.group.layers]
+    return _added_up((name, multiply_accumulates(layer, specs)) for name, layer in pairs)
+
+
+def _computed_in(groups: Sequence[FusedGroup]) -> dict[str, str]:
+    found = {}
+    for fused in groups:
+        main, layers = fused.group.main, fused.group.layers
+        for layer in layers:
+            own = quantized_type(fused, layer if isinstance(fused.group, SegmentGroup) else main)
+            if own and not isinstance(layer, (Quantize, Dequantize)):
+                found[layer.name] = own
+    return found
+
+
+def _macs_by_precision(design: Design) -> dict[str, int]:
+    """The same of a network that says nothing of quantization itself, by the precisions of its layers."""
+    layers = [layer for layer in design.network.layers if layer.name in design.precisions.layers]
+    return _added_up(
+        (design.precisions.layers[layer.name].name, multiply_accumulates(layer, design.specs)) for layer in layers
+    )
+
+
+def _added_up(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    counts = Counter[str]()
+    for name, count in pairs:
+        counts[name] += count
+    return {name: count for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])) if count}
+
+
+def operand_type(fused: FusedGroup, layer: Layer) -> str:
+    """The type of what a layer multiplies: that of its quantized operands where all of them are, else its result's.
+
+    Args:
+        fused: the step that the layer is part of.
+        layer: a layer that multiplies.
+    """
+    return quantized_type(fused, layer) or layer.outputs[0].dtype.name
+
+
+def quantized_type(fused: FusedGroup, layer: Layer) -> str:
+    """The type, or the two types, of a layer's operands where the step dequantizes all of them; "" where not."""
+    inside = {one.name for one in fused.group.layers}
+    operands = [tensor for tensor in layer.inputs[:2] if tensor is not None]
+    sources = [
+        tensor.producer.inputs[0]
+        for tensor in operands
+        if isinstance(tensor.producer, Dequantize) and tensor.producer.name in inside
+    ]
+    if not operands or len(sources) < len(operands) or getattr(layer, "kernel", None) is not None:
+        return ""
+    return " x ".join(sorted({source.dtype.name for source in sources if source is not None}))

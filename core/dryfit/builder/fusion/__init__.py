@@ -1,0 +1,1 @@
+"""Layers that run as one operation."""

@@ -1,0 +1,267 @@
+"""Which layers run as one: each segment's layers joined to groups, as the device and the kernels that run them allow.
+
+Greedy, in execution order: a layer joins the group whose output it reads, where nobody else reads that output, one of
+the kernels that may run the group takes the layer, and a fusion of the device begins so, if the device declares any. A
+sum of two branches joins the one that is ready last, so that the other operand is there when the group runs. What in
+the end is the beginning of a fusion only is cut back to the longest that is whole. Then the kernel is chosen.
+
+Where a kernel works on quantized values, the dequantizations that a layer reads through belong to its group. They are
+repeated in every group that does so, and left out of the engine where nobody reads their results. When a quantize layer
+ends a group that only requantizes what another group gives, the two become one.
+
+A segment that its target compiles is one group, whatever is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.explicit_quantization.quantized_fusion import (
+    dequantizations_before,
+    may_end,
+    needed,
+    quantized_type,
+    sources_of_its_own,
+)
+from dryfit.builder.fusion.fused_group import FusedGroup, LayerPlace
+from dryfit.builder.fusion.group_order import in_order
+from dryfit.builder.kernels.choice import KernelChoice
+from dryfit.engine.segment_program import segment_kernel
+from dryfit.errors import PluginError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
+from dryfit.target.fusions import allowing, chain
+from dryfit.target.group import LayerGroup, SegmentGroup, is_repeatable
+from dryfit.target.kernels import Kernel, Specs
+
+Places = Mapping[str, LayerPlace]
+"""Layer name to place."""
+
+
+def fuse_layers(network: Network, places: Places, choice: KernelChoice | None = None) -> list[FusedGroup]:
+    """The groups of the engine's network, in an order in which they can run.
+
+    Args:
+        network: layers in execution order.
+        places: of all layers but constants.
+        choice: of kernels; where it is left out, nothing is measured and no kernel is named.
+
+    Raises:
+        BuildError: no kernel runs a layer, or a compiled segment needs what can be computed only after it.
+    """
+    specs = {tensor.name: tensor.spec for tensor in network.tensors}
+    outputs = {tensor.name for tensor in network.outputs}
+    fuser = _Fuser(specs, outputs, places, choice or KernelChoice())
+    compiled: dict[int, list[Layer]] = {}
+    for layer in network.layers:
+        place = places.get(layer.name)
+        if place is not None and is_compiled(place):
+            compiled.setdefault(place.segment, []).append(layer)
+        elif place is not None:
+            fuser.add(layer)
+    groups = [*fuser.finished(), *(_whole_segment(layers, places) for layers in compiled.values())]
+    return [groups[index] for index in in_order([fused.group for fused in groups])]
+
+
+def is_compiled(place: LayerPlace) -> bool:
+    """Whether a layer belongs to a segment that its target compiles to a program."""
+    return place.segment >= 0 and registry.target(place.device).compile_segment_at is not None
+
+
+def rounds_once(place: LayerPlace) -> bool:
+    """Whether the device rounds a group's result once, rather than after each layer."""
+    arithmetic = registry.target(place.device).arithmetic.get(place.precision)
+    return arithmetic is None or arithmetic.rounds != "layer"
+
+
+def _whole_segment(layers: Sequence[Layer], places: Places) -> FusedGroup:
+    place = places[layers[0].name]
+    load_segment = registry.target(place.device).load_segment
+    if load_segment is None:
+        raise PluginError(f"The target {place.device} compiles segments and cannot load them")
+    kernel = segment_kernel(place.device, lambda program: load_segment(program.tobytes()))
+    return FusedGroup(SegmentGroup(layers), kernel, place, "the segment is compiled")
+
+
+@attrs.frozen(eq=False)
+class _Joined:
+    """Layers that may run as one, by any of these kernels; `fusion` is the device's that allows it, or ""."""
+
+    group: LayerGroup
+    candidates: Sequence[Kernel]
+    fusion: str = ""
+
+
+@attrs.define(eq=False)
+class _GrowingGroup:
+    """A group to which layers are joined.
+
+    Attributes:
+        place: where it runs.
+        joined: all its layers.
+        whole: the longest beginning that is no mere beginning of a fusion; None as long as there is none.
+    """
+
+    place: LayerPlace
+    joined: _Joined
+    whole: _Joined | None
+
+    @property
+    def group(self) -> LayerGroup:
+        return self.joined.group
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether it dequantizes what it reads."""
+        return len(self.group.prologue) > 0
+
+    def grow(self, joined: _Joined, *, is_whole: bool) -> None:
+        self.joined = joined
+        self.whole = joined if is_whole else self.whole
+
+
+class _Fuser:
+    """Adds one layer after another. Those that are named as real read real numbers, whoever would dequantize them."""
+
+    def __init__(
+        self,
+        specs: Specs,
+        outputs: set[str],
+        places: Places,
+        choice: KernelChoice,
+        real: Collection[str] = (),
+    ) -> None:
+        self._specs = specs
+        self._real = real
+        self._outputs = outputs
+        self._places = places
+        self._choice = choice
+        self._groups: list[_GrowingGroup] = []
+        self._group_of: dict[str, _GrowingGroup] = {}
+
+    def add(self, layer: Layer) -> None:
+        sources = self._latest_first(layer)
+        growing = next((one for one in map(self._ending_in, sources) if one and self._join(one, layer)), None)
+        growing = growing or self._begin(layer)
+        self._group_of[layer.name] = growing
+        if layer.kind == "quantize" and growing.is_quantized:
+            self._join_source(growing)
+
+    def _latest_first(self, layer: Layer) -> Sequence[Tensor]:
+        """The inputs that other layers give, the one that is ready last first."""
+        given = {tensor.name: tensor for tensor in layer.inputs if tensor is not None and tensor.producer is not None}
+        return sorted(given.values(), key=lambda tensor: -(tensor.producer.index if tensor.producer else 0))
+
+    def _ending_in(self, tensor: Tensor) -> _GrowingGroup | None:
+        """The group whose only output is this tensor, if one layer alone reads it."""
+        producer = tensor.producer
+        growing = self._group_of.get(producer.name if producer is not None else "")
+        if growing is None or tensor.name in self._outputs or growing.place.segment < 0:
+            return None
+        is_end = growing.group.layers[-1] is producer and len(growing.group.outputs) == 1
+        is_read_once = len({consumer.name for consumer, _ in tensor.consumers}) == 1
+        return growing if is_end and is_read_once and rounds_once(growing.place) else None
+
+    def _begin(self, layer: Layer) -> _GrowingGroup:
+        """A group of a layer, with the dequantizations before it where a kernel absorbs them."""
+        place = self._places[layer.name]
+        group = LayerGroup((*self._dequantizations(layer), layer))
+        quantized = attrs.evolve(place, precision=quantized_type(group) or place.precision)
+        candidates: Sequence[Kernel] = ()
+        if group.prologue and rounds_once(quantized) and layer.name not in self._real:
+            candidates = self._choice.absorbing(place.device, group, self._specs)
+        if candidates:
+            place = quantized
+        else:
+            group = LayerGroup((layer,))
+            candidates = self._choice.candidates(place.device, group, self._specs)
+        joined = _Joined(group, candidates)
+        self._groups.append(_GrowingGroup(place, joined, joined if self._may_end(group) else None))
+        return self._groups[-1]
+
+    def _dequantizations(self, layer: Layer) -> list[Layer]:
+        """The dequantizations at a layer's place that it reads through."""
+        place = self._places[layer.name]
+        found = [] if place.segment < 0 else dequantizations_before(layer)
+        return [one for one in found if place.is_beside(self._places.get(one.name))]
+
+    def _join(self, growing: _GrowingGroup, layer: Layer) -> bool:
+        """Add a layer to a group whose output it reads, if device and kernels allow it."""
+        place = self._places[layer.name]
+        is_near = growing.place.is_beside(place) if growing.is_quantized else growing.place == place
+        if not is_near:
+            return False
+        # The other operand of a sum may be quantized too, or not.
+        others = self._dequantizations(layer) if growing.is_quantized else []
+        for group in [LayerGroup((*growing.group.layers, *others)), *([growing.group] if others else [])]:
+            longer = LayerGroup((*group.layers, layer))
+            candidates = self._choice.taking(growing.joined.candidates, group, layer, self._specs)
+            if candidates and self._grow(growing, longer, candidates):
+                return True
+        return False
+
+    def _join_source(self, growing: _GrowingGroup) -> None:
+        """Join a group that ends in a quantize layer to one whose quantized output only it reads."""
+        for tensor in sources_of_its_own(growing.group, self._outputs):
+            before = self._ending_in(tensor)
+            if before is None or not before.is_quantized or before.place != growing.place:
+                continue
+            longer = LayerGroup((*before.group.layers, *growing.group.layers))
+            candidates = self._choice.running(before.joined.candidates, longer, growing.group, self._specs)
+            if candidates and self._grow(before, longer, candidates):
+                self._groups.remove(growing)
+                for layer in growing.group.layers:
+                    # A dequantization stays where it was: in its own group, or in the one that first read through it.
+                    if not is_repeatable(layer):
+                        self._group_of[layer.name] = before
+                return
+
+    def _grow(self, growing: _GrowingGroup, longer: LayerGroup, candidates: Sequence[Kernel]) -> bool:
+        """Make a group longer, if the device declares no fusions or one begins so."""
+        fusions, layers = registry.target(growing.place.device).fusions, chain(longer.layers)
+        if fusions is None or len(layers) == 1:
+            growing.grow(_Joined(longer, candidates), is_whole=self._may_end(longer))
+            return True
+        fusion = allowing(fusions, layers)
+        if fusion is None and not any(one.may_begin_with(layers) for one in fusions):
+            return False
+        growing.grow(
+            _Joined(longer, candidates, fusion.name if fusion else ""),
+            is_whole=fusion is not None and self._may_end(longer),
+        )
+        return True
+
+    def _may_end(self, group: LayerGroup) -> bool:
+        """Whether a group is whole: what an implicitly quantized network computes in INT8 may give real numbers."""
+        is_implicit = self._places[group.main.name].precision is DataType.INT8
+        return not group.prologue or is_implicit or may_end(group)
+
+    def finished(self) -> list[FusedGroup]:
+        """The groups with their kernels, none longer than the fusions of its device allow."""
+        groups = list(self._cut_back())
+        groups = [groups[index] for index in needed([whole.group for whole, _ in groups], self._outputs)]
+        return [self._with_kernel(whole, place) for whole, place in groups]
+
+    def _with_kernel(self, whole: _Joined, place: LayerPlace) -> FusedGroup:
+        kernel, reason = self._choice.fastest(whole.candidates, whole.group)
+        return FusedGroup(whole.group, kernel, place, reason, whole.fusion)
+
+    def _cut_back(self) -> Iterable[tuple[_Joined, LayerPlace]]:
+        """The groups, and after each what becomes of the layers that are too many for it."""
+        for growing in self._groups:
+            whole = () if growing.whole is None else growing.whole.group.layers
+            if growing.whole is not None:
+                yield growing.whole, growing.place
+            left = [layer for layer in growing.group.layers if layer not in whole]
+            real = {growing.group.main.name} if growing.whole is None else set()
+            rest = _Fuser(self._specs, self._outputs, self._places, self._choice, real)
+            for layer in left:
+                # A dequantization has a group of its own from the beginning.
+                if not is_repeatable(layer):
+                    rest.add(layer)
+            yield from rest._cut_back()

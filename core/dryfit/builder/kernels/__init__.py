@@ -1,0 +1,1 @@
+"""Choosing and compiling the host's kernels, and the timing cache."""

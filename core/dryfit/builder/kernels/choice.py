@@ -1,0 +1,247 @@
+"""Which host kernel runs a group of layers: the one that the user names, else the fastest of those that may."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.kernels.timing import KernelTimes
+from dryfit.errors import BuildError, DryfitError, PluginError, UnknownNameError
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernel_formats import unfit_format
+from dryfit.target.kernels import Kernel, Specs, is_activation
+from dryfit.target.target import Target
+
+
+def kernels_for(device: str) -> Sequence[Kernel]:
+    """All kernels that may run a device's layers: its own, then the host's, each by priority and name.
+
+    Raises:
+        PluginError: the device names a kernel of its own as another one is named; engines find kernels by name.
+    """
+    return _in_order(registry.target(device), registry.host())
+
+
+@functools.lru_cache(maxsize=64)
+def _in_order(target: Target, host: Target) -> Sequence[Kernel]:
+    def ordered(kernels: Sequence[Kernel]) -> list[Kernel]:
+        return sorted(kernels, key=lambda kernel: (-kernel.priority, kernel.name))
+
+    own = [] if target.device == host.device else ordered(target.kernels)
+    kernels = (*own, *(kernel for kernel in ordered(host.kernels) if kernel not in own))
+    names = [kernel.name for kernel in kernels]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PluginError(
+            "Two kernels have one name",
+            where=f"target {target.device}, kernels_at",
+            found=", ".join(twice),
+            remedy="Begin the names of your kernels with the name of your package",
+        )
+    return kernels
+
+
+def refusal(kernel: Kernel, group: LayerGroup, specs: Specs) -> str | None:
+    """Why a kernel cannot run a group, in words; None where it can.
+
+    Raises:
+        PluginError: the kernel fails when it is asked.
+    """
+    if group.main.kind not in kernel.kinds:
+        return f"it serves {', '.join(sorted(kernel.kinds))}, not {group.main.kind}"
+    if group.prologue and not kernel.absorbs_dequantize:
+        return "it takes real numbers, and does not dequantize what it reads"
+    strange = {specs[tensor.name].dtype for tensor in activations(group, specs)} - kernel.data_types
+    if strange:
+        served = ", ".join(sorted(dtype.name for dtype in kernel.data_types))
+        return f"it serves {served}, not {', '.join(sorted(dtype.name for dtype in strange))}"
+    if kernel.formats and (unfit := unfit_format(kernel.formats, group, specs)):
+        return unfit
+    accepts = _answer(kernel, group, lambda: kernel.accepts(group, specs))
+    return None if accepts else "it does not accept the layer's parameters or shapes"
+
+
+def serves(kernel: Kernel, group: LayerGroup, specs: Specs) -> bool:
+    """Whether a kernel says that it can run a group."""
+    return refusal(kernel, group, specs) is None
+
+
+def takes(kernel: Kernel, group: LayerGroup, layer: Layer, specs: Specs) -> bool:
+    """Whether a kernel says that it can run a group with one more layer at its end."""
+    longer = LayerGroup((*group.layers, layer))
+    return _answer(kernel, longer, lambda: kernel.fuses(group, layer)) and serves(kernel, longer, specs)
+
+
+def activations(group: LayerGroup, specs: Specs) -> Iterator[Tensor]:
+    """The tensors that a group reads and writes at run time: not constants, and not what is known before the run."""
+    return (tensor for tensor in (*group.inputs, *group.outputs) if is_activation(tensor, specs))
+
+
+@attrs.frozen(eq=False)
+class KernelChoice:
+    """Chooses the kernels of one build.
+
+    A device's own kernels come before the host's, and a higher priority before a lower one. Several that are equal in
+    this are all candidates: the group takes what layers any of them takes, and then the fastest.
+
+    Attributes:
+        named: layer name to the kernel that the user wants for the group whose main layer it is.
+        times: tells how long kernels take; None: nothing is measured, and the first by name is taken.
+        forbidden: patterns of the names of kernels that are not chosen, unless they are named.
+        allows_spread: whether kernels that spread NaN may be chosen.
+    """
+
+    named: Mapping[str, str] = attrs.field(factory=dict)
+    times: KernelTimes | None = None
+    forbidden: Sequence[str] = ()
+    allows_spread: bool = True
+    _met: set[str] = attrs.field(factory=set, init=False)
+
+    def candidates(self, device: str, group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
+        """The kernels that may run a group; at least one.
+
+        Raises:
+            BuildError: there is none that is permitted, or the one that the user names cannot.
+            UnknownNameError: the device has no kernel of the name that the user gives.
+        """
+        if group.main.name in self.named:
+            return (self._named(device, group, specs),)
+        able = [kernel for kernel in kernels_for(device) if self._permits(kernel) and serves(kernel, group, specs)]
+        if not able:
+            raise _nothing_serves(device, group, specs, [*self.forbidden] if self._met else [])
+        return _of_first_rank(able)
+
+    def absorbing(self, device: str, group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
+        """The kernels that may run a group with the dequantizations it begins with; none where it runs without them.
+
+        That is so where the user names a kernel that does not absorb them, and where the device has a kernel of its own
+        that runs the layer on real numbers: the host's arithmetic does not take the place of the device's.
+        """
+        name = self.named.get(group.main.name)
+        able = [kernel for kernel in kernels_for(device) if serves(kernel, group, specs)]
+        if name is not None:
+            return [kernel for kernel in able if kernel.name == name][:1]
+        able = [kernel for kernel in able if self._permits(kernel)]
+        plain, host = LayerGroup((group.main,)), registry.host().kernels
+        others = [kernel for kernel in kernels_for(device) if kernel not in host and self._permits(kernel)]
+        own = [kernel for kernel in others if serves(kernel, plain, specs)]
+        return [] if not able or (own and able[0] in host) else _of_first_rank(able)
+
+    def running(self, kernels: Iterable[Kernel], longer: LayerGroup, last: LayerGroup, specs: Specs) -> list[Kernel]:
+        """Those of the kernels that run a group that ends with another; none where the user names one for the other."""
+        if last.main.name in self.named:
+            return []
+        return [kernel for kernel in kernels if serves(kernel, longer, specs)]
+
+    def taking(self, candidates: Iterable[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> list[Kernel]:
+        """The candidates that run a group with one more layer at its end.
+
+        A layer for which the user names a kernel begins a group of its own.
+        """
+        if layer.name in self.named:
+            return []
+        return [kernel for kernel in candidates if takes(kernel, group, layer, specs)]
+
+    def fastest(self, candidates: Sequence[Kernel], group: LayerGroup) -> tuple[Kernel, str]:
+        """The candidate that runs a group, and why, in words.
+
+        Raises:
+            BuildError: times have to be known and are not, or no candidate could be run to measure it.
+        """
+        if group.main.name in self.named:
+            return candidates[0], "named by the user"
+        if len(candidates) == 1:
+            return candidates[0], "the only one of the highest priority"
+        by_name = sorted(candidates, key=lambda kernel: kernel.name)
+        if self.times is None:
+            return by_name[0], "the first by name, because nothing is measured"
+        times = self.times.microseconds(by_name, group)
+        if times is None:
+            return by_name[0], "the first by name, because shapes that depend on data cannot be measured"
+        timed = sorted((kernel for kernel in by_name if kernel.name in times), key=lambda kernel: times[kernel.name])
+        if len(timed) == 1:
+            return timed[0], "the only one that could be measured"
+        ratio = times[timed[1].name] / times[timed[0].name]
+        return timed[0], f"chosen by measurement ({ratio:.1f}x faster than {timed[1].name})"
+
+    def without_effect(self, kernels: Mapping[str, str]) -> list[str]:
+        """What was named for layers, or forbidden, and changes nothing, in words.
+
+        Args:
+            kernels: name of each group's main layer to the kernel that runs it.
+        """
+        useless = [
+            f"No kernel of this build's devices fits {pattern!r}, so forbidding it changes nothing"
+            for pattern in self.forbidden
+            if pattern not in self._met
+        ]
+        return useless + [
+            f"The kernel {name} that was named for layer {layer!r} changes nothing: no group of the engine begins with "
+            "this layer, or its segment is compiled as a whole"
+            for layer, name in self.named.items()
+            if kernels.get(layer) != name
+        ]
+
+    def _permits(self, kernel: Kernel) -> bool:
+        """Whether a kernel may be chosen; notes which patterns it fits."""
+        fitting = {pattern for pattern in self.forbidden if fnmatch.fnmatchcase(kernel.name, pattern)}
+        self._met.update(fitting)
+        return not fitting and (self.allows_spread or not kernel.spreads_nan)
+
+    def _named(self, device: str, group: LayerGroup, specs: Specs) -> Kernel:
+        name, where = self.named[group.main.name], f"layer {group.main.name!r}"
+        # Of two kernels of one name the device's own is meant, as in an engine.
+        kernels = {kernel.name: kernel for kernel in reversed(kernels_for(device))}
+        if name not in kernels:
+            raise UnknownNameError(f"kernel of {device}", name, kernels, where=where)
+        reason = refusal(kernels[name], group, specs)
+        if reason is not None:
+            able = [kernel.name for kernel in kernels_for(device) if serves(kernel, group, specs)]
+            raise BuildError(
+                f"The kernel {name} that was named for this layer cannot run it: {reason}",
+                where=where,
+                found=_described(group, specs),
+                allowed=", ".join(able) or "no kernel",
+                remedy="Name one of these with `config.set_kernel`, or none with `config.reset_kernel`",
+            )
+        return kernels[name]
+
+
+def _of_first_rank(able: Sequence[Kernel]) -> list[Kernel]:
+    """The kernels of the first one's priority that are the device's own, or the host's, as it is."""
+    host = registry.host().kernels
+    return [kernel for kernel in able if kernel.priority == able[0].priority and (kernel in host) == (able[0] in host)]
+
+
+def _answer(kernel: Kernel, group: LayerGroup, ask: Callable[[], bool]) -> bool:
+    """What a kernel, which may be of any package, answers about a group."""
+    try:
+        return bool(ask())
+    except DryfitError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            "A kernel fails when it is asked about a layer",
+            where=f"kernel {kernel.name!r}, layer {group.name!r}",
+            found=f"{type(error).__name__}: {error}",
+            remedy="Tell its authors; until then name another with `config.set_kernel`",
+        ) from error
+
+
+def _nothing_serves(device: str, group: LayerGroup, specs: Specs, forbidden: Sequence[str]) -> BuildError:
+    return BuildError(
+        f"No kernel runs this {group.main.kind} layer of {device}",
+        where=f"layer {group.name!r}",
+        found=_described(group, specs),
+        remedy=f"Forbid fewer kernels than {', '.join(map(repr, forbidden))}" if forbidden else None,
+    )
+
+
+def _described(group: LayerGroup, specs: Specs) -> str:
+    return ", ".join(f"{tensor.name!r}: {specs[tensor.name].dtype.name}" for tensor in activations(group, specs))

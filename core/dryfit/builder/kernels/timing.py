@@ -1,0 +1,154 @@
+"""How long kernels take: looked up in a timing cache, else measured by running them in turns on random numbers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.builder.kernels.group_signature import group_signature
+from dryfit.builder.kernels.timing_cache import TimingCache, TimingCacheKey
+from dryfit.engine.buffers import aligned_bytes, new_array
+from dryfit.errors import BuildError, PluginError
+from dryfit.network.data_types import DataType
+from dryfit.network.tensor import TensorSpec
+from dryfit.plugins import registry
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+
+LEAST_RUNS, MOST_RUNS = 3, 25
+SECONDS_PER_KERNEL = 0.03
+"""A kernel that has run for so long runs no more, once there were three runs."""
+
+_LOG = logging.getLogger("dryfit.builder")
+_INDEX_BITS = 32
+_SHORTEST = 0.001
+"""Microseconds: no time is 0, whatever the clock says, and none is told more exactly."""
+
+Clock = Callable[[], float]
+
+
+@attrs.frozen(eq=False)
+class KernelTimes:
+    """Tells how long kernels take for groups of one network.
+
+    Attributes:
+        specs: gives the concrete specs that are measured at; called when they are needed.
+        cache: gives the timing cache; called for each group, so that `TimingCache` itself means that nothing is kept.
+        may_measure: whether a kernel that is not in the cache is measured, or is an error.
+        clock: tells seconds.
+    """
+
+    specs: Callable[[], Specs]
+    cache: Callable[[], TimingCache] = TimingCache
+    may_measure: bool = True
+    clock: Clock = time.perf_counter
+
+    def microseconds(self, kernels: Sequence[Kernel], group: LayerGroup) -> dict[str, float] | None:
+        """Kernel name to microseconds of one run with one thread; None where shapes are not known, or are empty.
+
+        A kernel that fails is left out, with a warning.
+
+        Raises:
+            BuildError: the cache lacks a kernel and nothing may be measured, or every kernel fails.
+        """
+        specs = self.specs()
+        tensors = [*group.inputs, *(tensor for layer in group.layers for tensor in layer.outputs)]
+        if not all(specs[tensor.name].is_static and 0 not in specs[tensor.name].shape for tensor in tensors):
+            return None
+        signature, cache = group_signature(group, specs), self.cache()
+        keys = [TimingCacheKey(signature, kernel.name, kernel.version, kernel.layout.value) for kernel in kernels]
+        missing = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if cache.query(key) is None}
+        for key in missing:
+            self._require_leave(group, key)
+        times, failures = least_microseconds(list(missing.values()), group, specs, self.clock)
+        for failure in failures:
+            _LOG.warning("%s: a kernel fails and is left out: %s", group.name, failure)
+        for key, kernel in missing.items():
+            if kernel.name in times:
+                cache.update(key, times[kernel.name])
+        found = {key.kernel: cache.query(key) if key not in missing else times.get(key.kernel) for key in keys}
+        known = {name: time for name, time in found.items() if time is not None}
+        if not known:
+            raise BuildError(
+                "Every kernel of the layer fails", where=f"layer {group.name!r}", found="; ".join(failures)
+            )
+        return known
+
+    def _require_leave(self, group: LayerGroup, key: TimingCacheKey) -> None:
+        if not self.may_measure:
+            raise BuildError(
+                "The flag ERROR_ON_TIMING_CACHE_MISS is on, and the timing cache lacks a kernel",
+                where=f"layer {group.name!r}",
+                found=f"{key.kernel}, version {key.version}, for {key.group}",
+                remedy="Clear the flag, or measure on this machine and add the measurement to the cache",
+            )
+
+
+def least_microseconds(
+    kernels: Sequence[Kernel], group: LayerGroup, specs: Specs, clock: Clock = time.perf_counter
+) -> tuple[dict[str, float], list[str]]:
+    """Kernel name to the least time of one run with one thread; and which kernels failed, in words.
+
+    Each runs once before, because it may compile itself. Then they take turns, so that what else the machine does meets
+    all of them; and the least time counts, because all that disturbs a run makes it longer.
+    """
+    failures: list[str] = []
+    runs: dict[str, Callable[[], None]] = {}
+    seconds: dict[str, list[float]] = {}
+
+    def attempt(name: str, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001  a plugin's kernel may raise anything
+            failures.append(f"{name}: {type(error).__name__}: {error}")
+            runs.pop(name, None)
+
+    def prepare(kernel: Kernel) -> None:
+        run = _bound(kernel, group, specs)
+        run()
+        runs[kernel.name], seconds[kernel.name] = run, []
+
+    def take_turn(name: str) -> None:
+        start = clock()
+        runs[name]()
+        seconds[name].append(clock() - start)
+
+    for kernel in kernels:
+        attempt(kernel.name, lambda kernel=kernel: prepare(kernel))  # type: ignore[misc]
+    for turn in range(MOST_RUNS):
+        for name in list(runs):
+            if turn < LEAST_RUNS or sum(seconds[name]) < SECONDS_PER_KERNEL:
+                attempt(name, lambda name=name: take_turn(name))  # type: ignore[misc]
+    return {name: max(round(min(seconds[name]) * 1e6, 3), _SHORTEST) for name in runs}, failures
+
+
+def _bound(kernel: Kernel, group: LayerGroup, specs: Specs) -> Callable[[], None]:
+    """A function that runs a kernel on memory of its own."""
+    create_schedule = registry.host().create_schedule
+    if create_schedule is None:
+        raise PluginError("The host's target has no schedule, so nothing can run", where=registry.host().device)
+    generator = np.random.default_rng(0)
+    tensors = {tensor.name: specs[tensor.name] for tensor in (*group.inputs, *group.outputs)}
+    arrays = {name: _filled(spec, kernel.layout, generator) for name, spec in tensors.items()}
+    workspace = aligned_bytes(kernel.workspace_bytes(group, specs, 1))
+    step = kernel.bind(Binding(group, specs, arrays, kernel.pack(group), workspace))
+    schedule = create_schedule([step], 1)
+    return schedule.run  # type: ignore[no-any-return]
+
+
+def _filled(spec: TensorSpec, layout: HostLayout, generator: np.random.Generator) -> Array:
+    """What is known of a tensor, or random numbers; zeros for wide integers, which may be indices."""
+    if spec.value is not None:
+        return spec.value
+    array = new_array(spec, layout)
+    if spec.dtype is DataType.BOOL or (spec.dtype.is_integer and spec.dtype.bits < _INDEX_BITS):
+        array[...] = generator.integers(0, 2, spec.shape).astype(array.dtype)
+    elif spec.dtype.is_integer:
+        array[...] = 0
+    else:
+        array[...] = generator.standard_normal(spec.shape).astype(array.dtype)
+    return array

@@ -1,0 +1,1 @@
+"""Which layer runs on which device, and the segments that follow."""

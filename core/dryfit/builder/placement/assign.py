@@ -1,0 +1,195 @@
+"""Device assignment, with TensorRT's meaning.
+
+A layer's own device wins over the default. The default puts on the device every layer that can run there. A layer that
+cannot run where it was put goes to the fallback device, with a warning; without fallback it is refused. Where fallback
+is allowed, plugins may vote that a layer without a device of its own goes there though it need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
+from dryfit.builder.fusion.layer_roles import LayerRole, layer_roles
+from dryfit.builder.placement.votes import PlacementVotes
+from dryfit.errors import PlacementError
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.plugins import registry
+from dryfit.plugins.contributions import BuildObserver
+from dryfit.short_text import grouped
+from dryfit.target.target import Target
+from dryfit.target.verdict import Verdict
+
+NOWHERE = ""
+"""The device of a layer that was refused."""
+
+DEFAULT_DEVICE, OWN_DEVICE = "the default device", "its own device"
+"""Causes of layers of which there is nothing more to tell."""
+
+
+@attrs.frozen
+class Assignment:
+    """The device of each layer, with the reasons.
+
+    Attributes:
+        roles: layer name to role; the other attributes speak of layers whose role is work.
+        devices: layer name to device; `NOWHERE` for a refused layer.
+        causes: layer name to why it is there.
+        verdicts: layer name to device to verdict, for the devices that were asked.
+        refused: verdicts of the layers that can run neither on their device nor on the fallback device.
+        warnings: one sentence a layer that fell back, and one for votes of a plugin that had no effect.
+    """
+
+    roles: Mapping[str, LayerRole]
+    devices: Mapping[str, str]
+    causes: Mapping[str, str]
+    verdicts: Mapping[str, Mapping[str, Verdict]]
+    refused: Sequence[Verdict]
+    warnings: Sequence[str]
+
+    def target(self, layer: Layer) -> Target:
+        """The device that a layer is looked at for: its own, and the host's for a refused one."""
+        device = self.devices[layer.name]
+        return registry.host() if device == NOWHERE else registry.target(device)
+
+
+def placement_error(
+    refusals: Sequence[Verdict | str],
+    fallback_device: str | None,
+    default_device: str = DeviceType.DLA,
+    *,
+    is_explicit: bool = False,
+    may_fall_back: bool = True,
+) -> PlacementError:
+    """One error for everything that could not be placed. Layers that fail the same rules are told of once.
+
+    Args:
+        refusals: of layers, and of segments in words.
+        fallback_device: the one that was allowed.
+        default_device: the one that most layers were put on.
+        is_explicit: whether the network has quantize and dequantize layers.
+        may_fall_back: whether fallback could be allowed; what stands alone has none.
+    """
+    limits = registry.target(default_device).limits
+    if is_explicit and limits is not None and limits.lacks("quantize"):
+        translation = (
+            f"The network is quantized explicitly, which {default_device} does not take: `dryfit translate MODEL --to "
+            "implicit` makes ranges, a calibration cache and layer precisions of its scales"
+        )
+    else:
+        translation = ""
+    remedy = _fallback_remedy(default_device) if fallback_device is None else ""
+    if not may_fall_back:
+        remedy = f"What is built for {default_device} alone has no fallback: change what is named"
+    own, plural = ("its", "") if len(refusals) == 1 else ("their", "s")
+    where = f"{own} device, and fallback is off" if fallback_device is None else f"{own} device or on {fallback_device}"
+    lines = grouped([_entry(refusal) for refusal in refusals])
+    return PlacementError(
+        f"{len(refusals)} part{plural} of the network cannot run on {where}",
+        found="\n  " + "\n  ".join(lines) + "\n",
+        remedy=". ".join(filter(None, (translation, remedy))) or None,
+    )
+
+
+def _entry(refusal: Verdict | str) -> tuple[object, str, str]:
+    """A refusal for `grouped`: a layer's is like another's by device and rules, and a segment's like none."""
+    if isinstance(refusal, str):
+        return refusal, refusal, refusal
+    return (refusal.device, tuple(one.rule for one in refusal.violations)), refusal.layer, str(refusal)
+
+
+def _fallback_remedy(default_device: str) -> str:
+    """What a fallback would have to be: what the GPU refuses, only the host can run."""
+    host = registry.host().device
+    if default_device == DeviceType.GPU:
+        return f'Allow fallback (--fallback {host}, or config.allow_fallback("{host}")), or change what is named'
+    return "Allow fallback (--fallback GPU, or the flag GPU_FALLBACK), or change what is named"
+
+
+def assign_devices(
+    network: Network, config: BuilderConfig, own_devices: Mapping[str, str], observer: BuildObserver | None = None
+) -> Assignment:
+    """The device of each layer.
+
+    Args:
+        network: as it is built, after canonicalisation.
+        config: default and fallback device, precision, platforms.
+        own_devices: layer name to device, for the layers that have one of their own.
+        observer: is told of every verdict.
+    """
+    roles = layer_roles(network)
+    placer = _Placer(config, own_devices, observer or BuildObserver())
+    for layer in network.layers:
+        if roles[layer.name] is LayerRole.WORK:
+            placer.place(layer)
+    warnings = [*placer.warnings, *placer.votes.warnings]
+    return Assignment(roles, placer.devices, placer.causes, placer.verdicts, placer.refused, warnings)
+
+
+class _Placer:
+    """Places one layer after another."""
+
+    def __init__(self, config: BuilderConfig, own_devices: Mapping[str, str], observer: BuildObserver) -> None:
+        self._config = config
+        self._own_devices = own_devices
+        self._observer = observer
+        self.votes = PlacementVotes()
+        self.devices: dict[str, str] = {}
+        self.causes: dict[str, str] = {}
+        self.verdicts: dict[str, dict[str, Verdict]] = {}
+        self.refused: list[Verdict] = []
+        self.warnings: list[str] = []
+
+    def place(self, layer: Layer) -> None:
+        own = self._own_devices.get(layer.name)
+        device = own or self._config.default_device_type
+        fallback = self._config.fallback_device
+        verdict = self._ask(layer, device)
+        if not own and (elected := self._elected(layer, device)):
+            self._put(layer, *elected)
+        elif verdict:
+            self._put(layer, device, OWN_DEVICE if own else DEFAULT_DEVICE)
+        elif fallback is None or fallback == device:
+            self._put(layer, NOWHERE, str(verdict))
+            self.refused.append(verdict)
+        elif second := self._ask(layer, fallback):
+            self._put(layer, fallback, str(verdict))
+            self.warnings.append(f"{verdict}. It runs on {fallback}")
+        else:
+            self._put(layer, NOWHERE, str(verdict))
+            self.refused += [verdict, second]
+
+    def _put(self, layer: Layer, device: str, cause: str) -> None:
+        self.devices[layer.name] = device
+        self.causes[layer.name] = cause
+
+    def _elected(self, layer: Layer, default: str) -> tuple[str, str] | None:
+        """The device that plugins voted for, and the cause; None where there is no choice, or no vote decides it."""
+        fallback = self._config.fallback_device
+        if fallback is None or fallback == default or not self.votes.is_held:
+            return None
+        return self.votes.elect(layer, {device: self._ask(layer, device) for device in (default, fallback)})
+
+    def _ask(self, layer: Layer, device: str) -> Verdict:
+        asked = self.verdicts.setdefault(layer.name, {})
+        if device not in asked:
+            asked[device] = ask(layer, device, self._config, is_own=self._own_devices.get(layer.name) == device)
+            self._observer.verdict_given(asked[device])
+        return asked[device]
+
+
+def ask(layer: Layer, device: str, config: BuilderConfig, *, is_own: bool) -> Verdict:
+    """The verdict on a layer of the network that is built, which is a copy of the user's.
+
+    Args:
+        layer: with its tensors as they are built.
+        device: the one that is asked about.
+        config: precision, platform.
+        is_own: whether the user gave the layer this device.
+    """
+    target = registry.target(device)
+    question = attrs.evolve(config.question(layer, target), explicit_device=is_own)
+    return target.verdict(question)

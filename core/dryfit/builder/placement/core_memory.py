@@ -1,0 +1,96 @@
+"""Memory that a core of a device has once, for all segments that it has loaded: whether the pools' limits respect it.
+
+Source: TensorRT 10 developer guide, Working with DLA: Customizing DLA Memory Pools: managed SRAM behaves like a cache,
+the segments of an engine together take at most twice the pool, and an Orin core strictly has 1 MiB. Our reading: the
+second counts for one engine, however many segments it has; a limit beyond what the core has is lowered to what it has,
+as a cache never keeps a segment from its device. Any other memory that falls short is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.builder.placement.cutter import LayerRun
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.segments.pools import PoolNeeds
+from dryfit.target.memory_pools import MemoryPool
+
+
+def within_core(runs: Sequence[LayerRun], reckoned: PoolNeeds) -> tuple[TargetVariant, list[str]]:
+    """(the device with the limits of caches lowered to what a core has, one sentence for each that was lowered).
+
+    Args:
+        runs: its segments.
+        reckoned: what they need of its pools.
+    """
+    variant = reckoned.variant
+    limits, warnings = dict(variant.pool_limits), []
+    for pool, core in _core_pools(variant):
+        asked = limits.get(pool.name)
+        if pool.holds != "cache" or _suffices(asked, pool, core):
+            continue
+        at_once = _at_once(runs, reckoned, pool)
+        allowed = core if sum(min(size, core) for size in at_once) <= core else core // len(at_once)
+        allowed = _power_below(allowed) if pool.power_of_two else allowed
+        if asked is not None and asked <= allowed:
+            continue
+        limits[pool.name] = allowed
+        wish = "no limit" if asked is None else f"the limit of {asked} bytes"
+        shared = f", for {len(at_once)} segments at once" if allowed < core else ""
+        warnings.append(
+            f"{variant.device}: {wish} for {pool.name} is lowered to {allowed} bytes: a core of "
+            f"{variant.platform.name} has {core}{shared} [{pool.source}]"
+        )
+    return attrs.evolve(variant, pool_limits=limits), warnings
+
+
+def core_memory_problems(runs: Sequence[LayerRun], reckoned: PoolNeeds) -> list[str]:
+    """The pools, other than caches, of which segments of a device may take more at once than one of its cores has.
+
+    Args:
+        runs: its segments.
+        reckoned: what they need of its pools.
+    """
+    return [
+        problem
+        for pool, core in _core_pools(reckoned.variant)
+        if pool.holds != "cache" and (problem := _problem(runs, reckoned, pool, core))
+    ]
+
+
+def _core_pools(variant: TargetVariant) -> list[tuple[MemoryPool, int]]:
+    """(pool, bytes that a core has of it), for the pools where that is strict."""
+    family = variant.platform.family
+    return [(pool, pool.core_bytes[family]) for pool in variant.target.memory_pools if family in pool.core_bytes]
+
+
+def _suffices(limit: int | None, pool: MemoryPool, core: int) -> bool:
+    """Whether the limit alone keeps the sum within the core's memory."""
+    return limit is not None and limit * pool.segments_at_once <= core
+
+
+def _at_once(runs: Sequence[LayerRun], reckoned: PoolNeeds, pool: MemoryPool) -> list[int]:
+    """The bytes of those segments that may hold most of a pool at the same time."""
+    return sorted((reckoned.of(run.layers).get(pool.name, 0) for run in runs), reverse=True)[: pool.segments_at_once]
+
+
+def _problem(runs: Sequence[LayerRun], reckoned: PoolNeeds, pool: MemoryPool, core: int) -> str:
+    variant = reckoned.variant
+    if _suffices(variant.pool_limits.get(pool.name), pool, core):
+        return ""
+    at_once = _at_once(runs, reckoned, pool)
+    if sum(at_once) <= core:
+        return ""
+    count = "1 segment" if len(at_once) == 1 else f"{len(at_once)} segments"
+    allowed = core // len(at_once)
+    return (
+        f"{count} of {variant.device} may take {sum(at_once)} bytes of {pool.name} at once, of which a core of "
+        f"{variant.platform.name} has {core}: set its limit to {allowed} bytes or less [{pool.source}]"
+    )
+
+
+def _power_below(value: int) -> int:
+    """The largest power of two that is not above a positive value."""
+    return 1 << value.bit_length() - 1

@@ -1,0 +1,182 @@
+"""Cutting a network into segments: maximal runs of layers on one device, each cut with its cause.
+
+The algorithm stands in `graph_partition`; here are the rules of devices: one batch in a segment, shapes that a segment
+compiler takes, pools that must suffice, and how many segments a device can load. A segment that breaks a rule moves to
+the fallback device as a whole.
+
+Source: TensorRT 10 developer guide, Working with DLA. That a segment which does not fit its pools falls back as a
+whole, and that segments are counted in topological order, is inferred from logs of the TensorRT builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.placement.assign import Assignment
+from dryfit.builder.placement.cutter import Cutter, Edge, LayerRun, Segment, with_source
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.engine.plan import PoolShortage, RejectedSegment
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+
+PoolUse = Callable[[TargetVariant, Sequence[Layer]], Mapping[str, int]]
+"""(device, layers) -> bytes by pool that they need as one segment."""
+PoolLimit = Callable[[str], int | None]
+"""Pool name -> the limit in bytes that is set; None for no limit."""
+
+
+@attrs.frozen
+class Partition:
+    """The network's layers, cut into segments.
+
+    Attributes:
+        runs: in execution order.
+        segments: layer name to index of its run.
+        moved: layer name to why it moved to the fallback device after it was placed.
+        refused: causes of segments that had to move and had nowhere to go.
+        rejected: every segment that had to move, in the order in which it was found.
+    """
+
+    runs: Sequence[LayerRun]
+    segments: Mapping[str, int]
+    moved: Mapping[str, str]
+    refused: Sequence[str]
+    rejected: Sequence[RejectedSegment] = ()
+
+    def without(self, device: str) -> Partition:
+        """The partition without the segments of a device, numbered anew."""
+        numbers = [number for number, run in enumerate(self.runs) if run.device != device]
+        renumbered = {old: new for new, old in enumerate(numbers)}
+        segments = {layer: renumbered[number] for layer, number in self.segments.items() if number in renumbered}
+        return attrs.evolve(self, runs=[self.runs[number] for number in numbers], segments=segments)
+
+
+def partition_network(
+    network: Network,
+    assignment: Assignment,
+    variants: Mapping[str, TargetVariant],
+    fallback_device: str | None,
+    pool_use: PoolUse,
+    pool_limit: PoolLimit,
+) -> Partition:
+    """Cut a placed network into segments.
+
+    Args:
+        network: shapes inferred, layers in topological order.
+        assignment: the device of each layer.
+        variants: device name to target, for every device in use and the fallback device.
+        fallback_device: where segments go that break a rule; None: they are refused.
+        pool_use: what a segment needs.
+        pool_limit: what there is.
+    """
+    layers = [layer for layer in network.layers if layer.name in assignment.devices]
+    cutter = Cutter(layers, layer_edges(network, assignment), assignment, variants)
+    refused: list[str] = []
+    rejected: list[RejectedSegment] = []
+    while True:
+        segments = cutter.cut()
+        causes, shortages = _beyond_compilers(cutter, segments), dict[int, list[PoolShortage]]()
+        if not causes:
+            shortages = _shortages(cutter, segments, pool_use, pool_limit)
+            causes = {number: _too_large(cutter.variant(segments[number]), some) for number, some in shortages.items()}
+        causes = causes or _over_segment_limits(cutter, segments)
+        if not causes:
+            break
+        stuck = [number for number in causes if fallback_device in (None, cutter.variant(segments[number]).device)]
+        is_end = fallback_device is None or bool(stuck)
+        rejected += [
+            RejectedSegment(
+                device=cutter.variant(segments[number]).device,
+                layers=[cutter.layers[layer].name for layer in segments[number]],
+                cause=cause,
+                shortages=shortages.get(number, ()),
+                fallback="" if is_end else fallback_device or "",
+            )
+            for number, cause in causes.items()
+            if number in stuck or not is_end
+        ]
+        if fallback_device is None or stuck:
+            refused = [f"{cutter.describe(segments[number])}: {causes[number]}" for number in stuck]
+            break
+        cutter.move(segments, causes, fallback_device)
+    return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused, rejected)
+
+
+def layer_edges(network: Network, assignment: Assignment) -> list[Edge]:
+    """Pairs of numbers of layers: the first gives what the second needs, also by way of a shape computation."""
+    number = {name: index for index, name in enumerate(assignment.devices)}
+    sources: dict[str, tuple[int, ...]] = {}
+    edges: list[Edge] = []
+    for layer in network.layers:
+        needs = {source for tensor in layer.inputs if tensor is not None for source in sources.get(tensor.name, ())}
+        if layer.name in number:
+            edges += [(source, number[layer.name]) for source in sorted(needs)]
+            gives: tuple[int, ...] = (number[layer.name],)
+        else:
+            gives = tuple(sorted(needs)) if assignment.roles[layer.name] is LayerRole.SHAPE else ()
+        sources.update((tensor.name, gives) for tensor in layer.outputs)
+    return edges
+
+
+def _beyond_compilers(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, str]:
+    """Segment to cause, for segments with dynamic shapes whose target's compiler takes none."""
+    causes: dict[int, str] = {}
+    for number, segment in enumerate(segments):
+        target = cutter.variant(segment).target
+        if target.compile_segment_at is None or target.segment_rules.compiles_dynamic_shapes:
+            continue
+        for layer in (cutter.layers[index] for index in segment):
+            dynamic = next(
+                (one for one in (*layer.inputs, *layer.outputs) if one is not None and not one.spec.is_static), None
+            )
+            if dynamic is not None:
+                cause = f"its compiler takes no dynamic shapes, such as {dynamic.shape} of tensor {dynamic.name!r}"
+                causes[number] = with_source(cause, target.segment_rules.source)
+                break
+    return causes
+
+
+def _shortages(
+    cutter: Cutter, segments: Sequence[Segment], pool_use: PoolUse, pool_limit: PoolLimit
+) -> dict[int, list[PoolShortage]]:
+    """Segment to the pools of which it needs more than there is. A cache never falls short."""
+    found: dict[int, list[PoolShortage]] = {}
+    for number, segment in enumerate(segments):
+        variant = cutter.variant(segment)
+        pools = {pool.name for pool in variant.target.memory_pools if pool.per == "segment" and pool.holds != "cache"}
+        if not pools:
+            continue
+        needs = pool_use(variant, [cutter.layers[layer] for layer in segment])
+        for name in needs:
+            limit = pool_limit(name) if name in pools else None
+            if limit is not None and needs[name] > limit:
+                found.setdefault(number, []).append(PoolShortage(name, needs[name], limit))
+    return found
+
+
+def _too_large(variant: TargetVariant, shortages: Sequence[PoolShortage]) -> str:
+    """Why a segment does not fit its pools, each by name."""
+    sources = {pool.name: pool.source for pool in variant.target.memory_pools}
+    words = [f"{one.needed} bytes of {one.pool}, whose limit is {one.limit} bytes" for one in shortages]
+    return with_source(f"it needs {' and '.join(words)}", sources[shortages[0].pool])
+
+
+def _over_segment_limits(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, str]:
+    """Segment to cause, for segments beyond the number that their device can load, counted in execution order."""
+    causes: dict[int, str] = {}
+    counts: dict[str, int] = {}
+    for number, segment in enumerate(segments):
+        variant = cutter.variant(segment)
+        rules = variant.target.segment_rules
+        limit = rules.segment_limit(variant.software)
+        count = counts[variant.device] = counts.get(variant.device, 0) + 1
+        if limit is not None and count > limit:
+            causes[number] = with_source(
+                f"it is segment {count} of {variant.device}, which loads at most {limit} with software "
+                f"{variant.software_text}",
+                rules.source,
+            )
+    return causes

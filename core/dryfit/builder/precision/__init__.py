@@ -1,0 +1,1 @@
+"""In which type each layer computes, and how it is lowered to INT8."""

@@ -1,0 +1,104 @@
+"""The record of the types in which layers are computed, and tensors stored on their way between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.precision.reason import PrecisionReason
+from dryfit.builder.precision.requested import has_scale
+from dryfit.network.data_types import DataType
+from dryfit.network.format_combinations import EXCHANGED_TYPES, FormatCombination
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.rounding import RoundingMode
+
+WEAK_TYPES = frozenset(EXCHANGED_TYPES)
+"""Types that the builder may exchange for one another."""
+
+DATA_INPUTS = {"grid_sample": (0,), "resize": (0,)}
+"""Inputs that take the computation type, where not all do: places and scales of a resampling stay as they are."""
+
+WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected"})
+"""Kinds whose constant inputs after the first are weights. They are rounded where they are packed, after what can be
+folded into them; biases stay in the accumulator's type."""
+
+
+@attrs.frozen
+class Precisions:
+    """Computation types.
+
+    Attributes:
+        layers: layer name to the type that it is computed in.
+        converted: names of layers whose floating-point tensors have that type, whatever the network says.
+        output_types: (layer name, output index) to the type that the user asked for.
+        combinations: name of a plugin layer to the types and formats that it gets, where its plugin names some.
+        warnings: wishes that could not be granted.
+        problems: wishes that had to be granted, and could not.
+        reasons: layer name to why it has its type.
+        real_tensors: names of the tensors between INT8 layers that run as one: they are never rounded to INT8.
+        real_outputs: (layer name, output index) to the type in which an INT8 layer gives what nobody reads in INT8.
+        weight_rounding: name of each INT8 layer to how its device rounds the weights.
+        assumes_scales: whether every tensor counts as if it had a scale.
+        int8_inputs: names of the network inputs that the caller gives in INT8, whatever their layers compute in.
+    """
+
+    layers: Mapping[str, DataType]
+    converted: frozenset[str]
+    output_types: Mapping[tuple[str, int], DataType]
+    warnings: Sequence[str]
+    problems: Sequence[str]
+    combinations: Mapping[str, FormatCombination] = attrs.field(factory=dict)
+    reasons: Mapping[str, PrecisionReason] = attrs.field(factory=dict)
+    real_tensors: frozenset[str] = frozenset()
+    real_outputs: Mapping[tuple[str, int], DataType] = attrs.field(factory=dict)
+    weight_rounding: Mapping[str, RoundingMode] = attrs.field(factory=dict)
+    assumes_scales: bool = False
+    int8_inputs: frozenset[str] = frozenset()
+
+    def is_int8(self, layer: Layer) -> bool:
+        """Whether a layer is computed in INT8 by the ranges of its tensors."""
+        return layer.name in self.converted and self.layers[layer.name] is DataType.INT8
+
+    def input_type(self, layer: Layer, index: int) -> DataType:
+        """The type in which a layer takes one of its connected inputs."""
+        tensor = layer.inputs[index]
+        if tensor is None:
+            raise ValueError(f"input {index} of layer {layer.name!r} is not connected")
+        if layer.name in self.combinations:
+            return self.combinations[layer.name].input_types[index]
+        is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
+        if index not in DATA_INPUTS.get(layer.kind, (index,)) or (
+            index and is_constant and layer.kind in WEIGHTED_KINDS
+        ):
+            return tensor.dtype
+        return self._computed(layer, tensor)
+
+    def produced_type(self, layer: Layer, index: int) -> DataType:
+        """The type in which a layer gives one of its outputs."""
+        if layer.name in self.combinations:
+            return self.combinations[layer.name].output_types[index]
+        return self._computed(layer, layer.outputs[index])
+
+    def stored_type(self, layer: Layer, index: int) -> DataType:
+        """The type in which others find the output: the one the user asked for, or the one produced."""
+        place = (layer.name, index)
+        return self.output_types.get(place) or self.real_outputs.get(place) or self.produced_type(layer, index)
+
+    def network_input_type(self, tensor: Tensor) -> DataType:
+        """The type in which the caller gives a network input."""
+        return DataType.INT8 if tensor.name in self.int8_inputs else tensor.dtype
+
+    def network_output_type(self, tensor: Tensor) -> DataType:
+        """The type of a network output: the one that the user asked of its layer, or else the network's."""
+        producer = tensor.producer
+        return self.output_types.get((producer.name if producer else "", tensor.output_index)) or tensor.dtype
+
+    def _computed(self, layer: Layer, tensor: Tensor) -> DataType:
+        if tensor.dtype not in WEAK_TYPES or layer.name not in self.converted:
+            return tensor.dtype
+        if not self.is_int8(layer):
+            return self.layers[layer.name]
+        is_stored = tensor.name not in self.real_tensors and has_scale(tensor, self.assumes_scales)
+        return DataType.INT8 if is_stored else DataType.FLOAT

@@ -1,0 +1,198 @@
+"""Which layers of an implicitly quantized network are computed in INT8, why the others are not, and what stays real.
+
+A layer is asked about in INT8 when all its tensors have scales. Here those are taken out again that the network as a
+whole speaks against: what lies near its outputs, and what would cost more in conversions than it saves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.precision.int8_benefit import layers_without_benefit
+from dryfit.builder.precision.int8_weights import constant_weights
+from dryfit.builder.precision.noise_reduction import layers_near_outputs
+from dryfit.builder.precision.reason import PrecisionCause, PrecisionReason
+from dryfit.builder.precision.requested import REDUCED_TYPES, missing_scales
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.elementwise import Elementwise
+from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.quantization.quantized_group import EXPLICIT_KINDS
+from dryfit.target.target import Target
+
+REAL_KINDS = frozenset(
+    {
+        *("cumulative", "einsum", "grid_sample", "lrn", "normalization", "parametric_relu", "select", "softmax"),
+        *("top_k", "unary"),
+    }
+)
+"""Kinds that are computed in real numbers on every device that does not promote them itself.
+
+Source: our choice: their results spread over many orders of magnitude, or depend on differences that INT8 does not
+hold.
+"""
+
+INT8_OPERATIONS = frozenset({"SUM", "SUB", "PROD", "MAX", "MIN"})
+"""Operations on two tensors that are computed in INT8; quotients and powers are not, as the kinds above."""
+
+
+@attrs.frozen(eq=False)
+class Candidate:
+    """A layer that was asked about in INT8.
+
+    Attributes:
+        layer: the layer.
+        target: its device.
+        real_type: the type in which it is computed otherwise; None where the device may compute it in INT8 only.
+        missing: names of its tensors that have no scale.
+        inside: its tensors that have none and need none, as long as the layer on the other side is INT8 too.
+    """
+
+    layer: Layer
+    target: Target
+    real_type: DataType | None
+    missing: Sequence[str]
+    inside: Sequence[Tensor] = ()
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether the user set its precision to INT8."""
+        return self.layer.precision is DataType.INT8
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it may be computed in real numbers instead."""
+        return self.real_type is not None and not self.is_constrained
+
+    @property
+    def takes_part_in_noise_reduction(self) -> bool:
+        """Whether the device computes in FP32, to which the heuristic goes back."""
+        return self.is_free and DataType.FLOAT in self.target.precisions
+
+
+def real_type(layer: Layer, target: Target, config: BuilderConfig) -> DataType | None:
+    """The type of a layer that is not computed in INT8; None where the device has none for it."""
+    permitted = [dtype for flag, dtype in REDUCED_TYPES if config.get_flag(flag) and dtype in target.precisions]
+    found = permitted[0] if permitted else target.default_precision
+    if found is None:
+        return None
+    verdict = target.verdict(attrs.evolve(config.question(layer, target), precision=found))
+    return found if verdict else None
+
+
+def refused_candidates(
+    layers: Sequence[Layer],
+    candidates: Mapping[str, Candidate],
+    specs: Mapping[str, TensorSpec],
+    is_exchanged: Callable[[Tensor], bool],
+) -> dict[str, PrecisionReason]:
+    """The candidates that are not computed in INT8 after all, with the reasons.
+
+    Args:
+        layers: all layers that run on devices, in topological order.
+        candidates: layer name to candidate.
+        specs: tensor name to spec at the shapes that count.
+        is_exchanged: whether a tensor is data that INT8 layers give one another in INT8.
+    """
+    is_explicit = any(layer.kind in EXPLICIT_KINDS for layer in layers)
+    reasons = {name: _own_reason(one, is_explicit) for name, one in candidates.items()}
+    refused = {name: reason for name, reason in reasons.items() if reason is not None}
+    for name in layers_near_outputs(layers):
+        if name in candidates and name not in refused and candidates[name].takes_part_in_noise_reduction:
+            refused[name] = _NOISE
+    _refuse_broken_steps(candidates, refused)
+    eligible = [name for name in candidates if name not in refused]
+    widths = {name: (one.real_type or DataType.FLOAT).bits // 8 for name, one in candidates.items()}
+    losing = layers_without_benefit(layers, eligible, widths, lambda tensor: _elements(specs, tensor), is_exchanged)
+    refused.update((name, _NO_BENEFIT) for name in eligible if name in losing and candidates[name].is_free)
+    _refuse_broken_steps(candidates, refused)
+    return refused
+
+
+def _refuse_broken_steps(candidates: Mapping[str, Candidate], refused: dict[str, PrecisionReason]) -> None:
+    """Refuse layers that share a tensor without a scale with one that is not computed in INT8 beside them."""
+    waiting = [name for name in candidates if name not in refused]
+    while waiting:
+        name = waiting.pop()
+        layer = candidates[name].layer
+        neighbours = {tensor.name: _other_side(tensor, layer) for tensor in candidates[name].inside}
+        broken = [one for one, other in neighbours.items() if other not in candidates or other in refused]
+        if name not in refused and broken:
+            refused[name] = without_scales(broken)
+            waiting += [other for other in neighbours.values() if other in candidates and other not in refused]
+
+
+def _other_side(tensor: Tensor, layer: Layer) -> str:
+    """Name of the other of the two layers that a tensor inside a step connects."""
+    producer = tensor.producer
+    return tensor.consumers[0][0].name if producer is layer or producer is None else producer.name
+
+
+_EXPLICIT = PrecisionReason(
+    PrecisionCause.EXPLICIT, "The network has quantize and dequantize layers, which alone say what is quantized"
+)
+_NOISE = PrecisionReason(
+    PrecisionCause.NOISE_REDUCTION, "It is near a network output, where nothing smooths quantization noise any more"
+)
+_NO_BENEFIT = PrecisionReason(
+    PrecisionCause.DOES_NOT_PAY, "Conversions around it would move at least as many bytes as INT8 saves"
+)
+
+
+def _own_reason(candidate: Candidate, is_explicit: bool) -> PrecisionReason | None:
+    """Why the layer itself cannot be computed in INT8; None where it can."""
+    layer = candidate.layer
+    if is_explicit:
+        return _EXPLICIT
+    if candidate.missing:
+        return without_scales(candidate.missing)
+    if candidate.real_type is None:
+        return None
+    if layer.kind in REAL_KINDS:
+        return PrecisionReason(PrecisionCause.KIND, f"A layer of kind {layer.kind} is computed in real numbers")
+    if isinstance(layer, Elementwise) and layer.op.name not in INT8_OPERATIONS:
+        return PrecisionReason(PrecisionCause.KIND, f"The operation {layer.op.name} is computed in real numbers")
+    if layer.kind == "matrix_multiply" and constant_weights(layer) is None:
+        text = "It multiplies two matrices that both depend on the input: only products with weights are INT8"
+        return PrecisionReason(PrecisionCause.KIND, text)
+    return None
+
+
+def without_scales(missing: Sequence[str]) -> PrecisionReason:
+    """The reason of a layer whose tensors lack scales."""
+    text = f"No scale for {', '.join(map(repr, missing))}"
+    return PrecisionReason(PrecisionCause.NO_SCALES, text, tuple(missing))
+
+
+def first_reason(
+    layer: Layer, target: Target, config: BuilderConfig, asked: DataType, notes: Sequence[str], *, is_explicit: bool
+) -> PrecisionReason:
+    """Why a layer was not even asked about in INT8, or is computed in another type than it was asked about.
+
+    Args:
+        layer: a layer that computes on real numbers.
+        target: its device.
+        config: the flags.
+        asked: the type that it was asked about.
+        notes: what the device's rules tell of it.
+        is_explicit: whether the network says by quantize and dequantize layers what is quantized.
+    """
+    if layer.precision is not None:
+        return PrecisionReason(PrecisionCause.CONSTRAINT, f"Its precision was set to {layer.precision.name}")
+    if is_explicit:
+        return _EXPLICIT
+    if asked is DataType.INT8:
+        return PrecisionReason(PrecisionCause.PROMOTED, "; ".join(notes) or f"{target.device} promotes it")
+    if not config.get_flag(BuilderFlag.INT8):
+        return PrecisionReason(PrecisionCause.FLAGS, "The flag INT8 is not set")
+    if DataType.INT8 not in target.precisions:
+        return PrecisionReason(PrecisionCause.DEVICE, f"{target.device} does not compute in INT8")
+    return without_scales([tensor.name for tensor in missing_scales(layer)])
+
+
+def _elements(specs: Mapping[str, TensorSpec], tensor: Tensor) -> int:
+    return math.prod(max(extent, 1) if extent < 0 else extent for extent in specs[tensor.name].shape)

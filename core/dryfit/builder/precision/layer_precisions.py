@@ -1,0 +1,218 @@
+"""The type in which each layer is computed, and with it the type of each tensor on its way between layers.
+
+Networks are weakly typed unless they were created otherwise, as TensorRT's are up to version 10: FLOAT in a network
+means "as precise as the builder was allowed to be". Where the config's flags allow FP16, layers that work on
+floating-point numbers are computed in it. What is not arithmetic on such numbers keeps the types that it has. A layer
+plugin gets the combination of types, of those that it names, that suits the flags best. In a strongly typed network
+nothing is chosen.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.placement.assign import Assignment
+from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
+from dryfit.builder.precision.int8_choice import Candidate, first_reason, real_type, refused_candidates
+from dryfit.builder.precision.int8_tensors import with_real_tensors
+from dryfit.builder.precision.real_tensors import is_inside_step
+from dryfit.builder.precision.reason import PrecisionCause, PrecisionReason
+from dryfit.builder.precision.requested import REDUCED_TYPES, has_scale, is_strongly_typed, tensors_without_range
+from dryfit.errors import NetworkError
+from dryfit.network.data_types import DataType
+from dryfit.network.format_combinations import FormatCombination, chosen_combination
+from dryfit.network.layer import Layer
+from dryfit.network.layers.plugin import Plugin
+from dryfit.network.network import Network
+from dryfit.network.tensor import TensorSpec
+from dryfit.target.target import Target
+from dryfit.target.verdict import Verdict
+
+TYPED_KINDS = frozenset(
+    {"cast", "constant", "dequantize", "dynamic_quantize", "fill", "nms", "plugin", "quantize", "shape"}
+)
+"""Kinds whose types are part of what they mean, so that they keep them."""
+
+
+def choose_precisions(
+    network: Network,
+    assignment: Assignment,
+    config: BuilderConfig,
+    specs: Mapping[str, TensorSpec],
+    int8_inputs: frozenset[str] = frozenset(),
+    segments: Mapping[str, int] | None = None,
+) -> Precisions:
+    """The computation type of every layer that runs on a device.
+
+    Args:
+        network: as it was placed.
+        assignment: devices and verdicts.
+        config: flags.
+        specs: tensor name to spec at the shapes that count.
+        int8_inputs: names of the network inputs that the caller gives in INT8.
+        segments: layer name to segment; None: as if each device had one.
+
+    Raises:
+        NetworkError: layer plugins do not compute with any types that are permitted; all of them are listed.
+    """
+    chooser = _Chooser(config, is_explicit=is_explicit(network))
+    layers = [layer for layer in network.layers if layer.name in assignment.devices]
+    for layer in layers:
+        verdict = assignment.verdicts.get(layer.name, {}).get(assignment.devices[layer.name])
+        chooser.choose(layer, assignment.target(layer), verdict)
+    if chooser.refusals:
+        raise NetworkError("Layer plugins cannot get the types that they need:\n  " + "\n  ".join(chooser.refusals))
+    chooser.choose_int8(layers, specs)
+    chosen = Precisions(
+        chooser.layers,
+        frozenset(chooser.converted),
+        chooser.output_types,
+        chooser.warnings,
+        chooser.problems,
+        chooser.combinations,
+        chooser.reasons,
+        assumes_scales=config.assume_scales,
+        int8_inputs=int8_inputs,
+    )
+    return with_real_tensors(chosen, layers, assignment.devices if segments is None else segments, assignment, config)
+
+
+class _Chooser:
+    """Chooses for one layer after another."""
+
+    def __init__(self, config: BuilderConfig, *, is_explicit: bool) -> None:
+        self._config = config
+        self._is_explicit = is_explicit
+        self._obeys = config.get_flag(BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
+        self.layers: dict[str, DataType] = {}
+        self.converted: list[str] = []
+        self.output_types: dict[tuple[str, int], DataType] = {}
+        self.warnings: list[str] = []
+        self.problems: list[str] = []
+        self.combinations: dict[str, FormatCombination] = {}
+        self.refusals: list[str] = []
+        self.reasons: dict[str, PrecisionReason] = {}
+        self._candidates: dict[str, Candidate] = {}
+
+    def choose(self, layer: Layer, target: Target, verdict: Verdict | None) -> None:
+        tensors = [tensor for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
+        own = next((tensor.dtype for tensor in tensors if tensor.dtype in WEAK_TYPES), None)
+        if isinstance(layer, Plugin) and self._has_combination(layer, target, own, verdict):
+            types = (*self.combinations[layer.name].output_types, *self.combinations[layer.name].input_types)
+            self.layers[layer.name] = next((dtype for dtype in types if dtype in WEAK_TYPES), types[0])
+        elif own is None or layer.kind in TYPED_KINDS:
+            self.layers[layer.name] = tensors[0].dtype if tensors else DataType.FLOAT
+            self.reasons[layer.name] = _NO_ARITHMETIC
+        elif is_strongly_typed(layer):
+            self.layers[layer.name] = own
+            self.reasons[layer.name] = _TYPED
+        else:
+            found = self._computation_type(layer, target, own, verdict)
+            self.layers[layer.name] = found
+            self.converted.append(layer.name)
+            if found is DataType.INT8:
+                text = "Scales are assumed" if self._config.assume_scales else "Its tensors have scales"
+                self.reasons[layer.name] = PrecisionReason(PrecisionCause.INT8, text)
+                lacking = [] if self._config.assume_scales else tensors_without_range(layer)
+                inside = [tensor for tensor in lacking if is_inside_step(tensor)]
+                missing = [tensor.name for tensor in lacking if tensor not in inside]
+                wider = real_type(layer, target, self._config)
+                self._candidates[layer.name] = Candidate(layer, target, wider, missing, inside)
+            else:
+                asked = self._config.question(layer, target).precision
+                notes = [] if verdict is None else [str(note) for note in verdict.notes]
+                self.reasons[layer.name] = first_reason(
+                    layer, target, self._config, asked, notes, is_explicit=self._is_explicit
+                )
+        for index, wished in sorted(layer.output_types.items()):
+            self._choose_output(layer, index, wished, target)
+
+    def choose_int8(self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec]) -> None:
+        """Take back INT8 where the network as a whole speaks against it.
+
+        Args:
+            layers: all that run on devices, in topological order.
+            specs: tensor name to spec.
+        """
+        is_exchanged = functools.partial(has_scale, assumes_scales=self._config.assume_scales)
+        for name, reason in refused_candidates(layers, self._candidates, specs, is_exchanged).items():
+            one = self._candidates[name]
+            self.reasons[name] = reason
+            is_fp32 = reason.cause is PrecisionCause.NOISE_REDUCTION
+            is_default = one.real_type is None or one.real_type is one.target.default_precision
+            self.layers[name] = _own_type(one.layer) if is_fp32 or is_default else cast("DataType", one.real_type)
+            if one.is_constrained:
+                self._cannot(f"layer {name!r} asks for precision INT8, which it cannot have: {reason.text}")
+
+    def _has_combination(self, layer: Plugin, target: Target, own: DataType | None, verdict: Verdict | None) -> bool:
+        """Choose among the types and formats that a layer's plugin names; False where it names none.
+
+        FLOAT is always permitted, since it holds what narrower types hold; so is what the network has, which is all
+        that a strongly typed one permits.
+        """
+        wish = DataType.FLOAT if own is None else self._computation_type(layer, target, own, verdict)
+        permitted = [*(dtype for flag, dtype in REDUCED_TYPES if self._config.get_flag(flag)), DataType.FLOAT]
+        permitted += [tensor.dtype for tensor in layer.inputs if tensor is not None and tensor.dtype in WEAK_TYPES]
+        if layer.precision in WEAK_TYPES:
+            permitted = [layer.precision]
+        inputs = [None if tensor is None else tensor.spec for tensor in layer.inputs]
+        try:
+            combination = chosen_combination(
+                layer.implementation(),
+                layer.complete_fields(),
+                inputs,
+                [wish, *permitted],
+                allowed=None if is_strongly_typed(layer) else list(dict.fromkeys(permitted)),
+            )
+        except NetworkError as error:
+            self.refusals.append(f"{layer.where}: {error}")
+            return False
+        if combination is not None:
+            self.combinations[layer.name] = combination
+        return combination is not None
+
+    def _computation_type(self, layer: Layer, target: Target, own: DataType, verdict: Verdict | None) -> DataType:
+        if layer.precision is not None and layer.precision not in target.precisions:
+            self._cannot(
+                f"layer {layer.name!r} asks for precision {layer.precision.name}, which {target.device} does not have "
+                f"({', '.join(precision.name for precision in target.precisions)})"
+            )
+            return own
+        asked = self._config.question(layer, target).precision if verdict is None else verdict.precision
+        # Without a flag or a wish the default is asked for: it does not widen what the network has in FP16.
+        return own if layer.precision is None and asked is target.default_precision else asked
+
+    def _choose_output(self, layer: Layer, index: int, wished: DataType, target: Target) -> None:
+        if not 0 <= index < len(layer.outputs) or layer.outputs[index].dtype not in WEAK_TYPES:
+            return
+        formats = target.output_formats
+        has_type = wished in WEAK_TYPES or (
+            wished is DataType.INT8
+            and DataType.INT8 in target.precisions
+            and has_scale(layer.outputs[index], self._config.assume_scales)
+        )
+        if not has_type or (formats and wished not in formats):
+            self._cannot(f"layer {layer.name!r} cannot give output {index} as {wished.name} on {target.device}")
+        else:
+            self.output_types[layer.name, index] = wished
+
+    def _cannot(self, what: str) -> None:
+        (self.problems if self._obeys else self.warnings).append(what)
+
+
+_TYPED = PrecisionReason(
+    PrecisionCause.STRONGLY_TYPED, "The network is strongly typed: its types are those of the computation"
+)
+_NO_ARITHMETIC = PrecisionReason(
+    PrecisionCause.NO_ARITHMETIC, "It computes nothing on real numbers, or its types are part of what it means"
+)
+
+
+def _own_type(layer: Layer) -> DataType:
+    """The first floating-point type of a layer's tensors."""
+    tensors = [tensor for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
+    return next((tensor.dtype for tensor in tensors if tensor.dtype in WEAK_TYPES), DataType.FLOAT)

@@ -1,0 +1,103 @@
+"""Which tensors between INT8 layers stay real numbers, because the layers around them run as one.
+
+A convolution, its bias, a residual that is added and the activation are one step of a device: exact sums are scaled,
+everything else happens in real numbers, and only what leaves the step is rounded to INT8. The network was floating
+point when its layers were joined, so what is inside a step needs no scale.
+
+Source: TensorRT 8 developer guide, 7.1.2: an implicitly quantized network counts as a floating-point model when layers
+are fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dryfit.builder.precision.folded_scales import can_fold
+from dryfit.network.layer import Layer
+from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.tensor import Tensor
+
+WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
+"""Kinds whose results are sums of many products."""
+
+_LIMITING = frozenset({ActivationType.RELU, ActivationType.CLIP})
+"""Activations that only limit, which every INT8 step can end with."""
+
+
+def real_tensors(layers: Collection[Layer]) -> frozenset[str]:
+    """Names of the tensors that exist only inside a step, for layers of one segment that are computed in INT8.
+
+    A sum joins the step of the operand that is ready last; its other operand is stored. A scale layer joins where it
+    can be part of the weights.
+    """
+    members = {layer.name for layer in layers}
+    found: set[str] = set()
+    for layer in layers:
+        source = _joined_input(layer)
+        if source is None or source.producer is None or source.producer.name not in members or _is_stored(source):
+            continue
+        begun = source.producer.inputs[0] if source.producer.inputs else None
+        if _may_go_on(source.producer, layer, is_folded=begun is not None and begun.name in found):
+            found.add(source.name)
+    return frozenset(found)
+
+
+def is_inside_step(tensor: Tensor) -> bool:
+    """Whether a tensor exists only inside a step, if the layers around it are computed in INT8 in one segment."""
+    producer = tensor.producer
+    if producer is None or _is_stored(tensor):
+        return False
+    reader = tensor.consumers[0][0]
+    begun = producer.inputs[0] if producer.kind == "scale" else None
+    return _joined_input(reader) is tensor and _may_go_on(
+        producer, reader, is_folded=begun is not None and is_inside_step(begun)
+    )
+
+
+def is_limiting(layer: Layer) -> bool:
+    """Whether a layer is an activation that an INT8 step can end with."""
+    return isinstance(layer, Activation) and layer.activation_type in _LIMITING
+
+
+def is_sum(layer: Layer) -> bool:
+    """Whether a layer adds two tensors."""
+    return isinstance(layer, Elementwise) and layer.op is ElementWiseOperation.SUM
+
+
+def _joined_input(layer: Layer) -> Tensor | None:
+    """The input by which a layer may join the step before it."""
+    if is_limiting(layer) or layer.kind == "scale":
+        return layer.inputs[0]
+    given = [tensor for tensor in layer.inputs if tensor is not None and tensor.producer is not None]
+    if not is_sum(layer) or not given:
+        return None
+    return max(given, key=lambda tensor: tensor.producer.index if tensor.producer is not None else -1)
+
+
+def _is_stored(tensor: Tensor) -> bool:
+    """Whether somebody else needs the tensor, or the user gave it a type."""
+    producer = tensor.producer
+    is_typed = producer is not None and tensor.output_index in producer.output_types
+    return tensor.is_network_output or len(tensor.consumers) != 1 or is_typed
+
+
+def _may_go_on(producer: Layer, layer: Layer, *, is_folded: bool) -> bool:
+    """Whether the step that a layer gives the result of may go on with another layer.
+
+    Args:
+        producer: the last layer of the step so far.
+        layer: reads its result.
+        is_folded: whether the producer, if it is a scale layer, is part of the weights before it.
+    """
+    if layer.kind == "scale":
+        return can_fold(producer, layer)
+    is_weighted = producer.kind in WEIGHTED_KINDS or (producer.kind == "scale" and is_folded)
+    if is_sum(layer):
+        return is_weighted and _has_one_shape(layer)
+    return is_weighted or is_sum(producer)
+
+
+def _has_one_shape(layer: Layer) -> bool:
+    """Whether no operand of a sum is repeated along an axis."""
+    return len({tensor.shape for tensor in layer.inputs if tensor is not None}) == 1

@@ -1,0 +1,1 @@
+"""A device's segments: compiling, pools, cost, standalone loadables and their export."""

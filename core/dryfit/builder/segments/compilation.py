@@ -1,0 +1,172 @@
+"""Segments handed to their target's compiler: what it is given, and what is refused before it is asked."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import Design
+from dryfit.builder.fusion.fused_group import LayerPlace
+from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.engine.segment_program import program_array
+from dryfit.errors import BuildError, DryfitError, PluginError
+from dryfit.network.copying import copy_layer, copy_tensor_notes
+from dryfit.network.layers.constant import Constant
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.reference.inference import infer_specs
+from dryfit.target.formats import LINEAR, TensorFormat
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array
+from dryfit.target.segments import PlannedSegment
+
+
+class SegmentCompilation:
+    """Compiles the segments of one build.
+
+    Args:
+        design: the decisions.
+        lowered: the engine's network.
+        config: memory limits.
+    """
+
+    def __init__(self, design: Design, lowered: LoweredNetwork, config: BuilderConfig) -> None:
+        self._design = design
+        self._lowered = lowered
+        self._config = config
+
+    def program(self, group: LayerGroup, place: LayerPlace) -> Array:
+        """The program of a segment: `uint8[bytes]`.
+
+        Raises:
+            BuildError: the segment has shapes that follow from data, or the compiler could not compile it.
+            PluginError: the compiler gave something else than bytes.
+        """
+        variant = self._design.variants[place.device]
+        where = f"segment {place.segment} of {place.device}"
+        self._require_shapes(group, where)
+        compile_segment = variant.target.compile_segment
+        if compile_segment is None:
+            raise PluginError("The target has no segment compiler", where=where)
+        try:
+            program = compile_segment(self.planned(group, place))
+        except DryfitError:
+            raise
+        except Exception as error:  # the compiler is a stranger's
+            raise BuildError(
+                "The target's compiler could not compile a segment",
+                where=where,
+                found=f"{type(error).__name__}: {error}",
+                remedy="Put one of its layers on another device, or report it to the makers of the target",
+            ) from error
+        if not isinstance(program, bytes):
+            raise PluginError(
+                "A target's compiler gives bytes",
+                where=f"{where}, {variant.target.compile_segment_at}",
+                found=type(program).__name__,
+            )
+        return program_array(program)
+
+    def planned(self, group: LayerGroup, place: LayerPlace) -> PlannedSegment:
+        """What the compiler is given."""
+        variant = self._design.variants[place.device]
+        network = segment_network(group, f"{self._lowered.network.name}, segment {place.segment}")
+        border = [tensor.name for tensor in (*network.inputs, *network.outputs)]
+        precisions = self._design.precisions.layers
+        return PlannedSegment(
+            device=place.device,
+            platform=variant.platform,
+            software=variant.software,
+            index=place.segment,
+            network=network,
+            input_formats=self._formats(network.inputs, variant),
+            output_formats=self._formats(network.outputs, variant),
+            precisions={layer.name: precisions.get(layer.name, layer.outputs[0].dtype) for layer in group.layers},
+            pool_limits={pool.name: variant.pool_limits.get(pool.name) for pool in variant.target.memory_pools},
+            origins={name: self._lowered.origins[name][0] for name in border if name in self._lowered.origins},
+        )
+
+    def fix_shapes(self, network: Network) -> None:
+        """Give the inputs of a segment's network the shapes that the engine is optimised for."""
+        for tensor in network.inputs:
+            if not tensor.spec.is_static:
+                tensor.shape = self._optimum_specs[tensor.name].shape
+
+    def _formats(self, tensors: Iterable[Tensor], variant: TargetVariant) -> Mapping[str, TensorFormat]:
+        """The format of each of these tensors on the segment's device; LINEAR for what carries no data."""
+        found = {}
+        for tensor in tensors:
+            origin, dtype = self._lowered.origins.get(tensor.name, ("", tensor.dtype))
+            forms = self._design.formats.forms.get(origin)
+            of_type = [] if forms is None else forms.of_type(dtype, is_output=False)
+            # Where no form is the device's own, it takes the tensor as another device left it: both lay it out alike.
+            own_first = sorted(of_type, key=lambda form: form.device != variant.device)
+            found[tensor.name] = own_first[0].layout if own_first else LINEAR
+        return found
+
+    def _require_shapes(self, group: LayerGroup, where: str) -> None:
+        """Refuse shapes that follow from data. Other dynamic ones were told from what compilers take by partition."""
+        declared = {tensor.name: tensor.spec for tensor in self._lowered.network.tensors}
+        if not _dynamic(group, declared):
+            return
+        unknown = _dynamic(group, self._optimum_specs)
+        if unknown:
+            raise BuildError(
+                "A compiled segment cannot have shapes that follow from the data",
+                where=where,
+                found=", ".join(unknown[:10]),
+                allowed="shapes that follow from those of the inputs",
+                remedy="Put these layers on another device",
+            )
+
+    @functools.cached_property
+    def _optimum_specs(self) -> Mapping[str, TensorSpec]:
+        shapes = {tensor.name: self._design.specs[tensor.name].shape for tensor in self._design.network.inputs}
+        return infer_specs(self._lowered.network, shapes)
+
+
+def _dynamic(group: LayerGroup, specs: Mapping[str, TensorSpec]) -> list[str]:
+    """The tensors of a group whose shapes are not known, with what is known."""
+    tensors = [*group.inputs, *(tensor for layer in group.layers for tensor in layer.outputs)]
+    return [f"{tensor.name!r} {specs[tensor.name].shape}" for tensor in tensors if not specs[tensor.name].is_static]
+
+
+def segment_network(group: LayerGroup, name: str) -> Network:
+    """A network of a group's layers only, in their order, with the names that layers and tensors have.
+
+    What is known before the run becomes a constant. Weights are shared with the group's layers.
+    """
+    network = Network(name)
+    tensors: dict[str, Tensor] = {}
+    for tensor in group.inputs:
+        tensors[tensor.name] = _outer_tensor(network, tensor)
+    for layer in group.layers:
+        inputs = [None if tensor is None else tensors[tensor.name] for tensor in layer.inputs]
+        new = network.add_layer(copy_layer(layer), inputs, [output.spec for output in layer.outputs])
+        for old, output in zip(layer.outputs, new.outputs, strict=True):
+            if output.name != old.name:
+                network.rename_tensor(output, old.name)
+            copy_tensor_notes(old, output)
+            tensors[old.name] = output
+    for tensor in group.outputs:
+        network.mark_output(tensors[tensor.name])
+    return network
+
+
+def _outer_tensor(network: Network, tensor: Tensor) -> Tensor:
+    value = tensor.spec.value
+    if value is None:
+        new = network.add_input(tensor.name, tensor.dtype, tensor.shape)
+    else:
+        producer = tensor.producer
+        name = producer.name if producer is not None else tensor.name
+        constant = Constant(name=name, shape=value.shape, weights=np.ascontiguousarray(value).reshape(value.shape))
+        new = network.add_layer(constant, []).outputs[0]
+        if new.name != tensor.name:
+            network.rename_tensor(new, tensor.name)
+    copy_tensor_notes(tensor, new)
+    return new

@@ -1,0 +1,108 @@
+"""What a segment, and a tensor that crosses its border, are estimated to cost, as their target reckons it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.precision.chosen import Precisions
+from dryfit.builder.segments.pools import Specs, known_shape
+from dryfit.errors import DryfitError, PluginError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import TensorSpec
+from dryfit.target.cost import CostEstimate, CostQuestion, TransferQuestion
+
+
+def segment_estimate(
+    variant: TargetVariant,
+    layers: Sequence[Layer],
+    specs: Specs,
+    precisions: Precisions | None = None,
+    sparse_layers: Collection[str] = (),
+) -> CostEstimate | None:
+    """The target's estimate; None where it estimates nothing, or knows nothing of the platform.
+
+    Args:
+        variant: the device.
+        layers: of one segment, in execution order.
+        specs: tensor name to spec, at the shapes that the engine is optimised for.
+        precisions: computation types; None: those of the tensors.
+        sparse_layers: names of the layers whose weights the device takes as sparse.
+
+    Raises:
+        PluginError: the target's cost function failed, or gave no estimate.
+    """
+    estimate_cost = variant.target.estimate_cost
+    if estimate_cost is None:
+        return None
+    question = CostQuestion(
+        layers=layers,
+        specs=_stored_specs(layers, specs, precisions),
+        platform=variant.platform,
+        software=variant.software,
+        precisions={} if precisions is None else _chosen(layers, precisions),
+        sparse_layers=frozenset(sparse_layers),
+        power_mode=variant.power_mode,
+    )
+    return _asked(estimate_cost, question, f"target {variant.device}, {variant.target.estimate_cost_at}")
+
+
+def transfer_estimate(variant: TargetVariant, bytes_moved: int) -> CostEstimate | None:
+    """What the target estimates that a tensor costs which crosses the border of a segment; None where it does not.
+
+    Raises:
+        PluginError: the target's function failed, or gave no estimate.
+    """
+    estimate_transfer = variant.target.estimate_transfer
+    if estimate_transfer is None:
+        return None
+    question = TransferQuestion(bytes_moved, variant.platform, variant.power_mode)
+    return _asked(estimate_transfer, question, f"target {variant.device}, {variant.target.estimate_transfer_at}")
+
+
+def _asked(function: Callable[[Any], CostEstimate | None], question: object, where: str) -> CostEstimate | None:
+    try:
+        found = function(question)
+    except DryfitError:
+        raise
+    except Exception as error:  # the function is a stranger's
+        raise PluginError(
+            "The target's cost function failed",
+            where=where,
+            found=f"{type(error).__name__}: {error}",
+            remedy="`dryfit plugins doctor` names the package that brings the target",
+        ) from error
+    if found is not None and not isinstance(found, CostEstimate):
+        raise PluginError(
+            "A target's cost function gives an estimate",
+            where=where,
+            found=type(found).__name__,
+            allowed="dryfit.target.cost.CostEstimate, or None",
+        )
+    return found
+
+
+def _chosen(layers: Sequence[Layer], precisions: Precisions) -> Mapping[str, DataType]:
+    return {layer.name: precisions.layers[layer.name] for layer in layers if layer.name in precisions.layers}
+
+
+def _stored_specs(layers: Sequence[Layer], specs: Specs, precisions: Precisions | None) -> dict[str, TensorSpec]:
+    """The specs of the layers' tensors at known extents, in the types in which they are stored where that is known."""
+    found: dict[str, TensorSpec] = {}
+    for layer in layers:
+        for one in (*layer.inputs, *layer.outputs):
+            if one is not None:
+                found.setdefault(one.name, attrs.evolve(specs[one.name], shape=known_shape(specs[one.name])))
+    if precisions is not None:
+        for layer in layers:
+            for index, tensor in enumerate(layer.inputs):
+                if tensor is not None:
+                    found[tensor.name] = attrs.evolve(found[tensor.name], dtype=precisions.input_type(layer, index))
+        for layer in layers:
+            for index, tensor in enumerate(layer.outputs):
+                found[tensor.name] = attrs.evolve(found[tensor.name], dtype=precisions.stored_type(layer, index))
+    return found

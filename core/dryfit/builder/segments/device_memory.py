@@ -1,0 +1,189 @@
+"""Where each tensor of the engine lies in its device's memory.
+
+A tensor that only one segment sees lies in the activations pool of that device. What crosses a border, and each copy
+that a reformat makes, lies in a pool of its device that is called `ACTIVATIONS` and has no limit: the memory of the
+board. A device that declares no pool for activations has everything there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.fusion.fused_group import FusedGroup
+from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.placement.target_variant import TargetVariant, knowing
+from dryfit.builder.segments.pools import Specs, known_shape
+from dryfit.builder.tensor_formats.forms import TensorForm
+from dryfit.builder.tensor_formats.insertion import Formats
+from dryfit.engine.memory_planner import Buffer, plan_memory
+from dryfit.engine.plan import Placement
+from dryfit.network.tensor import Tensor
+from dryfit.target.formats import LINEAR
+from dryfit.target.kernels import HostLayout
+from dryfit.target.memory_pools import MemoryPool
+
+ACTIVATIONS = MemoryPool("ACTIVATIONS", {"": None}, holds="activations", alignment_bytes=256)
+"""The pool of a device that declares none for activations; aligned as TensorRT's own allocator is."""
+
+
+@attrs.frozen
+class DeviceMemory:
+    """The layout of all devices' memory.
+
+    Attributes:
+        placements: tensor name to place, for every tensor that is stored and carries data.
+        pool_sizes: `device/pool` to bytes that activations take.
+        segment_pools: for each segment pool name to bytes of activations, for the pools with a limit a segment.
+    """
+
+    placements: Mapping[str, Placement]
+    pool_sizes: Mapping[str, int]
+    segment_pools: Sequence[Mapping[str, int]]
+
+
+@attrs.frozen
+class _Stored:
+    """A tensor, or a copy of one, that has to lie somewhere.
+
+    Attributes:
+        name: of the tensor in the engine's network; None for a copy that only the device makes.
+        form: device, type and format.
+        size: bytes.
+        life: first and last operation.
+        segment: the one that alone sees it; -1 for none.
+    """
+
+    name: str | None
+    form: TensorForm
+    size: int
+    life: tuple[int, int]
+    segment: int
+
+
+def plan_device_memory(
+    lowered: LoweredNetwork,
+    groups: Sequence[FusedGroup],
+    formats: Formats,
+    layouts: Mapping[str, HostLayout],
+    variants: Mapping[str, TargetVariant],
+    specs: Specs,
+    num_segments: int,
+) -> DeviceMemory:
+    """Lay out the memory of all devices.
+
+    Args:
+        lowered: the engine's network.
+        groups: its operations, in execution order.
+        formats: the form of each tensor of the network that was cut.
+        layouts: tensor name to host layout.
+        variants: device name to target.
+        specs: tensor name to spec at the shapes the engine is optimised for, of the network that was cut.
+        num_segments: how many segments there are.
+    """
+    stored = _Collector(lowered, groups, formats, variants, specs).collect()
+    border = {tensor.name for tensor in (*lowered.network.inputs, *lowered.network.outputs)}
+    placements: dict[str, Placement] = {}
+    pool_sizes: dict[str, int] = {}
+    segment_pools: list[dict[str, int]] = [{} for _ in range(num_segments)]
+    pools: dict[tuple[str, int], tuple[MemoryPool, list[_Stored]]] = {}
+    for one in stored:
+        layout = layouts.get(one.name or "", HostLayout.LINEAR)
+        if one.name in border:
+            placements[one.name] = Placement(one.name, one.form.device, one.form.layout.name, "", 0, one.size, layout)
+            continue
+        pool = _activations_pool(variants[one.form.device], one.segment)
+        key = one.segment if pool.per == "segment" else -1
+        pools.setdefault((f"{one.form.device}/{pool.name}", key), (pool, []))[1].append(one)
+    for (name, segment), (pool, members) in pools.items():
+        buffers: list[Buffer] = [(one.size, *one.life) for one in members]
+        offsets, total = plan_memory(buffers, pool.alignment_bytes)
+        pool_sizes[name] = pool_sizes.get(name, 0) + total
+        if segment >= 0:
+            segment_pools[segment][pool.name] = total
+        for one, offset in zip(members, offsets, strict=True):
+            if one.name is not None:
+                layout = layouts.get(one.name, HostLayout.LINEAR)
+                placements[one.name] = Placement(
+                    one.name, one.form.device, one.form.layout.name, pool.name, offset, one.size, layout
+                )
+    order = [tensor.name for tensor in lowered.network.tensors if tensor.name in placements]
+    return DeviceMemory({name: placements[name] for name in order}, dict(sorted(pool_sizes.items())), segment_pools)
+
+
+def _activations_pool(variant: TargetVariant, segment: int) -> MemoryPool:
+    """The pool for a tensor of one segment, or, for segment -1, for one between segments."""
+    for pool in variant.target.memory_pools:
+        if pool.holds == "activations" and (segment >= 0 or pool.per != "segment"):
+            return pool
+    return ACTIVATIONS
+
+
+class _Collector:
+    """Finds out what has to be stored, how, and how long."""
+
+    def __init__(
+        self,
+        lowered: LoweredNetwork,
+        groups: Sequence[FusedGroup],
+        formats: Formats,
+        variants: Mapping[str, TargetVariant],
+        specs: Specs,
+    ) -> None:
+        self._lowered = lowered
+        self._groups = groups
+        self._formats = formats
+        self._variants = variants
+        self._specs = specs
+
+    def collect(self) -> list[_Stored]:
+        written: dict[str, int] = {tensor.name: -1 for tensor in self._lowered.network.inputs}
+        last_read: dict[str, int] = {}
+        readers: dict[str, list[FusedGroup]] = {}
+        for step, fused in enumerate(self._groups):
+            for tensor in fused.group.inputs:
+                last_read[tensor.name] = step
+                readers.setdefault(tensor.name, []).append(fused)
+            if fused.place.role is not LayerRole.SHAPE:
+                written.update((tensor.name, step) for tensor in fused.group.outputs)
+        producers = {tensor.name: fused for fused in self._groups for tensor in fused.group.outputs}
+        stored: list[_Stored] = []
+        for tensor in self._lowered.network.tensors:
+            origin = self._lowered.origins.get(tensor.name)
+            # What carries no data, shape tensors in whatever type, is with the host.
+            if tensor.name not in written or origin is None or origin[0] not in self._formats.forms:
+                continue
+            life = (written[tensor.name], max(written[tensor.name], last_read.get(tensor.name, -1)))
+            segment = self._only_segment(tensor, producers.get(tensor.name), readers.get(tensor.name, []))
+            own, *copies = self._forms(tensor)
+            stored.append(_Stored(tensor.name, self._readable(own, tensor), self._size(own, tensor), life, segment))
+            # The engine's network has no tensors for copies of the same type.
+            stored += [_Stored(None, copy, self._size(copy, tensor), life, -1) for copy in copies]
+        return stored
+
+    def _only_segment(self, tensor: Tensor, producer: FusedGroup | None, readers: Sequence[FusedGroup]) -> int:
+        """The segment that alone sees a tensor; -1 where there is none."""
+        segments = {reader.place.segment for reader in readers}
+        segments.add(-1 if producer is None else producer.place.segment)
+        return segments.pop() if len(segments) == 1 and not tensor.is_network_output else -1
+
+    def _forms(self, tensor: Tensor) -> list[TensorForm]:
+        """The forms of a tensor of the engine's network, its own first: those of its origin in this type."""
+        origin, dtype = self._lowered.origins[tensor.name]
+        forms = self._formats.forms[origin]
+        found = forms.of_type(dtype, is_output=tensor.is_network_output)
+        # A type that only a cast inside the producer's device sees has no form of its own.
+        return found or [TensorForm(forms.produced.device, dtype, LINEAR)]
+
+    def _readable(self, form: TensorForm, tensor: Tensor) -> TensorForm:
+        """The form on a device that knows its format: the caller may be asked for a format of the device it feeds."""
+        forms = self._formats.forms[self._lowered.origins[tensor.name][0]]
+        others = [other.device for other in (forms.produced, *forms.copies)]
+        owner = knowing(self._variants, form.layout, [form.device, *others])
+        return attrs.evolve(form, device=owner.device)
+
+    def _size(self, form: TensorForm, tensor: Tensor) -> int:
+        shape = known_shape(self._specs[self._lowered.origins[tensor.name][0]])
+        return knowing(self._variants, form.layout, [form.device]).size_bytes(form.layout, shape, form.dtype)

@@ -1,0 +1,130 @@
+"""Segments as their target's exporter gets them: what was planned, and how the host runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.fusion.fused_group import FusedGroup, LayerPlace
+from dryfit.builder.segments.compilation import SegmentCompilation
+from dryfit.engine.plan import Plan
+from dryfit.errors import BuildError, DryfitError, PluginError
+from dryfit.network.network import Network
+from dryfit.plugins import registry
+from dryfit.target.group import SegmentGroup
+from dryfit.target.kernels import HostLayout
+from dryfit.target.segments import HostOperation, HostRun, PlannedSegment
+
+
+@attrs.frozen(eq=False)
+class SegmentExport:
+    """The segments of one build that their targets can write as files.
+
+    Attributes:
+        planned: index of a segment to what its exporter gets; only of targets that have one.
+    """
+
+    planned: dict[int, PlannedSegment] = attrs.field(factory=dict)
+
+    def take(
+        self,
+        network: Network,
+        groups: Sequence[FusedGroup],
+        layouts: Mapping[str, HostLayout],
+        compilation: SegmentCompilation,
+    ) -> None:
+        """Keep what exporters need, while layers still have their weights.
+
+        Args:
+            network: the engine's.
+            groups: its groups, in execution order.
+            layouts: tensor name to how the host keeps it.
+            compilation: of the same build.
+        """
+        of_segment: dict[int, list[FusedGroup]] = {}
+        for fused in groups:
+            if fused.place.segment >= 0 and registry.target(fused.place.device).export_segment_at is not None:
+                of_segment.setdefault(fused.place.segment, []).append(fused)
+        for index, inside in of_segment.items():
+            own = [*inside, *_conversions(inside, groups)]
+            names = {layer.name for fused in own for layer in fused.group.layers}
+            whole = SegmentGroup([layer for layer in network.layers if layer.name in names])
+            planned = compilation.planned(whole, own[0].place)
+            compilation.fix_shapes(planned.network)
+            self.planned[index] = attrs.evolve(planned, host_run=_host_run(planned, own, layouts))
+
+    def files(self, plan: Plan) -> dict[int, bytes]:
+        """Index of each segment that has a file for its device's own runtime to that file.
+
+        Those are the programs of compiled segments, and what exporters write.
+
+        Raises:
+            BuildError: an exporter cannot write a segment.
+            PluginError: an exporter gave something else than bytes.
+        """
+        files = dict(plan.programs)
+        for index, planned in self.planned.items():
+            files[index] = exported(attrs.evolve(planned, pools=plan.segments[index].pools))
+        return dict(sorted(files.items()))
+
+
+def exported(planned: PlannedSegment) -> bytes:
+    """What the exporter of its target makes of a segment.
+
+    Raises:
+        BuildError: it cannot write it.
+        PluginError: the target has no exporter, or it gave something else than bytes.
+    """
+    target = registry.target(planned.device)
+    where = f"segment {planned.index} of {planned.device}"
+    export = target.export_segment
+    if export is None:
+        raise PluginError("The target writes no segments", where=where)
+    try:
+        written = export(planned)
+    except DryfitError:
+        raise
+    except Exception as error:  # the exporter is a stranger's
+        raise BuildError(
+            "The target could not write a segment",
+            where=where,
+            found=f"{type(error).__name__}: {error}",
+            remedy="Put one of its layers on another device, or report it to the makers of the target",
+        ) from error
+    if not isinstance(written, bytes):
+        raise PluginError(
+            "A target's exporter gives bytes",
+            where=f"{where}, {target.export_segment_at}",
+            found=type(written).__name__,
+        )
+    return written
+
+
+def _conversions(own: Sequence[FusedGroup], groups: Sequence[FusedGroup]) -> list[FusedGroup]:
+    """The conversions behind a segment of what its device does not write: the device gives what comes after them.
+
+    They belong to no segment of the engine, because any device could do them.
+    """
+    written = registry.target(own[0].place.device).output_formats
+    strange = {tensor.name for one in own for tensor in one.group.outputs if written and tensor.dtype not in written}
+    return [
+        one
+        for one in groups
+        if one.place.segment < 0
+        and one.group.main.kind in ("cast", "quantize")
+        and one.group.main.inputs[0] is not None
+        and one.group.main.inputs[0].name in strange
+    ]
+
+
+def _host_run(planned: PlannedSegment, groups: Sequence[FusedGroup], layouts: Mapping[str, HostLayout]) -> HostRun:
+    known = {tensor.name for tensor in planned.network.tensors}
+    return HostRun(
+        [_operation(fused, fused.place) for fused in groups],
+        {name: layout.name for name, layout in layouts.items() if name in known},
+    )
+
+
+def _operation(fused: FusedGroup, place: LayerPlace) -> HostOperation:
+    return HostOperation([layer.name for layer in fused.group.layers], fused.kernel.name, place.precision)

@@ -1,0 +1,114 @@
+"""How much of a device's memory a set of layers needs, before it is known which of them run as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.precision.chosen import Precisions
+from dryfit.engine.memory_planner import plan_memory
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
+from dryfit.target.memory_pools import MemoryPool, WeightsOfLayer
+
+Specs = Mapping[str, TensorSpec]
+
+
+def known_shape(spec: TensorSpec) -> Shape:
+    """A shape to reckon with: an extent that is known only at run time counts as 1."""
+    return tuple(max(extent, 1) if extent < 0 else extent for extent in spec.shape)
+
+
+@attrs.frozen
+class PoolNeeds:
+    """Reckons for one device, at the shapes that the engine is optimised for.
+
+    Attributes:
+        variant: the device.
+        specs: tensor name to spec.
+        precisions: computation types.
+    """
+
+    variant: TargetVariant
+    specs: Specs
+    precisions: Precisions
+
+    def of(self, layers: Sequence[Layer]) -> dict[str, int]:
+        """Pool name to bytes, for the pools that one limit a segment speaks of.
+
+        Weights are counted as the pool keeps them, biases and scales among them. Activations are those tensors that
+        only these layers see, each alive from its producer to its last reader, as if no two layers ran as one: an
+        upper bound, as the device's own compiler joins layers. A cache takes what of the activations its limit allows.
+        """
+        return self._needs(layers, lambda pool: self._activation_bytes(layers, pool.alignment_bytes))
+
+    def as_planned(self, layers: Sequence[Layer], planned: Mapping[str, int]) -> dict[str, int]:
+        """The same where it is known what the activations take.
+
+        Args:
+            layers: of one segment.
+            planned: pool name to bytes, for pools that hold activations; none of the others.
+        """
+        return self._needs(layers, lambda pool: planned.get(pool.name, 0))
+
+    def _needs(self, layers: Sequence[Layer], activations: Callable[[MemoryPool], int]) -> dict[str, int]:
+        pools = [pool for pool in self.variant.target.memory_pools if pool.per == "segment"]
+        held = {pool.name: activations(pool) for pool in pools if pool.holds == "activations"}
+        needs: dict[str, int] = {}
+        for pool in pools:
+            if pool.holds == "weights":
+                needs[pool.name] = self.weight_bytes(layers, pool)
+            elif pool.holds == "activations":
+                needs[pool.name] = held[pool.name]
+            elif pool.holds == "cache":
+                limit = self.variant.pool_limits.get(pool.name)
+                needs[pool.name] = sum(held.values()) if limit is None else min(limit, sum(held.values()))
+        return needs
+
+    def weight_bytes(self, layers: Iterable[Layer], pool: MemoryPool) -> int:
+        """Bytes in a pool of parameters and constant inputs, each constant once."""
+        total = 0
+        constants: dict[str, WeightsOfLayer] = {}
+        for layer in layers:
+            for field in layer.parameters():
+                value = getattr(layer, field.name)
+                if isinstance(value, np.ndarray):
+                    dtype = DataType.from_numpy(value.dtype)
+                    total += pool.bytes_of(self._weights(layer, field.name, -1, value.shape, dtype))
+            for index, tensor in enumerate(layer.inputs):
+                if tensor is not None and tensor.producer is not None and tensor.producer.kind == "constant":
+                    taken = self.precisions.input_type(layer, index)
+                    constants[tensor.name] = self._weights(layer, "", index, tensor.shape, taken)
+        return total + sum(map(pool.bytes_of, constants.values()))
+
+    def _weights(self, layer: Layer, parameter: str, index: int, shape: Shape, dtype: DataType) -> WeightsOfLayer:
+        precision, family = self.precisions.layers[layer.name], self.variant.platform.family
+        return WeightsOfLayer(layer, parameter, index, shape, dtype, precision, family)
+
+    def _activation_bytes(self, layers: Sequence[Layer], alignment_bytes: int) -> int:
+        step = {layer.name: index for index, layer in enumerate(layers)}
+        buffers = [
+            (self._tensor_bytes(layer, index), step[layer.name], max(step[c.name] for c, _ in tensor.consumers))
+            for layer in layers
+            for index, tensor in enumerate(layer.outputs)
+            if stays_within(tensor, step)
+        ]
+        return plan_memory(buffers, alignment_bytes).total
+
+    def _tensor_bytes(self, layer: Layer, index: int) -> int:
+        dtype = self.precisions.stored_type(layer, index)
+        shape = known_shape(self.specs[layer.outputs[index].name])
+        return self.variant.size_bytes(self.variant.native_format(shape, dtype), shape, dtype)
+
+
+def stays_within(tensor: Tensor, layers: Mapping[str, object]) -> bool:
+    """Whether a tensor of one of these layers is seen by no other layer and is not an output of the network."""
+    return (
+        bool(tensor.consumers)
+        and all(consumer.name in layers for consumer, _ in tensor.consumers)
+        and not tensor.is_network_output
+    )

@@ -1,0 +1,119 @@
+"""What the rules on standalone loadables look at in a network and its config. Each check returns what it found."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
+
+
+def other_devices(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """A default device that writes no loadables, and layers that were put on another one."""
+    default = config.default_device_type
+    found = []
+    if not registry.target(default).has_loadables:
+        found.append(f"default device {default}, which has no loadables")
+    others = config.explicit_device_types(network)
+    return found + [f"{device} for layer {name!r}" for name, device in others.items() if device != default]
+
+
+def fallback(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The device to fall back to."""
+    del network
+    return [] if config.fallback_device is None else [f"fallback to {config.fallback_device}"]
+
+
+def no_precision(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """That no flag permits a type which the default device computes in, where it needs one."""
+    target = registry.target(config.default_device_type)
+    flags = {"HALF": BuilderFlag.FP16, "INT8": BuilderFlag.INT8}
+    is_open = target.default_precision is None and not network.is_strongly_typed
+    permitted = [name for name, flag in flags.items() if config.get_flag(flag)]
+    return ["neither FP16 nor INT8"] if is_open and not permitted else []
+
+
+def no_direct_io(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """That inputs and outputs may be copied."""
+    del network
+    return [] if config.get_flag(BuilderFlag.DIRECT_IO) else ["DIRECT_IO is off"]
+
+
+def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """Inputs and outputs whose type is none of the device, or whose formats are not stated or none of the device."""
+    target = registry.target(config.default_device_type)
+    if not target.has_loadables:
+        return []  # which other_devices tells
+    reads = ((tensor, target.input_formats) for tensor in network.inputs)
+    writes = ((tensor, target.output_formats) for tensor in network.outputs)
+    found = []
+    for tensor, formats in (*reads, *writes):
+        dtype = _stated_type(tensor)
+        known = {one.name for one in formats.get(dtype, ())}
+        possible = ", ".join(sorted(known))
+        strange = sorted((tensor.allowed_formats or frozenset()) - known)
+        if not known:
+            types = ", ".join(sorted(one.name for one in formats))
+            found.append(f"tensor {tensor.name!r} is {dtype.name}, where {types} are possible")
+        elif tensor.allowed_formats is None:
+            found.append(f"tensor {tensor.name!r} states none of {possible}")
+        elif strange:
+            guesses = "".join(_guess(name) for name in strange)
+            found.append(f"{', '.join(strange)} of tensor {tensor.name!r}, where {possible} are possible{guesses}")
+    return found
+
+
+def _guess(name: str) -> str:
+    """That there is no such format, and what may be meant; nothing where an installed device has it."""
+    known = {
+        one.name
+        for target in registry.targets().values()
+        for table in (target.input_formats, target.output_formats)
+        for formats in table.values()
+        for one in formats
+    }
+    if name in known:
+        return ""
+    close = difflib.get_close_matches(name, sorted(known), n=1) + sorted(one for one in known if one.endswith(name))
+    return f"; there is no format {name}" + (f": did you mean {close[-1]}?" if close else "")
+
+
+def two_constraints(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The two flags on precision constraints, where both are on."""
+    del network
+    flags = (BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
+    return [flag.name for flag in flags] if all(map(config.get_flag, flags)) else []
+
+
+def left_over_constants(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """Layers of explicit quantization, and constants that are outputs or that nobody reads."""
+    del config
+    found = [f"layer {one.name!r}" for one in network.layers if one.kind in ("quantize", "dequantize")]
+    outputs = {tensor.name for tensor in network.outputs}
+    return found + [
+        f"constant {one.name!r}"
+        for one in network.layers
+        if one.kind == "constant" and (one.outputs[0].name in outputs or not one.outputs[0].consumers)
+    ]
+
+
+def open_shapes(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """Inputs whose extents no profile fixes."""
+    profiles = [config.get_optimization_profile(index) for index in range(config.num_optimization_profiles)]
+    fixed = profiles[0].fixed_shapes if len(profiles) == 1 else {}
+    return [
+        f"input {tensor.name!r} {tensor.shape}"
+        for tensor in network.inputs
+        if -1 in tensor.shape and tensor.name not in fixed
+    ]
+
+
+def _stated_type(tensor: Tensor) -> DataType:
+    """The type of an input or output: the one that was set for the layer's output, or the tensor's own."""
+    if tensor.producer is None:
+        return tensor.dtype
+    return tensor.producer.output_types.get(tensor.output_index, tensor.dtype)

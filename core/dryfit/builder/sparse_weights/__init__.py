@@ -1,0 +1,1 @@
+"""2:4 sparsity of weights: finding it, and making it."""

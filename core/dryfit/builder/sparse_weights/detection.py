@@ -1,0 +1,120 @@
+"""Which layers of a placed network have the zeros of their weights skipped by their device, and why others have not.
+
+That is what a device gains in time. Here everything is computed with all weights, zeros too: the results are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.precision.stored_weights import is_explicit_int8, stored_weights
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layer_macs import multiply_accumulates
+from dryfit.target.question import Question
+from dryfit.target.verdict import Verdict
+
+if TYPE_CHECKING:
+    from dryfit.builder.design import Design
+
+Array = np.ndarray[Any, Any]
+
+
+@attrs.frozen
+class LayerSparsity:
+    """One layer with weights that are known.
+
+    Attributes:
+        layer: its name.
+        kind: of the layer.
+        onnx_nodes: that it came from.
+        device: where it runs; "" where it was refused.
+        macs: multiply-accumulates of one run, zeros counted.
+        asked: the device whose rules were asked; None where neither the layer's own nor the default one skips zeros.
+        verdict: what that device says: a violation means that zeros are not skipped; None where none was asked.
+        is_eligible: whether other weights of the same shape would have their zeros skipped there.
+        has_pattern: whether the weights, as they are stored, have the pattern that the device asks for; None where that
+            does not matter.
+    """
+
+    layer: str
+    kind: str
+    onnx_nodes: Sequence[str]
+    device: str
+    macs: int
+    asked: str | None = None
+    verdict: Verdict | None = None
+    is_eligible: bool = False
+    has_pattern: bool | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the zeros are skipped where the layer runs."""
+        return self.is_eligible and self.has_pattern is True and self.device == self.asked
+
+
+def network_sparsity(design: Design, default: TargetVariant | None = None) -> list[LayerSparsity]:
+    """What there is to say of each layer with known weights, in the order of the network.
+
+    Args:
+        design: where layers run, and in what types.
+        default: is asked about layers on devices that skip no zeros, as if they ran on it; None: nobody is.
+    """
+    found = []
+    for layer in design.network.layers:
+        weights = stored_weights(layer, design.precisions)
+        if weights is not None and layer.name in design.assignment.devices:
+            found.append(_of_layer(design, layer, weights, default))
+    return found
+
+
+def sparse_layers(design: Design) -> frozenset[str]:
+    """Names of the layers whose zeros are skipped where they run."""
+    return frozenset(one.layer for one in network_sparsity(design) if one.is_sparse)
+
+
+def _of_layer(design: Design, layer: Layer, weights: Array, default: TargetVariant | None) -> LayerSparsity:
+    device = design.assignment.devices[layer.name]
+    variant = design.variants[device]
+    if default is not None and variant.target.sparsity is None:
+        variant = default
+    sparsity = variant.target.sparsity
+    plain = LayerSparsity(
+        layer=layer.name,
+        kind=layer.kind,
+        onnx_nodes=layer.onnx_nodes,
+        device=device,
+        macs=multiply_accumulates(layer, design.specs),
+    )
+    if sparsity is None:
+        return plain
+    question = _question(design, layer, weights, variant)
+    verdict = sparsity.verdict(question)
+    return attrs.evolve(
+        plain,
+        asked=variant.device,
+        verdict=verdict,
+        is_eligible=sparsity.can_become_sparse(verdict),
+        has_pattern=sparsity.has_pattern(question),
+    )
+
+
+def _question(design: Design, layer: Layer, weights: Array, variant: TargetVariant) -> Question:
+    platform = variant.platform
+    computed = design.precisions.layers.get(layer.name, layer.outputs[0].dtype)
+    return Question(
+        layer=layer,
+        precision=DataType.INT8 if is_explicit_int8(layer) else computed,
+        device=variant.device,
+        platform=platform.name,
+        family=platform.family,
+        software=variant.software,
+        cores=platform.cores,
+        specs=design.specs,
+        weights=weights,
+    )

@@ -1,0 +1,154 @@
+"""Which formats of a network's inputs and outputs do without copies: each is set, and the network designed again.
+
+Nothing here is reckoned from a table: what is told of a format was found by applying it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.assessment import design_for_assessment
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import Design
+from dryfit.builder.tensor_formats.io_formats import IoFormat, io_formats_set
+from dryfit.builder.tensor_formats.sides import Sides
+from dryfit.errors import DryfitError
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+
+
+@attrs.frozen
+class FormatTrial:
+    """A type and format of one input or output, and what became of the network with it.
+
+    Attributes:
+        tensor: name of the input or output.
+        io_format: what it was given.
+        tensor_bytes: what it takes so.
+        removes: whether the tensor is copied no more.
+        reformats, reformat_bytes: copies of the whole network, and their bytes.
+        moved_bytes: these and what devices convert inside; None where the network cannot be built so.
+        problem: why not; "" where it can.
+    """
+
+    tensor: str
+    io_format: IoFormat
+    tensor_bytes: int = 0
+    removes: bool = False
+    reformats: int = 0
+    reformat_bytes: int = 0
+    moved_bytes: int | None = None
+    problem: str = ""
+
+
+@attrs.frozen
+class Removals:
+    """What formats of inputs and outputs can do for a network.
+
+    Attributes:
+        trials: name of each input and output that is copied to what was tried for it: what moves the fewest bytes
+            first, then what takes the fewest.
+        together: for each of them the first that removes its copy, all set at once; None where there is none, or the
+            network cannot be built so.
+        io_formats: name of every input and output to its type and format then.
+    """
+
+    trials: Mapping[str, Sequence[FormatTrial]]
+    together: FormatTrial | None
+    io_formats: Mapping[str, IoFormat]
+
+    def best(self, tensor: str) -> FormatTrial | None:
+        """What removes the copy of an input or output and moves the fewest bytes; None where nothing does."""
+        return next((one for one in self.trials.get(tensor, ()) if one.removes), None)
+
+
+def find_removals(network: Network, config: BuilderConfig) -> Removals:
+    """Try every format that a device reads or writes for each input and output that is copied.
+
+    The network gets other types and formats for a while, and has its own again afterwards.
+
+    Raises:
+        DryfitError: the network cannot be assessed as it is.
+    """
+    design = design_for_assessment(network, config)
+    sides = Sides(design.partition, design.precisions, design.variants, design.specs, config)
+    copied = {one.tensor for one in design.formats.reformats}
+    border = [*design.network.inputs, *design.network.outputs]
+    trials = {
+        tensor.name: sorted(
+            (
+                attrs.evolve(_tried(network, config, {tensor.name: one}, tensor.name), tensor_bytes=size)
+                for one, size in _candidates(network, tensor, sides).items()
+            ),
+            key=lambda trial: (
+                not trial.removes,
+                trial.moved_bytes is None,
+                trial.moved_bytes or 0,
+                trial.tensor_bytes,
+            ),
+        )
+        for tensor in border
+        if tensor.name in copied
+    }
+    found = Removals(trials, None, {})
+    chosen = {name: best.io_format for name in trials if (best := found.best(name)) is not None}
+    if not chosen:
+        return found
+    own = {tensor.name: IoFormat.of(tensor) for tensor in (*network.inputs, *network.outputs)}
+    together = _tried(network, config, chosen, *chosen)
+    return Removals(trials, None if together.problem else together, {**own, **chosen})
+
+
+def _candidates(network: Network, tensor: Tensor, sides: Sides) -> dict[IoFormat, int]:
+    """The types and formats in which the devices at the tensor's other side read or write it, and the bytes it takes.
+
+    Formats that the caller's own device would convert are left out, as it has the tensor in its native one already.
+    In a strongly typed network types are what they are.
+    """
+    giver = sides.giver(tensor)
+    devices = [side for side in (giver, *sides.takers(tensor, giver)) if side.segment >= 0]
+    if tensor.producer is not None:
+        devices = devices[:1]  # the layer that writes the output, not those that read it as well
+    own = IoFormat.of(tensor).dtype
+    return {
+        IoFormat(side.dtype, (form.layout.name,)): sides.size_bytes(tensor, form)
+        for side in devices
+        for form, converted_bytes in side.forms()
+        if not (converted_bytes and side.device == sides.caller)
+        and (side.dtype is own or not network.is_strongly_typed)
+    }
+
+
+def _tried(network: Network, config: BuilderConfig, chosen: dict[str, IoFormat], *tensors: str) -> FormatTrial:
+    """What becomes of the network with these types and formats.
+
+    Args:
+        network: the user's.
+        config: flags and devices.
+        chosen: tensor name to type and format.
+        tensors: names of those that should be copied no more.
+    """
+    first = next(iter(chosen))
+    trial = FormatTrial(first, chosen[first])
+    with io_formats_set(network, chosen):
+        try:
+            design = design_for_assessment(network, config)
+        except DryfitError as error:
+            return attrs.evolve(trial, problem=str(error))
+    problems = _problems(design)
+    if problems:
+        return attrs.evolve(trial, problem="; ".join(problems))
+    formats = design.formats
+    return attrs.evolve(
+        trial,
+        removes=not any(one.tensor in tensors for one in formats.reformats),
+        reformats=len(formats.reformats),
+        reformat_bytes=sum(one.size for one in formats.reformats),
+        moved_bytes=formats.moved_bytes,
+    )
+
+
+def _problems(design: Design) -> list[str]:
+    return [*design.refusals, *design.claims.problems, *design.formats.problems]

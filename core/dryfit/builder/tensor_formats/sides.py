@@ -1,0 +1,258 @@
+"""Who gives a tensor and who takes it, in which types and formats they can: what the choice of formats is made from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.placement.partition import Partition
+from dryfit.builder.placement.target_variant import TargetVariant, knowing
+from dryfit.builder.precision.chosen import Precisions
+from dryfit.builder.segments.pools import Specs, known_shape
+from dryfit.builder.tensor_formats.forms import TensorForm
+from dryfit.builder.tensor_formats.reformat_rules import (
+    BETWEEN_SEGMENTS,
+    DEVICE_BORDER,
+    NETWORK_INPUT,
+    NETWORK_OUTPUT,
+    TYPE_CHANGE,
+    ReformatRule,
+)
+from dryfit.errors import UnknownNameError
+from dryfit.network.data_types import DataType
+from dryfit.network.tensor import Tensor
+from dryfit.target.formats import LINEAR, TensorFormat
+
+
+def caller_device(config: BuilderConfig, devices_in_use: Iterable[str]) -> str:
+    """Where the caller of an engine keeps its inputs and outputs, and who makes copies.
+
+    The default device; where that reads its own formats only, the fallback device or else the first in use that reads
+    LINEAR.
+    """
+    fallback = [config.fallback_device] if config.fallback_device else []
+    candidates = [config.default_device_type, *fallback, *devices_in_use]
+    plain = [device for device in candidates if _reads_linear(TargetVariant.chosen(config, device), None)]
+    return (plain or candidates)[0]
+
+
+def _reads_linear(variant: TargetVariant, dtype: DataType | None) -> bool:
+    """Whether a device reads row-major tensors of a type; of any type for None."""
+    formats = variant.target.input_formats
+    lists = formats.values() if dtype is None else [formats.get(dtype, ())]
+    return not formats or any(one.name == LINEAR.name for some in lists for one in some)
+
+
+@attrs.frozen
+class Side:
+    """Someone who gives or takes a tensor.
+
+    Attributes:
+        device, dtype: where, and in which type.
+        layouts: formats that can be given or taken, with the bytes that each costs inside the device.
+        who: in words.
+        segment: index of the segment; -1 for the caller.
+        forbids_copy: why no copy may stand between it and the other side; "" where one may.
+        is_chosen: whether the user chose the formats, so that they are used as they are where that costs no more.
+    """
+
+    device: str
+    dtype: DataType
+    layouts: Mapping[TensorFormat, int]
+    who: str
+    segment: int = -1
+    forbids_copy: str = ""
+    is_chosen: bool = False
+
+    def forms(self) -> list[tuple[TensorForm, int]]:
+        """Each form that can be given or taken, with its bytes inside the device."""
+        return [(TensorForm(self.device, self.dtype, layout), cost) for layout, cost in self.layouts.items()]
+
+
+@attrs.frozen
+class _Neighbours:
+    """Devices of the segments that a segment reads from, and of those that read from it."""
+
+    before: set[str] = attrs.field(factory=set)
+    after: set[str] = attrs.field(factory=set)
+
+
+def _neighbouring_devices(partition: Partition) -> Sequence[_Neighbours]:
+    """The neighbours of each segment."""
+    neighbours = [_Neighbours() for _ in partition.runs]
+    for run in partition.runs:
+        for layer in run.layers:
+            here = partition.segments[layer.name]
+            for reader in (reader for tensor in layer.outputs for reader, _ in tensor.consumers):
+                there = partition.segments.get(reader.name, here)
+                if there != here:
+                    neighbours[here].after.add(partition.runs[there].device)
+                    neighbours[there].before.add(run.device)
+    return neighbours
+
+
+class Sides:
+    """Finds the sides of each tensor of a network that was cut into segments."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        precisions: Precisions,
+        variants: Mapping[str, TargetVariant],
+        specs: Specs,
+        config: BuilderConfig,
+    ) -> None:
+        self._partition = partition
+        self._precisions = precisions
+        self._variants = variants
+        self._specs = specs
+        self._caller = variants[caller_device(config, (run.device for run in partition.runs))]
+        self._is_direct = config.get_flag(BuilderFlag.DIRECT_IO)
+        self._default = config.default_device_type
+        flags = {DataType.HALF: BuilderFlag.FP16, DataType.INT8: BuilderFlag.INT8, DataType.BF16: BuilderFlag.BF16}
+        self._permitted = [dtype for dtype, flag in flags.items() if config.get_flag(flag)]
+        self._neighbours = _neighbouring_devices(partition)
+
+    @property
+    def caller(self) -> str:
+        """The device on which the caller of the engine keeps inputs and outputs."""
+        return self._caller.device
+
+    def giver(self, tensor: Tensor) -> Side:
+        """Who gives a tensor: a layer, or for a network input the caller."""
+        if tensor.producer is None:
+            dtype = self._precisions.network_input_type(tensor)
+            return self._caller_side(tensor, dtype, f"network input {tensor.name!r}")
+        producer = tensor.producer
+        segment = self._partition.segments[producer.name]
+        dtype = self._precisions.stored_type(producer, tensor.output_index)
+        return self._device_side(tensor, segment, dtype, f"{producer.name!r}", is_giver=True)
+
+    def takers(self, tensor: Tensor, giver: Side) -> list[Side]:
+        """Everyone who reads the tensor, one for each segment and type, but not those who share the giver's form.
+
+        Neither do those count who are in one loadable with the giver: they are `types_inside`.
+        """
+        takers: dict[tuple[int, DataType], Side] = {}
+        for layer, index in tensor.consumers:
+            segment = self._partition.segments.get(layer.name, -1)
+            dtype = self._precisions.input_type(layer, index) if segment >= 0 else tensor.dtype
+            is_inside = segment == giver.segment and (dtype is giver.dtype or self._is_loadable(segment))
+            if segment < 0 or is_inside or (segment, dtype) in takers:
+                continue
+            takers[segment, dtype] = self._device_side(tensor, segment, dtype, f"{layer.name!r}", is_giver=False)
+        if tensor.is_network_output:
+            dtype = self._precisions.network_output_type(tensor)
+            takers[-1, dtype] = self._caller_side(tensor, dtype, f"network output {tensor.name!r}")
+        return list(takers.values())
+
+    def types_inside(self, tensor: Tensor, giver: Side) -> list[TensorForm]:
+        """The native forms of the other types in which the tensor is read inside the loadable that gives it.
+
+        The device converts them as part of its work, without a copy.
+        """
+        if giver.segment < 0 or not self._is_loadable(giver.segment):
+            return []
+        variant, shape = self._variants[giver.device], known_shape(self._specs[tensor.name])
+        types = dict.fromkeys(
+            self._precisions.input_type(layer, index)
+            for layer, index in tensor.consumers
+            if self._partition.segments.get(layer.name) == giver.segment
+        )
+        return [
+            TensorForm(giver.device, dtype, variant.native_format(shape, dtype))
+            for dtype in types
+            if dtype is not giver.dtype
+        ]
+
+    def size_bytes(self, tensor: Tensor, form: TensorForm) -> int:
+        """Bytes that a tensor takes in a form."""
+        owner = knowing(self._variants, form.layout, [form.device])
+        return owner.size_bytes(form.layout, known_shape(self._specs[tensor.name]), form.dtype)
+
+    def rule(self, giver: Side, taker: Side) -> ReformatRule:
+        """Why a copy stands between the two."""
+        if giver.segment < 0:
+            return NETWORK_INPUT
+        if taker.segment < 0:
+            return NETWORK_OUTPUT
+        if giver.device == taker.device:
+            return TYPE_CHANGE
+        leaves = giver.device == self._default and self._default in self._neighbours[taker.segment].after
+        returns = taker.device == self._default and self._default in self._neighbours[giver.segment].before
+        return BETWEEN_SEGMENTS if leaves or returns else DEVICE_BORDER
+
+    def _is_loadable(self, segment: int) -> bool:
+        return self._variants[self._partition.runs[segment].device].target.has_loadables
+
+    def _device_side(self, tensor: Tensor, segment: int, dtype: DataType, who: str, *, is_giver: bool) -> Side:
+        variant = self._variants[self._partition.runs[segment].device]
+        shape = known_shape(self._specs[tensor.name])
+        native = variant.native_format(shape, dtype)
+        formats = variant.output_formats(shape, dtype) if is_giver else variant.input_formats(shape, dtype)
+        readers = [layer for layer, _ in tensor.consumers if self._partition.segments.get(layer.name) == segment]
+        layouts = {
+            # What only some kinds of layer read, they read as it is.
+            one: 0
+            if one.name == native.name or (one.reader_kinds and not is_giver)
+            else variant.size_bytes(one if is_giver else native, shape, dtype)
+            for one in formats
+            if is_giver or not one.reader_kinds or all(reader.kind in one.reader_kinds for reader in readers)
+        }
+        return Side(variant.device, dtype, layouts or {native: 0}, who, segment)
+
+    def _caller_side(self, tensor: Tensor, dtype: DataType, who: str) -> Side:
+        """What the caller of the engine gives or takes.
+
+        Raises:
+            UnknownNameError: no device in use has a format that the user allows.
+        """
+        reason = ""
+        if not _reads_linear(self._caller, dtype):
+            reason = (
+                f"no device is there to make the copy: {self._caller.device} takes its own formats only. Allow "
+                f"fallback, or give the tensor a type and allowed_formats of it: {self._border_words(tensor)}"
+            )
+        if self._is_direct and tensor.allowed_formats:
+            reason = (
+                "the flag DIRECT_IO forbids a copy where the tensor's formats were set; "
+                f"{self._default} has {self._border_words(tensor)} there"
+            )
+        if tensor.allowed_formats is None:
+            return Side(self._caller.device, dtype, {LINEAR: 0}, who, forbids_copy=reason)
+        known = self._known_formats(dtype)
+        unknown = sorted(tensor.allowed_formats - known.keys())
+        if unknown:
+            raise UnknownNameError(f"tensor format of {dtype.name}", unknown[0], known, where=f"tensor {tensor.name!r}")
+        shape = known_shape(self._specs[tensor.name])
+        allowed = {
+            layout: 0
+            for name, layout in known.items()
+            if name in tensor.allowed_formats and layout.allows(shape, dtype)
+        }
+        return Side(
+            self._caller.device, dtype, allowed or {LINEAR: 0}, who, forbids_copy=reason, is_chosen=bool(allowed)
+        )
+
+    def _border_words(self, tensor: Tensor) -> str:
+        """The types and formats that the default device reads from the caller, or gives, of the permitted types."""
+        target = self._variants.get(self._default, self._caller).target
+        table = target.input_formats if tensor.producer is None else target.output_formats
+        words = [
+            f"{dtype.name} in {', '.join(one.name for one in formats)}"
+            for dtype, formats in table.items()
+            if formats and dtype in (DataType.FLOAT, tensor.dtype, *self._permitted)
+        ]
+        return "; ".join(words) or "no format"
+
+    def _known_formats(self, dtype: DataType) -> dict[str, TensorFormat]:
+        """Name to format, of all devices in use, that tensors of a type can have."""
+        known = {LINEAR.name: LINEAR}
+        for variant in self._variants.values():
+            formats = (variant.target.input_formats.get(dtype, ()), variant.target.output_formats.get(dtype, ()))
+            for one in itertools.chain(*formats):
+                known.setdefault(one.name, one)
+        return known
