@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 CopyArray = Callable[["Array", "Array"], bool]
-"""(source, destination) -> whether it copied. Both have the same shape and type, and any strides. What it does not
-copy faster than numpy it leaves alone."""
+"""(source, destination) -> whether it copied. Both have the same type and rank, and any strides. Where the destination
+is longer than the source, it becomes zero behind it. What it does not copy faster than numpy it leaves alone."""
 
 NATIVE_BYTES = 16 * 1024
-"""Smaller arrays are numpy's: finding and calling native code takes as long as copying them."""
+"""Smaller arrays are numpy's until a larger one has been copied: finding native code takes longer than copying them."""
 
 FEW = 16
 """So many elements side by side in the destination, or fewer, are copied one after the other, each for all places: the
@@ -41,6 +41,11 @@ class HostCopy:
         self._find = find
         self._found.clear()
 
+    @property
+    def is_found(self) -> bool:
+        """Whether it has been looked for."""
+        return bool(self._found)
+
     def __call__(self, source: Array, destination: Array) -> bool:
         """Copy, if there is such a copy and it is quicker than numpy; returns whether it did."""
         if not self._found:
@@ -54,15 +59,31 @@ host_copy = HostCopy()
 
 
 def copy_array(source: Array, destination: Array) -> None:
-    """Copy all elements, bit by bit.
+    """Copy all elements, bit by bit, and clear what the destination has more of.
 
     Args:
         source: of any strides.
-        destination: of the same shape and type, any strides, and other memory.
+        destination: of the same type and rank, at least as long along each axis, any strides, and other memory. What
+            lies behind the source's extents becomes zero.
     """
-    if source.nbytes >= NATIVE_BYTES and host_copy(source, destination):
-        return
-    _copy_by_numpy(source, destination)
+    if source.strides == destination.strides and source.shape == destination.shape:
+        destination[...] = source
+    elif not ((host_copy.is_found or source.nbytes >= NATIVE_BYTES) and host_copy(source, destination)):
+        _copy_by_numpy(source, clear_beyond(source, destination))
+
+
+def clear_beyond(source: Array, destination: Array) -> Array:
+    """Set to zero what the destination has more of than the source; returns the rest of it."""
+    if source.shape == destination.shape:
+        return destination
+    padded = [axis for axis, extent in enumerate(source.shape) if extent < destination.shape[axis]]
+    if any(destination.strides[axis] == destination.itemsize and source.shape[axis] <= FEW for axis in padded):
+        # One run of zeros is quicker than many short ones between what is copied.
+        destination[...] = 0
+        padded = []
+    for axis in padded:
+        destination[(*(slice(None),) * axis, slice(source.shape[axis], None))] = 0
+    return destination[tuple(map(slice, source.shape))]
 
 
 def _copy_by_numpy(source: Array, destination: Array) -> None:

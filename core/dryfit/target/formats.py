@@ -20,12 +20,10 @@ from dryfit.target.declared_sets import data_types, names
 if TYPE_CHECKING:
     import numpy as np
 
-    from dryfit.target.packing import TensorParts
-
     Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class TensorFormat:
     """A layout description.
 
@@ -131,7 +129,7 @@ class TensorFormat:
     def pack(self, array: Array, family: str = "", *, out: Array | None = None) -> Array:
         """The memory of a tensor, as an array of `array_shape`; padding is zero.
 
-        Each element is copied once, straight to its place, by native code where that is quicker.
+        Each byte is written once, by native code where that is quicker.
 
         Args:
             array: the tensor, with any strides.
@@ -143,19 +141,14 @@ class TensorFormat:
         """
         import numpy as np
 
-        extents = self.array_shape(array.shape, DataType.from_numpy(array.dtype), family)
-        memory = np.zeros(extents, array.dtype) if out is None else out
-        self._require(memory, extents, array)
-        if self.is_plain:
-            memory[...] = array
-            return memory
-        if not array.size:
-            return memory  # which is empty as well
-        parts = self._parts(array, memory)
-        if out is not None:
-            parts.clear_padding()
-        for in_memory, in_tensor in parts.pairs():
-            copy_array(in_tensor, in_memory)
+        from dryfit.target.packing import packing_plan
+
+        plan = packing_plan(self, array.shape, array.dtype, family)
+        memory = np.empty(plan.extents, array.dtype) if out is None else out
+        self._require(memory, plan.extents, array)
+        if array.size:  # else the memory is empty as well
+            for in_memory, in_tensor in plan.pairs_to_pack(array, memory):
+                copy_array(in_tensor, in_memory)
         return memory
 
     def unpack(self, memory: Array, shape: Sequence[int], family: str = "", *, out: Array | None = None) -> Array:
@@ -174,21 +167,20 @@ class TensorFormat:
         """
         import numpy as np
 
+        from dryfit.target.packing import packing_plan
+
+        plan = packing_plan(self, tuple(shape), memory.dtype, family)
         tensor = np.empty(tuple(shape), memory.dtype) if out is None else out
-        self._require(memory, self.array_shape(shape, DataType.from_numpy(memory.dtype), family), tensor)
+        self._require(memory, plan.extents, tensor)
         if tensor.shape != tuple(shape):
             raise ConfigError(
                 "The array that is written is not the tensor that the memory holds",
                 found=f"shape {tensor.shape}",
                 allowed=f"shape {tuple(shape)}",
             )
-        if self.is_plain:
-            tensor[...] = memory
-            return tensor
-        if not tensor.size:
-            return tensor
-        for in_memory, in_tensor in self._parts(tensor, memory).pairs():
-            copy_array(in_memory, in_tensor)
+        if tensor.size:
+            for in_memory, in_tensor in plan.pairs_to_unpack(tensor, memory):
+                copy_array(in_memory, in_tensor)
         return tensor
 
     def _require_family(self, family: str) -> None:
@@ -206,17 +198,6 @@ class TensorFormat:
                 allowed=f"{tensor.dtype} of extents {extents}",
                 source=self.source or None,
             )
-
-    def _parts(self, tensor: Array, memory: Array) -> TensorParts:
-        """The tensor beside its memory, in which all formats lie alike: channels in vectors of some width."""
-        from dryfit.target.packing import TensorParts
-
-        axis = self._channel_axis(tensor.ndim)
-        if self.channels_last:
-            vectors = memory[(slice(None),) * axis + (None,)]
-        else:
-            vectors = memory if self.has_vectors else memory[..., None]
-        return TensorParts(tensor, vectors, axis)
 
     def _channel_axis(self, rank: int) -> int:
         return rank - 1 - self.spatial_axes

@@ -62,10 +62,17 @@ ROW_WORDS = 3
 """Of a row of that table: function, descriptor, chunks."""
 
 
-def interleavings() -> list[tuple[int, int, int, bool]]:
-    """(bytes of a value, planes, values from one pixel to the next, whether planes become pixels), by their number.
+def interleavings() -> list[tuple[int, int, int, bool, bool]]:
+    """Ways to copy planes to pixels, or pixels to planes, by their number.
 
-    Those of DLA_HWC4, CHW4, CHW2 and HWC; what is wider is transposed in blocks.
+    Each is (bytes of a value, planes, values from one pixel to the next, whether planes become pixels, whether a value
+    that is left in a pixel becomes zero). Those of DLA_HWC4, CHW4, CHW2 and HWC; what is wider is transposed in blocks.
     """
-    pitches = {1: ((3, 3), (3, 4), (4, 4)), 2: ((2, 2), (3, 3), (3, 4), (4, 4))}
-    return [(size, *one, makes) for size, pairs in pitches.items() for one in pairs for makes in (True, False)]
+    pitches = {1: ((3, 3), (3, 4), (4, 4)), 2: ((2, 2), (3, 3), (3, 4), (4, 4)), 4: ((2, 2), (3, 3), (3, 4), (4, 4))}
+    ways = ((True, False), (False, False), (True, True))
+    return [
+        (size, planes, pitch, *way)
+        for size, pairs in pitches.items()
+        for planes, pitch in pairs
+        for way in ways[: 3 if pitch > planes else 2]
+    ]

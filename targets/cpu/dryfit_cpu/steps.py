@@ -10,6 +10,8 @@ import attrs
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+"""A native function: descriptor's address, chunk, chunks."""
 
 
 @attrs.frozen(eq=False)
@@ -44,9 +46,6 @@ class NativeStep:
     def run(self) -> None:
         """Run all work on the calling thread."""
         for work in self.work:
-            call = _FUNCTION(work.function)
+            call = FUNCTION(work.function)
             for chunk in range(work.chunks):
                 call(work.descriptor.ctypes.data, chunk, work.chunks)
-
-
-_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)

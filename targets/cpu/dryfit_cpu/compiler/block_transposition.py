@@ -1,7 +1,8 @@
-"""Square blocks of values that change rows for columns in registers.
+"""Blocks of values that change rows for columns in registers.
 
-A block of n x n values is read as n rows. First the 128-bit quarters of the registers are transposed each in itself, by
-interleaving pairs of rows; then the quarters change their places:
+A block of n x n values is read as n rows; of 1 and 2 bytes, two such blocks at once, the rows of one behind those of
+the other, so that a column is twice as long. First the 128-bit quarters of the registers are transposed each in itself,
+by interleaving pairs of rows; then the quarters change their places:
 
 ```
     rows          interleaved twice           quarters in place
@@ -24,7 +25,8 @@ from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.vectors import LANES
 
 WORD_BLOCK, SHORT_BLOCK, BYTE_BLOCK = LANES, 8, 16
-"""Rows of a block of values of 4, 2 and 1 bytes."""
+"""Values of a row of a block, of 4, 2 and 1 bytes. It has as many rows, or, below 4 bytes, twice as many."""
+CACHE_LINE = 64
 
 
 def _chosen(builder: Builder, a: Value, b: Value, order: Sequence[int]) -> Value:
@@ -90,40 +92,52 @@ def transposed(builder: Builder, rows: list[Value]) -> list[Value]:
     return columns
 
 
-def _block_operation(element: Any, size: int) -> Any:
-    kind = emit.vector_of(element, size)
+def _block_operation(element: Any, rows: int, values: int) -> Any:
+    """The operation on blocks of so many rows of so many values each."""
+    kind, size = emit.vector_of(element, values), element.width // 8
+    turns = CACHE_LINE // (values * size)
+    asked = rows // turns
 
-    @operation(types.void, *[types.int64] * 5)
-    def transpose_blocks(builder: Builder, to: Value, to_step: Value, at: Value, step: Value, blocks: Value) -> None:
-        """Transpose blocks side by side: rows `step` bytes apart and so many blocks long become columns."""
+    @operation(types.void, *[types.int64] * 9)
+    def transpose_blocks(builder: Builder, *arguments: Value) -> None:
+        """Transpose so many blocks.
 
-        def body(builder: Builder, to: Value, to_step: Value, at: Value, step: Value, blocks: Value) -> None:
-            loop = Loop(builder, blocks, [at, to])
-            here, there = loop.values
-            rows = [emit.load(builder, kind, place) for place in _steps(builder, here, step, size)]
-            columns = transposed(builder, rows)
-            for value, place in zip(columns, _steps(builder, there, to_step, size), strict=True):
-                emit.store(builder, value, place)
-            loop.finish(
-                [
-                    builder.add(here, word(size * element.width // 8)),
-                    builder.add(there, builder.mul(to_step, word(size))),
-                ]
-            )
+        Rows are `step` bytes apart and become columns `to_step` bytes apart; `next_` and `to_next` lead from block to
+        block. The cache lines of rows `ahead_step` bytes apart that begin at `ahead` are asked for on the way: with
+        each block a share of them, as the next blocks of a row lie in the same line.
+        """
+        emit.outlined(builder, f"transpose_blocks_{element.width}", arguments, body)
 
-        emit.outlined(builder, f"transpose_blocks_{element.width}", [to, to_step, at, step, blocks], body)
+    def body(builder: Builder, *arguments: Value) -> None:
+        to, to_step, at, step, blocks, to_next, next_, ahead, ahead_step = arguments
+        loop = Loop(builder, blocks, [at, to, ahead])
+        here, there, coming = loop.values
+        loaded = [emit.load(builder, kind, place) for place in _steps(builder, here, step, rows)]
+        if rows > values:
+            pairs = zip(loaded[:values], loaded[values:], strict=True)
+            loaded = [_chosen(builder, a, b, range(rows)) for a, b in pairs]
+        share = builder.mul(builder.and_(loop.index, word(turns - 1)), builder.mul(ahead_step, word(asked)))
+        for place in _steps(builder, builder.add(coming, share), ahead_step, asked):
+            emit.prefetch(builder, place, locality=2)
+        columns = transposed(builder, loaded)
+        for value, place in zip(columns, _steps(builder, there, to_step, values), strict=True):
+            emit.store(builder, value, place)
+        loop.finish([builder.add(here, next_), builder.add(there, to_next), builder.add(coming, next_)])
 
     return transpose_blocks
 
 
 def _steps(builder: Builder, base: Value, step: Value, count: int) -> list[Value]:
-    """Addresses at equal distances, one after the other, so that they need no registers of their own."""
-    places = [base]
-    for _ in range(count - 1):
-        places.append(emit.opaque(builder, builder.add(places[-1], step)))
+    """Addresses at equal distances: four from each base, and one base after the other, as registers are few."""
+    multiples = [word(0), step, builder.mul(step, word(2)), builder.mul(step, word(3))]
+    places: list[Value] = []
+    for start in range(0, count, len(multiples)):
+        if start:
+            base = emit.opaque(builder, builder.add(base, builder.mul(step, word(len(multiples)))))
+        places += [builder.add(base, multiple) for multiple in multiples[: count - start]]
     return places
 
 
-transpose_words = _block_operation(INT, WORD_BLOCK)
-transpose_shorts = _block_operation(SHORT, SHORT_BLOCK)
-transpose_bytes = _block_operation(BYTE, BYTE_BLOCK)
+transpose_words = _block_operation(INT, WORD_BLOCK, WORD_BLOCK)
+transpose_shorts = _block_operation(SHORT, 2 * SHORT_BLOCK, SHORT_BLOCK)
+transpose_bytes = _block_operation(BYTE, 2 * BYTE_BLOCK, BYTE_BLOCK)

@@ -23,6 +23,8 @@ from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECT
 VECTOR_BYTES = 4 * LANES
 STACK_BYTES = 2304
 """Enough for a tile of 6 x 6 vectors, and for a register block of 14 pixels by 32 channels."""
+STAGED_BYTES = 128 * 1024
+"""Enough for what a transposition stages of a tile on both sides."""
 
 
 def _addresses(builder: Builder, address: Value, stride: Value, element: Any) -> Value:
@@ -161,13 +163,19 @@ def store_bytes(builder: Builder, address: Value, value: Value, low: Value, high
     emit.store(builder, limited_bytes(builder, value, low, high), address)
 
 
-@operation(types.int64)
-def stack_memory(builder: Builder) -> Value:
-    """The address of `STACK_BYTES` of the function's own, aligned to 64."""
-    with builder.goto_entry_block():
-        memory = builder.alloca(ir.IntType(8), size=ir.Constant(INT, STACK_BYTES))
-        memory.align = 64
-    return builder.ptrtoint(memory, WORD)
+def _memory_of(size: int) -> Any:
+    @operation(types.int64)
+    def memory(builder: Builder) -> Value:
+        """The address of so many bytes of the function's own, aligned to 64."""
+        with builder.goto_entry_block():
+            place = builder.alloca(ir.IntType(8), size=ir.Constant(INT, size))
+            place.align = 64
+        return builder.ptrtoint(place, WORD)
+
+    return memory
+
+
+stack_memory, staged_memory = _memory_of(STACK_BYTES), _memory_of(STAGED_BYTES)
 
 
 @operation(types.int64, types.int64)
@@ -194,6 +202,14 @@ def copy_bytes(builder: Builder, destination: Value, source: Value, count: Value
     to, at = (builder.inttoptr(address, emit.BYTE.as_pointer()) for address in (destination, source))
     arguments = [to, at, count, ir.Constant(ir.IntType(1), 0)]
     emit.call(builder, "llvm.memcpy.p0.p0.i64", ir.VoidType(), arguments)
+
+
+@operation(types.void, types.int64, types.int64)
+def clear_bytes(builder: Builder, address: Value, count: Value) -> None:
+    """Write so many zero bytes."""
+    to = builder.inttoptr(address, emit.BYTE.as_pointer())
+    arguments = [to, ir.Constant(emit.BYTE, 0), count, ir.Constant(ir.IntType(1), 0)]
+    emit.call(builder, "llvm.memset.p0.i64", ir.VoidType(), arguments)
 
 
 @operation(types.void, types.int64)

@@ -48,6 +48,11 @@ class NativeFunction:
         self._load()
         return self._address
 
+    def place(self, name: str) -> int:
+        """Index of an argument in a descriptor."""
+        self._load()
+        return list(self._fields).index(name)
+
     def work(self, chunks: int, **arguments: float) -> Work:
         """One call of it, cut into chunks.
 

@@ -36,12 +36,14 @@ class Interleaving:
         planes: how many there are.
         pitch: values from one pixel to the next.
         makes_pixels: whether planes become pixels, or pixels planes.
+        clears: whether what is left in a pixel becomes zero.
     """
 
     size: int
     planes: int
     pitch: int
     makes_pixels: bool
+    clears: bool
 
 
 INTERLEAVINGS = tuple(itertools.starmap(Interleaving, interleavings()))
@@ -52,7 +54,8 @@ INTERLEAVINGS = tuple(itertools.starmap(Interleaving, interleavings()))
 def interleave_blocks(builder: Builder, number: Value, at: Value, step: Value, pixels: Value, blocks: Value) -> None:
     """Copy blocks of pixels between planes that begin at `at` and lie `step` bytes apart, and `pixels`.
 
-    With a pitch that is larger than the planes are many, the value behind the last pixel is read and written as well.
+    With a pitch that is larger than the planes are many, the value behind the last pixel is written as well; and read,
+    unless it becomes zero.
     """
     end = builder.append_basic_block("interleaved")
     switch = builder.switch(number, end)
@@ -83,7 +86,8 @@ def _blocks(builder: Builder, kind: Interleaving, at: Value, step: Value, pixels
         if kind.pitch > kind.planes:
             count = pixel.count
             kept = [index if index % kind.pitch < kind.planes else count + index for index in range(count)]
-            made = _chosen(builder, made, emit.load(builder, pixel, there), kept)
+            left = emit.constant(pixel, 0) if kind.clears else emit.load(builder, pixel, there)
+            made = _chosen(builder, made, left, kept)
         emit.store(builder, made, there)
     else:
         values = emit.load(builder, pixel, there)
@@ -118,4 +122,4 @@ def _copy_operation(size: int) -> Any:
     return copy_value
 
 
-copy_byte, copy_short = _copy_operation(1), _copy_operation(2)
+copy_byte, copy_short, copy_int = (_copy_operation(size) for size in (1, 2, 4))

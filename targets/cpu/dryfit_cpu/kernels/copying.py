@@ -10,17 +10,18 @@ import numpy as np
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import FIRST, NONE
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.operands import element_code
+from dryfit_cpu.kernels.tiles import STREAMED_BYTES, TileShape, tiling
 from dryfit_cpu.steps import Work
 
 _POINTWISE = NativeFunction("pointwise", "pointwise")
-_TRANSPOSE = NativeFunction("transposition", "transpose")
-_BLOCKS = {4: current_tier().lanes, 2: 8, 1: 16}
-"""Size of a value -> rows and columns of a block that is transposed in registers."""
+TRANSPOSE = NativeFunction("transposition", "transpose")
 _AXES = 4
 _CHUNK_ELEMENTS = 4096
 """Elements that are worth a chunk of their own: about a microsecond's work."""
+
+Axis = tuple[int, list[int]]
+"""Extent, and each array's stride in bytes."""
 
 Activation = tuple[int, float, float]
 """Code, alpha, beta."""
@@ -58,7 +59,7 @@ def pointwise_work(
 
 def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
     """Work that copies between types and layouts; FP32 to a narrow type rounds to nearest even."""
-    turned = transposition_work(source, destination, threads)
+    turned = transposition_work(np.broadcast_to(source, destination.shape), destination, threads)
     if turned is not None:
         return [turned]
     return pointwise_work(FIRST, [source], destination, threads)
@@ -67,34 +68,54 @@ def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
 def transposition_work(source: Array, destination: Array, threads: int) -> Work | None:
     """Work that copies values whose layout changes, in blocks; None where nothing lies together, or too little.
 
-    The axis that lies together in the destination is the columns', the one that does in the source the rows'.
+    The axis that lies together in the destination is the columns', the one that does in the source the rows'. Along the
+    columns the destination may be longer; there it becomes zero.
     """
-    size, source = destination.itemsize, np.broadcast_to(source, destination.shape)
-    axes = joined_axes([destination, source])
-    if source.dtype != destination.dtype or size not in _BLOCKS or not source.size or not 2 <= len(axes) <= _AXES:
+    size = destination.itemsize
+    if source.dtype != destination.dtype or not source.size:
         return None
+    axes, written = _axes_beside_padding(source, destination)
     columns = next((axis for axis in axes if axis[1][0] == size), None)
-    rows = next((axis for axis in axes if axis[1][1] == size), None)
-    if columns is None or rows is None or columns is rows or min(columns[0], rows[0]) < _BLOCKS[size]:
+    rows = next((axis for axis in axes if axis[1][1] == size and axis is not columns), None)
+    if columns is None or rows is None or len(axes) > _AXES:
+        return None
+    written = written or columns[0]
+    shape = TileShape(
+        size, rows[0], written, source_step=columns[1][1], output_step=rows[1][0], is_padded=written > columns[0]
+    )
+    if not shape.is_worthwhile:
         return None
     outer = [axis for axis in axes if axis is not columns and axis is not rows]
     (extent0, strides0), (extent1, strides1) = [(1, [0, 0])] * (2 - len(outer)) + outer
-    return _TRANSPOSE.work(
+    return TRANSPOSE.work(
         chunks_for(source.size, threads),
         size=size,
         source=source.ctypes.data,
         source_stride0=strides0[1],
         source_stride1=strides1[1],
-        source_column_stride=columns[1][1],
+        column_stride=columns[1][1],
         output=destination.ctypes.data,
         output_stride0=strides0[0],
         output_stride1=strides1[0],
-        output_row_stride=rows[1][0],
+        row_stride=rows[1][0],
         extent0=extent0,
         extent1=extent1,
         rows=rows[0],
         columns=columns[0],
+        written_columns=written,
+        **tiling(shape, streams=threads == 1 and destination.nbytes >= STREAMED_BYTES),
     )
+
+
+def _axes_beside_padding(source: Array, destination: Array) -> tuple[list[Axis], int]:
+    """The axes, joined where they can be, and how long the one along which the destination is longer is in it, or 0."""
+    padded = next((axis for axis, extent in enumerate(source.shape) if extent < destination.shape[axis]), None)
+    if padded is None:
+        return joined_axes([destination, source]), 0
+    first: tuple[slice | int, ...] = (*(slice(None),) * padded, 0)
+    others = joined_axes([destination[first], source[first]])
+    padding = (source.shape[padded], [destination.strides[padded], source.strides[padded]])
+    return [*others, padding], destination.shape[padded]
 
 
 def chunks_for(elements: int, threads: int) -> int:
@@ -106,7 +127,7 @@ def _work(
     operation: int,
     arrays: Sequence[Array],
     bases: Sequence[int],
-    axes: Sequence[tuple[int, Sequence[int]]],
+    axes: Sequence[Axis],
     threads: int,
     activations: tuple[Activation, Activation],
 ) -> Work:
@@ -125,7 +146,7 @@ def _work(
     return _POINTWISE.work(chunks, operation=operation, **arguments)
 
 
-def joined_axes(arrays: Sequence[Array]) -> list[tuple[int, list[int]]]:
+def joined_axes(arrays: Sequence[Array]) -> list[Axis]:
     """(extent, stride of each array) of the axes, widest output stride first, neighbours joined where they can be."""
     axes = [
         (extent, [array.strides[axis] for array in arrays])
@@ -133,7 +154,7 @@ def joined_axes(arrays: Sequence[Array]) -> list[tuple[int, list[int]]]:
         if extent != 1
     ]
     axes.sort(key=lambda axis: -abs(axis[1][0]))
-    joined: list[tuple[int, list[int]]] = []
+    joined: list[Axis] = []
     for extent, strides in axes:
         if joined and all(outer == stride * extent for outer, stride in zip(joined[-1][1], strides, strict=True)):
             joined[-1] = (joined[-1][0] * extent, strides)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.plane_interleaving import BLOCK_PIXELS, copy_byte, copy_short, interleave_blocks
+from dryfit_cpu.compiler.memory import clear_bytes
+from dryfit_cpu.compiler.plane_interleaving import BLOCK_PIXELS, copy_byte, copy_int, copy_short, interleave_blocks
 
 
 @native
@@ -15,11 +16,12 @@ def interleave(
     planes: int,
     pitch: int,
     makes_pixels: int,
-    plane: int,
+    clears: int,
+    source: int,
+    output: int,
     plane_stride0: int,
     plane_stride1: int,
     plane_step: int,
-    pixel: int,
     pixel_stride0: int,
     pixel_stride1: int,
     extent0: int,
@@ -28,10 +30,12 @@ def interleave(
 ) -> None:
     """Copy values of `size` bytes, `planes` of which lie side by side in pixels that are `pitch` values apart.
 
-    `number` is that of the interleaving. Values of one plane lie together. Strides and steps are in bytes.
+    `number` is that of the interleaving; where it `clears`, what is left in a pixel becomes zero. Values of one plane
+    lie together. Strides and steps are in bytes.
     """
+    plane, pixel = (source, output) if makes_pixels else (output, source)
     # The value behind the last pixel may be nobody's.
-    blocks = (columns - (1 if pitch > planes else 0)) // BLOCK_PIXELS
+    blocks = (columns - (1 if pitch > planes and not clears else 0)) // BLOCK_PIXELS
     total = extent0 * extent1
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
         i0 = index // extent1
@@ -47,11 +51,15 @@ def interleave(
                     _copy_value(size, other, one)
                 else:
                     _copy_value(size, one, other)
+            if clears:
+                clear_bytes(pixels + (column * pitch + planes) * size, (pitch - planes) * size)
 
 
 @inlined
 def _copy_value(size: int, to: int, at: int) -> None:
-    if size == 2:
+    if size == 4:
+        copy_int(to, at)
+    elif size == 2:
         copy_short(to, at)
     else:
         copy_byte(to, at)

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from dryfit_cpu import array_copies
 from dryfit_cpu.array_copies import copy_array
 from dryfit_cpu.codes import interleavings
+from dryfit_cpu.kernels import copying
 
-PIXELS = sorted({(size, planes, pitch) for size, planes, pitch, _ in interleavings()})
+PIXELS = sorted({(size, planes, pitch) for size, planes, pitch, *_ in interleavings()})
 COLUMNS = (2, 15, 16, 17, 33, 100)
 
 
@@ -44,7 +46,7 @@ def test_pixels_that_end_where_their_memory_ends_are_not_read_beyond(size, plane
     ("shape", "order", "dtype"),
     [
         ((3, 100), (1, 0), np.float64),  # 8 bytes
-        ((5, 100), (1, 0), np.int8),  # five planes
+        ((5, 12), (1, 0), np.int8),  # less than a block
         ((2, 2, 2, 2, 3, 40), (5, 3, 1, 0, 2, 4), np.int8),  # too many axes
         ((64, 64), (0, 1), np.int8),  # nothing changes its place
     ],
@@ -58,3 +60,77 @@ def test_other_copies_are_left_to_numpy(shape, order, dtype):
 
 def test_arrays_of_different_types_are_not_converted():
     assert not copy_array(np.ones((3, 100), np.int8), np.zeros((100, 3), np.float16).T)
+
+
+@pytest.fixture(params=[False, True], ids=["cached", "streamed"])
+def streams(request, monkeypatch):
+    """Copies through the cache and, as those of many megabytes are, past it."""
+    monkeypatch.setattr(copying, "STREAMED_BYTES", 0 if request.param else 1 << 60)
+    array_copies.prepared_copy.cache_clear()
+    yield
+    array_copies.prepared_copy.cache_clear()
+
+
+LINES = (1, 2, 7, 16, 31, 32, 33, 130, 700)
+
+
+def guarded(shape, size, offset):
+    """An array `offset` bytes behind a cache line, and all memory around it, which is 9."""
+    memory = np.full(int(np.prod(shape)) * size + 512, 9, np.uint8)
+    start = -memory.ctypes.data % 64 + 128 + offset
+    return memory[start : start + int(np.prod(shape)) * size].view(f"u{size}").reshape(shape), memory
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("channels", [2, 3, 5, 8, 17, 32, 40, 70, 300])
+def test_planes_and_pixels_of_any_number_change_places(size, channels, streams):
+    for pixels in LINES:
+        source = numbers((2, channels, pixels), size)
+        for offset in (0, 16, 28):
+            output, memory = guarded((2, pixels, channels), size, offset)
+            copied = copy_array(source, output.transpose(0, 2, 1))
+            assert copied or min(pixels, channels) < 4 or max(pixels, channels) <= 32
+            if copied:
+                np.testing.assert_array_equal(output, source.transpose(0, 2, 1))
+                output[...] = 0
+                assert (memory != 9).sum() == output.nbytes
+            back, memory = guarded((2, channels, pixels), size, offset)
+            if copy_array(np.ascontiguousarray(source.transpose(0, 2, 1)).transpose(0, 2, 1), back):
+                np.testing.assert_array_equal(back, source)
+                back[...] = 0
+                assert (memory != 9).sum() == back.nbytes
+
+
+@pytest.mark.parametrize(("size", "width"), [(1, 32), (2, 16), (2, 8), (4, 32), (1, 4), (2, 4), (4, 4)])
+def test_channels_that_are_missing_in_a_vector_become_zero(size, width, streams):
+    for channels in range(1, width):
+        source = numbers((channels, 5, 37), size)
+        output, memory = guarded((6, 40, width), size, 16)
+        assert copy_array(source, output.transpose(2, 0, 1))
+        expected = np.zeros_like(output)
+        expected[:5, :37, :channels] = source.transpose(1, 2, 0)
+        np.testing.assert_array_equal(output, expected)
+        output[...] = 0
+        assert (memory != 9).sum() == output.nbytes
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_planes_at_multiples_of_4_kib_are_copied_like_others(size, streams):
+    planes = numbers((48, 4096 // size), size)
+    for columns in (4096 // size, 4096 // size - 3):
+        pixels = np.zeros((columns, 48), planes.dtype)
+        assert copy_array(planes[:, :columns], pixels.T)
+        np.testing.assert_array_equal(pixels, planes[:, :columns].T)
+        back = np.zeros_like(planes)
+        assert copy_array(pixels.T, back[:, :columns])
+        np.testing.assert_array_equal(back[:, :columns], planes[:, :columns])
+        assert not back[:, columns:].any()
+
+
+def test_a_copy_that_is_run_again_goes_to_the_new_addresses():
+    arrays = [numbers((40, 90), 2) + place for place in range(3)]
+    outputs = [np.zeros((90, 40), np.uint16) for _ in arrays]
+    for array, output in zip(arrays, outputs, strict=True):
+        assert copy_array(array, output.T)
+    for array, output in zip(arrays, outputs, strict=True):
+        np.testing.assert_array_equal(output, array.T)

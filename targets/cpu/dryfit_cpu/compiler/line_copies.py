@@ -1,0 +1,88 @@
+"""Lines of bytes that are copied as they are: through the cache, or past it to memory that nobody reads soon.
+
+A store past the cache spares the processor the reading of the line that it overwrites. It has to be as long as a
+register, at a multiple of its length; what stands before and behind is stored as usual.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+
+from dryfit_cpu.compiler import emit
+from dryfit_cpu.compiler.emit import BYTE, INT, Builder, Loop, Value, offset, word
+from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.tier import is_x86
+from dryfit_cpu.compiler.vectors import LANES
+
+_BYTES = 4 * LANES
+_REGISTER = emit.vector_of(BYTE, _BYTES)
+_CACHE_LINE = 64
+
+
+@operation(types.void, types.int64, types.int64, types.int64)
+def copy_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
+    """Copy so many bytes; nothing else is read or written."""
+    emit.outlined(builder, "copy_line", [to, at, count], _copy_line)
+
+
+@operation(types.void, types.int64, types.int64, types.int64)
+def stream_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
+    """The same past the cache; `finish_streams` has to follow before anybody else reads."""
+    emit.outlined(builder, "stream_line", [to, at, count], _stream_line)
+
+
+@operation(types.void)
+def finish_streams(builder: Builder) -> None:
+    """Let what this thread stored past the cache be seen before what it stores from now on."""
+    if is_x86():
+        emit.call(builder, "llvm.x86.sse.sfence", ir.VoidType(), [])
+
+
+@operation(types.void, types.int64, types.int64)
+def clear_line(builder: Builder, to: Value, count: Value) -> None:
+    """Write whole registers of zeros, as many as so many bytes need: up to a register less a byte too much."""
+    registers = builder.udiv(builder.add(count, word(_BYTES - 1)), word(_BYTES))
+    loop = Loop(builder, registers, [to])
+    emit.store(builder, emit.constant(_REGISTER, 0), loop.values[0])
+    loop.finish([offset(builder, loop.values[0], _BYTES)])
+
+
+def _copy_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
+    loop = Loop(builder, builder.udiv(count, word(_BYTES)), [to, at])
+    there, here = loop.values
+    emit.store(builder, emit.load(builder, _REGISTER, here), there)
+    there, here = loop.finish([offset(builder, there, _BYTES), offset(builder, here, _BYTES)])
+    _copy_rest(builder, there, here, count)
+
+
+def _copy_rest(builder: Builder, to: Value, at: Value, count: Value) -> None:
+    """Copy what is left of so many bytes behind whole registers: halves of one, as the bits of the count say."""
+    size = _BYTES // 2
+    while size:
+        has_bit = builder.icmp_unsigned("!=", builder.and_(count, word(size)), word(0))
+        kind = emit.vector_of(BYTE, size)
+
+        def copied(to: Value = to, at: Value = at, size: int = size, kind: object = kind) -> list[Value]:
+            emit.store(builder, emit.load(builder, kind, at), to)
+            return [offset(builder, to, size), offset(builder, at, size)]
+
+        to, at = emit.changed_if(builder, has_bit, [to, at], copied)
+        size //= 2
+
+
+def _stream_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
+    # To the first whole cache line, or to the end where that is nearer.
+    missing = builder.and_(builder.neg(to), word(_CACHE_LINE - 1))
+    head = builder.select(builder.icmp_unsigned("<", missing, count), missing, count)
+    emit.outlined(builder, "copy_line", [to, at, head], _copy_line)
+    to, at, count = builder.add(to, head), builder.add(at, head), builder.sub(count, head)
+    registers = builder.mul(builder.udiv(count, word(_CACHE_LINE)), word(_CACHE_LINE // _BYTES))
+    loop = Loop(builder, registers, [to, at])
+    there, here = loop.values
+    value = emit.load(builder, _REGISTER, here)
+    stored = builder.store(value, builder.inttoptr(there, _REGISTER.as_pointer()))
+    stored.align = _BYTES
+    stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(INT, 1)]))
+    there, here = loop.finish([offset(builder, there, _BYTES), offset(builder, here, _BYTES)])
+    emit.outlined(builder, "copy_line", [there, here, builder.and_(count, word(_CACHE_LINE - 1))], _copy_line)
