@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -41,14 +42,16 @@ class PreparedCopy:
 
     Attributes:
         function: the native function.
-        descriptor: its arguments, int64.
+        descriptor: its arguments, 64 bits each.
+        kind: how `ctypes` calls that.
         source_place: index of the source's address among them.
         output_place: index of the destination's.
         border: indices of what is cleared beside.
     """
 
     function: Callable[[int, int, int], None]
-    descriptor: Array
+    descriptor: bytes
+    kind: type[ctypes.Array[ctypes.c_int64]]
     source_place: int
     output_place: int
     border: Sequence[tuple[slice, ...]]
@@ -58,10 +61,10 @@ class PreparedCopy:
         for index in self.border:
             destination[index] = 0
         # Several threads may run the same copy, each with addresses of its own.
-        descriptor = self.descriptor.copy()
+        descriptor = self.kind.from_buffer_copy(self.descriptor)
         descriptor[self.source_place] = _address(source)
         descriptor[self.output_place] = _address(destination)
-        self.function(_address(descriptor), 0, 1)
+        self.function(ctypes.addressof(descriptor), 0, 1)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -88,7 +91,13 @@ def prepared_copy(
         work = make_work(source, inner, 1)
         if work is not None:
             places = (function.place("source"), function.place("output"))
-            return PreparedCopy(FUNCTION(work.function), work.descriptor, *places, border)
+            return PreparedCopy(
+                FUNCTION(work.function),
+                work.descriptor.tobytes(),
+                ctypes.c_int64 * work.descriptor.size,
+                *places,
+                border,
+            )
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
 from dryfit_cpu.compiler.tier import current_tier
@@ -13,8 +15,11 @@ shared cache: half as much is slower past it."""
 _BLOCKS = {4: (current_tier().lanes, current_tier().lanes), 2: (8, 16), 1: (16, 32)}
 """Size of a value -> rows and columns of a block that is transposed in registers."""
 _CACHE_LINE = 64
-_TILE_BYTES, _LONG_TILE_BYTES = 16 * 1024, 32 * 1024
-"""Of one side of a tile; the latter where only one side is staged: half the smallest first-level cache, and all."""
+_WAYS, _WAY_BYTES = 8, 4096
+"""Of the smallest first-level cache: how many lines that are as far apart it holds."""
+_TILE_BYTES, _STAGED_TILE_BYTES, _STREAMED_TILE_BYTES = 8 * 1024, 16 * 1024, 32 * 1024
+"""Of one side of a tile: where neither side is staged, where both are, which then fill the smallest first-level cache,
+and where only the output is, whose lines are the longer."""
 _STAGED_BYTES = 40 * 1024
 """Of a side whose lines are short, with the bytes between them."""
 _LONGEST_PIXEL_BYTES = 256
@@ -64,14 +69,14 @@ def tiling(shape: TileShape, *, streams: bool) -> dict[str, int]:
         streams: whether the output may be written past the cache.
     """
     size, makes_pixels = shape.size, shape.makes_pixels
-    _, block_columns = _BLOCKS[size]
+    block_rows, block_columns = _BLOCKS[size]
     streams = streams and not (makes_pixels and shape.columns * size > _LONGEST_PIXEL_BYTES)
     if not makes_pixels:
         short = min(shape.rows, _CACHE_LINE // size)
     else:
         short = shape.columns if streams else min(shape.columns, block_columns)
     line = max(short, block_columns) * size
-    tile = _LONG_TILE_BYTES if streams and not makes_pixels else _TILE_BYTES
+    tile = (_STAGED_TILE_BYTES if makes_pixels else _STREAMED_TILE_BYTES) if streams else _TILE_BYTES
     long = min(tile // line, _STAGED_BYTES // (line + _CACHE_LINE)) // _CACHE_LINE * _CACHE_LINE
     rows, columns = (min(shape.rows, long), short) if makes_pixels else (short, min(shape.columns, long))
     source_pitch, output_pitch = _pitch(rows * size, shape.source_step), _pitch(columns * size, shape.output_step)
@@ -79,15 +84,26 @@ def tiling(shape: TileShape, *, streams: bool) -> dict[str, int]:
         source_pitch = shape.source_step
     if columns * size == shape.columns * size == shape.output_step:
         output_pitch = shape.output_step
+    crowds_source = _crowds_cache(shape.source_step, min(block_columns, shape.columns), block_rows * size)
+    crowds_output = _crowds_cache(shape.output_step, min(block_rows, shape.rows), block_columns * size)
     return {
         "tile_rows": rows,
         "tile_columns": columns,
         "source_pitch": source_pitch,
         "output_pitch": output_pitch,
-        "stages_source": streams and makes_pixels,
-        "stages_output": streams,
+        "stages_source": makes_pixels and (streams or crowds_source),
+        "stages_output": streams or (not makes_pixels and crowds_output),
         "streams": streams,
     }
+
+
+def _crowds_cache(step: int, lines: int, piece_bytes: int) -> bool:
+    """Whether lines that are gone through piece by piece push each other out of the first-level cache meanwhile.
+
+    Lines at equal distances lie in few of its sets where the distance and its size have a large common divisor.
+    """
+    sets = _WAY_BYTES // max(_CACHE_LINE, math.gcd(step, _WAY_BYTES))
+    return piece_bytes < _CACHE_LINE and lines > _WAYS * sets
 
 
 def _pitch(line_bytes: int, step: int) -> int:
