@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -39,22 +39,18 @@ def pointwise_work(
     """Work that computes `output = activation(operation(operands))`; operands broadcast to the output.
 
     The inner activation is applied to the first operand before the operation.
-
-    Axes over which all arrays step evenly are joined; what is left beyond four axes is work for each index.
     """
     if not output.size:
         return []
-    arrays = [output, *(np.broadcast_to(operand, output.shape) for operand in operands)]
-    axes = joined_axes(arrays)
-    outer, axes = axes[:-_AXES], axes[-_AXES:]
-    work = []
-    for index in np.ndindex(*(extent for extent, _ in outer)):
-        bases = [
-            array.ctypes.data + sum(i * strides[number] for i, (_, strides) in zip(index, outer, strict=True))
-            for number, array in enumerate(arrays)
-        ]
-        work.append(_work(operation, arrays, bases, axes, threads, (inner, activation)))
-    return work
+    values = [np.broadcast_to(operand, output.shape) for operand in operands]
+    arrays = {"output": output, **{name: values[min(place, len(values) - 1)] for place, name in enumerate("abc")}}
+    fixed: dict[str, float] = {f"{name}_kind": element_code(array) for name, array in arrays.items()}
+    for prefix, (code, alpha, beta) in (("inner_", inner), ("", activation)):
+        fixed |= {f"{prefix}activation": code, f"{prefix}alpha": alpha, f"{prefix}beta": beta}
+    return [
+        _POINTWISE.work(chunks, operation=operation, **fixed, **arguments)
+        for chunks, arguments in placed_arguments(arrays, threads)
+    ]
 
 
 def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
@@ -123,27 +119,30 @@ def chunks_for(elements: int, threads: int) -> int:
     return 1 if threads == 1 else min(4 * threads, max(1, elements // _CHUNK_ELEMENTS))
 
 
-def _work(
-    operation: int,
-    arrays: Sequence[Array],
-    bases: Sequence[int],
-    axes: Sequence[Axis],
-    threads: int,
-    activations: tuple[Activation, Activation],
-) -> Work:
-    padded = [(1, [0] * len(arrays))] * (_AXES - len(axes)) + list(axes)
-    arguments: dict[str, float] = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
-    for name, number in (("output", 0), ("a", 1), ("b", 2), ("c", 3)):
-        here = min(number, len(arrays) - 1)
-        arguments[name] = bases[here]
-        arguments[f"{name}_kind"] = element_code(arrays[here])
-        for axis, (_, strides) in enumerate(padded):
-            arguments[f"{name}_stride{axis}"] = strides[here]
-    for prefix, activation in zip(("inner_", ""), activations, strict=True):
-        names = (f"{prefix}activation", f"{prefix}alpha", f"{prefix}beta")
-        arguments.update(zip(names, activation, strict=True))
+def placed_arguments(arrays: Mapping[str, Array], threads: int) -> Iterator[tuple[int, dict[str, int]]]:
+    """(chunks, arguments) of each call of a native function that goes through arrays of one shape together.
+
+    Axes over which all arrays step evenly are joined; what is left beyond four axes is a call for each index. The
+    arguments are `extent0` to `extent3`, and of each array its address, by its name, and `NAME_stride0` to
+    `NAME_stride3`.
+
+    Args:
+        arrays: by the names that the function has for them; the first decides the order of the axes.
+        threads: that share the work.
+    """
+    axes = joined_axes(list(arrays.values()))
+    outer, inner = axes[:-_AXES], axes[-_AXES:]
+    padded = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + inner
+    common = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
+    for number, name in enumerate(arrays):
+        common.update((f"{name}_stride{axis}", strides[number]) for axis, (_, strides) in enumerate(padded))
     chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
-    return _POINTWISE.work(chunks, operation=operation, **arguments)
+    for index in np.ndindex(*(extent for extent, _ in outer)):
+        addresses = {
+            name: array.ctypes.data + sum(i * strides[number] for i, (_, strides) in zip(index, outer, strict=True))
+            for number, (name, array) in enumerate(arrays.items())
+        }
+        yield chunks, common | addresses
 
 
 def joined_axes(arrays: Sequence[Array]) -> list[Axis]:

@@ -7,7 +7,6 @@ are known. Where these differ from channel to channel, as the slopes of a parame
 
 from __future__ import annotations
 
-import math
 from typing import cast
 
 import attrs
@@ -28,7 +27,7 @@ from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.kernels.copying import chunks_for, joined_axes
+from dryfit_cpu.kernels.copying import placed_arguments
 from dryfit_cpu.kernels.integer_stages import Grid, grid_of, quantized_source
 from dryfit_cpu.kernels.operands import bound_array, element_code
 from dryfit_cpu.kernels.quantization import quantized
@@ -36,7 +35,6 @@ from dryfit_cpu.kernels.requantization import requantization_of
 from dryfit_cpu.steps import NativeStep, Work
 
 _LOOK_UP = NativeFunction("lookup", "look_up")
-_AXES = 4
 
 
 @attrs.frozen(eq=False)
@@ -137,20 +135,11 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
 def _work(table: Table, source: Array, output: Array, threads: int) -> list[Work]:
     if not output.size:
         return []
-    arrays = [output, source, _tables(table, output.shape)]
-    axes = joined_axes(arrays)
-    outer, inner = axes[:-_AXES], axes[-_AXES:]
-    padded = [(1, [0, 0, 0])] * (_AXES - len(inner)) + list(inner)
-    chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
-    work = []
-    for index in np.ndindex(*(extent for extent, _ in outer)):
-        arguments = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
-        for number, name in enumerate(("output", "source", "table")):
-            beyond = sum(i * strides[number] for i, (_, strides) in zip(index, outer, strict=True))
-            arguments[name] = arrays[number].ctypes.data + beyond
-            arguments.update((f"{name}_stride{axis}", strides[number]) for axis, (_, strides) in enumerate(padded))
-        work.append(_LOOK_UP.work(chunks, output_kind=element_code(output), **arguments))
-    return work
+    arrays = {"output": output, "source": source, "table": _tables(table, output.shape)}
+    kind = element_code(output)
+    return [
+        _LOOK_UP.work(chunks, output_kind=kind, **arguments) for chunks, arguments in placed_arguments(arrays, threads)
+    ]
 
 
 def _tables(table: Table, shape: Shape) -> Array:

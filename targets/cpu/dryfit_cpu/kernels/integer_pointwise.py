@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -13,7 +12,7 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.kernels.copying import chunks_for, joined_axes
+from dryfit_cpu.kernels.copying import placed_arguments
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Grid, Quantized, quantized_source
 from dryfit_cpu.kernels.operands import bound_array, element_code
 from dryfit_cpu.kernels.requantization import (
@@ -26,7 +25,6 @@ from dryfit_cpu.kernels.requantization import (
 from dryfit_cpu.steps import NativeStep, Work
 
 _REQUANTIZE = NativeFunction("integer_pointwise", "requantize")
-_AXES = 4
 
 
 def requantize_work(
@@ -35,25 +33,15 @@ def requantize_work(
     """Work that requantizes an INT8 array in a grid; all arrays have the output's shape."""
     if not output.size:
         return []
-    arrays = [output, source, *([] if residual is None else [residual])]
-    axes = joined_axes(arrays)
-    outer, inner = axes[:-_AXES], axes[-_AXES:]
-    padded = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + list(inner)
+    arrays = {"output": output, "source": source, "residual": source if residual is None else residual}
+    fixed = {f"{name}_kind": element_code(array) for name, array in arrays.items()}
     multiplier = float(in_units(np.array([grid.scale]), steps.unit)[0])
-    work = []
-    for index in np.ndindex(*(extent for extent, _ in outer)):
-        arguments: dict[str, float] = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
-        for number, name in enumerate(("output", "source", "residual")):
-            here = min(number, len(arrays) - 1)
-            steps_outside = zip(index, outer, strict=True)
-            base = arrays[here].ctypes.data + sum(i * strides[here] for i, (_, strides) in steps_outside)
-            arguments[name] = base if number < len(arrays) else 0
-            arguments[f"{name}_kind"] = element_code(arrays[here])
-            arguments.update((f"{name}_stride{axis}", strides[here]) for axis, (_, strides) in enumerate(padded))
-        chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
-        arguments |= {"source_zero": grid.zero_point, "multiplier": multiplier, **steps.fields()}
-        work.append(_REQUANTIZE.work(chunks, **arguments))
-    return work
+    given: dict[str, float] = {"source_zero": grid.zero_point, "multiplier": multiplier, **steps.fields(), **fixed}
+    absent = {"residual": 0} if residual is None else {}
+    return [
+        _REQUANTIZE.work(chunks, **given, **(arguments | absent))
+        for chunks, arguments in placed_arguments(arrays, threads)
+    ]
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:

@@ -24,7 +24,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.kernels.copying import chunks_for, joined_axes
+from dryfit_cpu.kernels.copying import chunks_for, placed_arguments
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -140,17 +140,8 @@ def select_elements(binding: Binding) -> NativeStep:
     layer = binding.group.main
     output = bound_array(binding, layer.outputs[0].name)
     given = [bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs]
-    arrays = [output, *(np.broadcast_to(array, output.shape) for array in given)]
-    axes = joined_axes(arrays) if output.size else []
-    outer, inner = axes[:-_AXES], axes[-_AXES:]
-    whole = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + list(inner)
-    work = []
-    for index in np.ndindex(*(extent for extent, _ in outer)) if output.size else ():
-        arguments = {f"extent{number}": extent for number, (extent, _) in enumerate(whole)}
-        for place, name in enumerate(("output", "condition", "first", "second")):
-            beyond = sum(i * strides[place] for i, (_, strides) in zip(index, outer, strict=True))
-            arguments[name] = arrays[place].ctypes.data + beyond
-            arguments.update((f"{name}_stride{number}", strides[place]) for number, (_, strides) in enumerate(whole))
-        chunks = chunks_for(math.prod(extent for extent, _ in whole), binding.num_threads)
-        work.append(_SELECT.work(chunks, size=output.itemsize, **arguments))
+    shown = (np.broadcast_to(array, output.shape) for array in given)
+    arrays = {"output": output, **dict(zip(("condition", "first", "second"), shown, strict=True))}
+    placed = placed_arguments(arrays, binding.num_threads) if output.size else ()
+    work = [_SELECT.work(chunks, size=output.itemsize, **arguments) for chunks, arguments in placed]
     return NativeStep(binding.group.name, work, [binding, arrays])
