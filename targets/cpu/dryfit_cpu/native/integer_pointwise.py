@@ -11,6 +11,7 @@ from dryfit_cpu.compiler.byte_packing import PACKED_VALUES, store_packed
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import read
 from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.native.indices import indices
 from dryfit_cpu.native.requantization import requantized, write_limited
 
 _MODEST: Any = float32(10000.0)
@@ -83,10 +84,7 @@ def requantize(
         first = block - row * blocks
         last = min(blocks, first + stop - block)
         block += last - first
-        i01 = row // extent2
-        i2 = row - i01 * extent2
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
+        i0, i1, i2 = indices(row, extent1, extent2)
         i3 = first * PACKED_VALUES
         count = min(last * PACKED_VALUES, extent3) - i3
         at = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2 + i3 * source_stride3

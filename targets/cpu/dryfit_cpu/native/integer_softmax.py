@@ -9,6 +9,7 @@ from dryfit_cpu.compiler.byte_tables import load_code, store_integer
 from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.memory import load, load_int, stack_memory, write
 from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.native.indices import indices
 from dryfit_cpu.native.requantization import limited, rounded
 
 
@@ -45,10 +46,7 @@ def softmax(
     scratch = stack_memory()
     total = extent0 * extent1 * extent2
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        i01 = index // extent2
-        i2 = index - i01 * extent2
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
+        i0, i1, i2 = indices(index, extent1, extent2)
         start = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2
         to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2
         largest = -128

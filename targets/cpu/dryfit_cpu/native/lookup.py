@@ -5,6 +5,7 @@ from __future__ import annotations
 from dryfit_cpu.codes import FP32, INT8
 from dryfit_cpu.compiler.byte_tables import look_up_apart, look_up_bytes
 from dryfit_cpu.compiler.compilation import native
+from dryfit_cpu.native.indices import indices
 
 _BLOCK = 64
 
@@ -46,10 +47,7 @@ def look_up(
         first = block - row * blocks
         last = min(blocks, first + stop - block)
         block += last - first
-        i01 = row // extent2
-        i2 = row - i01 * extent2
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
+        i0, i1, i2 = indices(row, extent1, extent2)
         i3 = first * _BLOCK
         count = min(last * _BLOCK, extent3) - i3
         at = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2 + i3 * source_stride3

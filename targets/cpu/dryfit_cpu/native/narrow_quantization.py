@@ -20,6 +20,13 @@ from dryfit_cpu.compiler.narrow_numbers import (
 from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, splat
 
 
+@inlined
+def _scales_of(index: int, rows: int, block: int, scale: int, outer_stride: int, row_stride: int) -> int:
+    """The address of the scales of a row, of which there are so many in each outer part."""
+    one = index // rows
+    return scale + one * outer_stride + (index - one * rows) // block * row_stride
+
+
 @native
 def dequantize(
     chunk: int,
@@ -46,9 +53,7 @@ def dequantize(
     """
     total, size = outer * rows, 4 >> (output_kind & 3)
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        one = index // rows
-        start, factors = index * inner, scale + one * scale_outer_stride
-        factors += (index - one * rows) // block * scale_row_stride
+        start, factors = index * inner, _scales_of(index, rows, block, scale, scale_outer_stride, scale_row_stride)
         stop = min(start + inner, count)
         for i in range(start, stop, LANES):
             factor = read_scale(factors + (i - start) * scale_stride, scale_stride, scale_kind, stop - i)
@@ -78,9 +83,7 @@ def quantize(
     """`saturate(round(x / scale))`, a division in FP32, ties to even; geometry as in `dequantize`."""
     total, size = outer * rows, 4 >> (source_kind & 3)
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        one = index // rows
-        start, factors = index * inner, scale + one * scale_outer_stride
-        factors += (index - one * rows) // block * scale_row_stride
+        start, factors = index * inner, _scales_of(index, rows, block, scale, scale_outer_stride, scale_row_stride)
         stop = min(start + inner, count)
         for i in range(start, stop, LANES):
             factor = read_scale(factors + (i - start) * scale_stride, scale_stride, scale_kind, stop - i)

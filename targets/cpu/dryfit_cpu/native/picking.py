@@ -5,6 +5,7 @@ from __future__ import annotations
 from dryfit_cpu.compiler.byte_tables import load_code
 from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.memory import copy_bytes, load_int
+from dryfit_cpu.native.indices import indices
 
 
 @native
@@ -34,10 +35,7 @@ def pick(
     """
     total = extent0 * extent1 * extent2
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        i01 = index // extent2
-        i2 = index - i01 * extent2
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
+        i0, i1, i2 = indices(index, extent1, extent2)
         a, b, c = load_int(places0 + 8 * i0), load_int(places1 + 8 * i1), load_int(places2 + 8 * i2)
         to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2
         is_outside = min(a, b, c) < 0
@@ -80,10 +78,7 @@ def select(
     """Copy an element of the first operand where the condition's byte is not 0, else of the second."""
     total = extent0 * extent1 * extent2
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        i01 = index // extent2
-        i2 = index - i01 * extent2
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
+        i0, i1, i2 = indices(index, extent1, extent2)
         asked = condition + i0 * condition_stride0 + i1 * condition_stride1 + i2 * condition_stride2
         one = first + i0 * first_stride0 + i1 * first_stride1 + i2 * first_stride2
         other = second + i0 * second_stride0 + i1 * second_stride1 + i2 * second_stride2

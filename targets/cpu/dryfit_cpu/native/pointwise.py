@@ -9,6 +9,7 @@ from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.native.combination import combine_runs
+from dryfit_cpu.native.indices import indices
 from dryfit_cpu.native.unary import apply_to_run
 
 _PIECE_BLOCKS = STACK_BYTES // VECTOR_BYTES
@@ -81,10 +82,7 @@ def pointwise(
             blocks, first + stop - block, blocks if is_copy or is_function or is_operation else first + _PIECE_BLOCKS
         )
         block += last - first
-        i01 = row // extent2
-        i2 = row - i01 * extent2
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
+        i0, i1, i2 = indices(row, extent1, extent2)
         i3 = first * LANES
         count = min(last * LANES, extent3) - i3
         from_a = a + i0 * a_stride0 + i1 * a_stride1 + i2 * a_stride2 + i3 * a_stride3

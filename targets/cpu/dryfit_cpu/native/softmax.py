@@ -9,6 +9,7 @@ from dryfit_cpu.compiler.compilation import native, outlined
 from dryfit_cpu.compiler.memory import load, read, store, write
 from dryfit_cpu.compiler.vectors import LANES, first_lanes, largest_of, maximum, maximum_or_nan, splat, sum_of
 from dryfit_cpu.native.exponentials import exponential
+from dryfit_cpu.native.indices import indices
 
 
 @native
@@ -35,10 +36,7 @@ def softmax(
     """`exp(x - max)` times the reciprocal of its sum, for each index of the three other axes."""
     total = extent0 * extent1 * extent2
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        i01 = index // extent2
-        i2 = index - i01 * extent2
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
+        i0, i1, i2 = indices(index, extent1, extent2)
         start = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2
         to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2
         if kind == FP32 and source_stride == 4 and output_kind == FP32 and output_stride == 4:

@@ -14,6 +14,7 @@ from dryfit_cpu.compiler.block_transposition import (
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.line_copies import clear_line, copy_line, finish_streams, stream_line
 from dryfit_cpu.compiler.memory import STAGED_BYTES, staged_memory
+from dryfit_cpu.native.indices import indices
 
 AHEAD_BYTES, AHEAD_COLUMNS = 1024, 1024
 """So far ahead of what is copied cache lines are asked for."""
@@ -62,10 +63,7 @@ def transpose(
     staged_source = staged_memory()
     staged_output = staged_source + STAGED_BYTES // 2
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        i01 = index // (down * across)
-        tile = index - i01 * down * across
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
+        i0, i1, tile = indices(index, extent1, down * across)
         # Along the shorter side first, so that what lies in one line is copied soon after each other.
         is_wide = tile_columns > tile_rows
         major = tile // (down if is_wide else across)
