@@ -128,7 +128,7 @@ class Target:
         machine_code_at: where the function stands that lists the code that the target compiles for this machine:
             `(tier) -> MachineCode`, with None for the best tier; for the host only.
         copy_array_at: where the function stands that copies an array to one that lies otherwise: `(source, destination)
-            -> bool`, False where numpy is as quick; for the host only.
+            -> bool`, False where numpy is as quick; what the destination has more of becomes zero; for the host only.
         segment_rules: how partition treats this device.
         simulated: what of the device is simulated here, in one sentence, printed with every result.
 

@@ -54,6 +54,18 @@ def test_what_lies_between_the_elements_of_the_destination_stays():
     assert np.ascontiguousarray(np.moveaxis(memory[..., :3], -1, 0)).tobytes() == source.tobytes()
 
 
+@pytest.mark.parametrize("channels", [1, 3, 5, 30])
+def test_what_the_destination_has_more_of_becomes_zero(channels, monkeypatch):
+    source = bits(np.int8, (channels, 90, 200))
+    expected = np.zeros((91, 224, 32), np.int8)
+    expected[:90, :200, :channels] = source.transpose(1, 2, 0)
+    for found in (None, registry.host().copy_array):
+        monkeypatch.setattr(host_copy, "_found", [found])
+        memory = np.full(expected.shape, 7, np.int8)
+        copy_array(source, memory.transpose(2, 0, 1))
+        np.testing.assert_array_equal(memory, expected)
+
+
 def test_small_arrays_do_not_wake_the_host(monkeypatch):
     def found():
         raise AssertionError("looked for")
