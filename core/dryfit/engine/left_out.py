@@ -54,8 +54,14 @@ def _lacking(network: Network) -> Iterator[tuple[Layer, str]]:
 
 
 def _is_packed(layer: Layer, plan: Plan) -> bool:
-    """Whether a constant is read by dequantizations alone, each in front of layers whose weights are packed."""
-    if not isinstance(layer, Constant) or layer.outputs[0].is_network_output:
+    """Whether what is lacking is packed: of a layer with what runs it, of a constant with all that reads it.
+
+    A constant is read by dequantizations alone, each in front of layers whose weights are packed.
+    """
+    if not isinstance(layer, Constant):
+        running = [operation for operation in plan.operations if layer.name in operation.layers]
+        return bool(running) and all(operation.weights for operation in running)
+    if layer.outputs[0].is_network_output:
         return False
     readers = {reader.name for reader, _ in layer.outputs[0].consumers}
     using = [operation for operation in plan.operations if readers & set(operation.layers)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 import attrs
+import numpy as np
 
 from dryfit.engine.buffers import check_size
 from dryfit.engine.packages import install_remedy, target_key
@@ -13,6 +14,7 @@ from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.plugin_layers import require_layer_plugins
 from dryfit.engine.segment_program import load_program, operation_group, segment_kernel
 from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownNameError
+from dryfit.network.stand_ins import is_stand_in
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.quantization.rounding import RoundingMode
@@ -111,10 +113,31 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
                 allowed=", ".join(sorted(dtype.name for dtype in kernel.data_types)),
                 remedy="Build the engine again",
             )
+        _require_packed(operation, group, kernel)
         weights = {name: _read_only(array) for name, array in operation.weights.items()}
         rounding = integer_rounding(registry.target(operation.device).arithmetic, software(plan, operation.device))
         resolved.append(ResolvedOperation(operation, group, kernel, weights, rounding))
     return resolved
+
+
+def _require_packed(operation: Operation, group: LayerGroup, kernel: Kernel) -> None:
+    """Refuse a kernel that would read parameters which the engine left out, since another one packed them."""
+    lacking = [
+        f"{field.name!r} of layer {layer.name!r}"
+        for layer in group.layers
+        for field in layer.parameters()
+        if field.name not in kernel.packed_parameters
+        and isinstance(value := getattr(layer, field.name), np.ndarray)
+        and is_stand_in(value)
+    ]
+    if lacking:
+        raise EngineFileError(
+            "The engine leaves out parameters that its kernel does not pack",
+            where=f"engine layer {operation.name!r}, kernel {kernel.name!r}",
+            found=", ".join(lacking),
+            allowed=", ".join(kernel.packed_parameters) or "none",
+            remedy="Build the engine again",
+        )
 
 
 def software(plan: Plan, device: str) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     tensors: dict[str, Tensor] = {}
     for tensor in network.inputs:
         tensors[tensor.name] = copy.add_input(tensor.name, tensor.dtype, tensor.shape)
+        tensors[tensor.name].network_dtype = tensor.network_dtype
         copy_tensor_notes(tensor, tensors[tensor.name])
         if visit is not None:
             visit(tensors[tensor.name])
@@ -40,6 +41,7 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
                 visit(output)
     for tensor in network.outputs:
         copy.mark_output(tensors[tensor.name])
+        tensors[tensor.name].io_dtype = tensor.io_dtype
     return copy
 
 

@@ -131,3 +131,7 @@ class DataType(enum.Enum):
         if text.lower() not in names:
             raise UnknownNameError("data type", text, names)
         return names[text.lower()]
+
+
+EXCHANGED_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
+"""Types that stand for one another in a weakly typed network; the first holds every value of the others."""

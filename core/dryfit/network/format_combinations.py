@@ -14,16 +14,13 @@ import attrs
 import numpy as np
 
 from dryfit.errors import NetworkError, PluginError
-from dryfit.network.data_types import DataType
+from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Inputs
 from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, plugin_title
 from dryfit.network.tensor import TensorSpec
 
 LINEAR, CHANNELS_LAST = "LINEAR", "HWC"
 PLUGIN_FORMATS = (LINEAR, CHANNELS_LAST)
-
-EXCHANGED_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
-"""Types that stand for one another in a weakly typed network; the first holds every value of the others."""
 
 
 @attrs.frozen

@@ -39,7 +39,7 @@ def network_text(network: Network) -> str:
     lines = [f"network {_name(network.name)}"]
     lines += [f"input {_name(tensor.name)}: {_type(tensor)}" for tensor in network.inputs]
     lines += [layer_text(layer) for layer in network.layers]
-    lines += [f"output {_name(tensor.name)}" for tensor in network.outputs]
+    lines += [f"output {_name(tensor.name)}{_wanted(tensor)}" for tensor in network.outputs]
     return "\n".join(lines)
 
 
@@ -74,6 +74,11 @@ def _is_default(field: attrs.Attribute[Any], value: Any) -> bool:
 
 def _type(tensor: Tensor) -> str:
     return f"{tensor.dtype.name}[{', '.join(map(str, tensor.shape))}]"
+
+
+def _wanted(tensor: Tensor) -> str:
+    """In which type the caller is to find an output, where that was stated."""
+    return f" as {tensor.io_dtype.name}" if tensor.io_dtype is not None else ""
 
 
 def _name(name: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dryfit.errors import DryfitError, NetworkError
-from dryfit.network.data_types import DataType
+from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import LAYER_KINDS, Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
@@ -29,6 +29,8 @@ _NETWORK_KEYS: dict[str, Any] = {
     "inputs": list,
     "layers": list,
     "outputs": tuple[str, ...],
+    "io_types": dict[str, DataType],
+    "network_types": dict[str, DataType],
 }
 _LAYER_KEYS: dict[str, Any] = {
     "kind": str,
@@ -69,6 +71,8 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
         "inputs": [_tensor_to_dict(tensor) for tensor in network.inputs],
         "layers": [_layer_to_dict(layer, arrays) for layer in network.layers],
         "outputs": [tensor.name for tensor in network.outputs],
+        "io_types": {tensor.name: tensor.io_dtype.name for tensor in network.outputs if tensor.io_dtype},
+        "network_types": {tensor.name: tensor.network_dtype.name for tensor in network.inputs if tensor.network_dtype},
     }
     return data, arrays.arrays
 
@@ -96,6 +100,7 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
         if tensor.is_network_output:
             raise NetworkError("A tensor is an output twice", where=f"outputs[{index}]", found=name[:100])
         network.mark_output(tensor)
+    _read_io_types(network, fields)
     return network
 
 
@@ -145,6 +150,22 @@ def _tensor_to_dict(tensor: Tensor) -> Plain:
 def _read_input(network: Network, data: Any, where: str) -> None:
     fields = _tensor_fields(data, where)
     _describe(network.add_input(fields["name"], fields["dtype"], fields["shape"]), fields, where)
+
+
+def _read_io_types(network: Network, fields: Plain) -> None:
+    """The types on the caller's side: real types that stand for one another, and of an output INT8 too."""
+    real, outputs = EXCHANGED_TYPES, {tensor.name: tensor for tensor in network.outputs}
+    inputs = {tensor.name: tensor for tensor in network.inputs}
+    for key, tensors, types in (("io_types", outputs, (*real, DataType.INT8)), ("network_types", inputs, real)):
+        for name, dtype in fields[key].items():
+            if name not in tensors or dtype not in types:
+                raise NetworkError(
+                    "No input or output has such a type on the caller's side alone",
+                    where=f"{key}, {name[:100]!r}",
+                    found=dtype.name,
+                    allowed=f"{', '.join(one.name for one in types)} for {', '.join(tensors) or 'none'}"[:1000],
+                )
+            setattr(tensors[name], "io_dtype" if key == "io_types" else "network_dtype", dtype)
 
 
 def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where: str) -> None:

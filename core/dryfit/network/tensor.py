@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import NetworkError
-from dryfit.network.data_types import DataType
+from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.shape_inputs import feeds_dimensions
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ class Tensor:
         output_index: which output of the producer.
         consumers: (layer, input index) pairs, kept by `Layer.set_input` only.
         allowed_formats: names of the tensor formats the user allows at the network's border; None for all.
+        io_dtype: of a network output: the type in which the caller is to find it; None where nothing was stated, so
+            that it is the layer's output type or the network's. `dtype = ...` states it.
+        network_dtype: of an input whose `dtype` was set to how the caller gives it: the type that it had, in which a
+            weakly typed network computes on it. None where that is the same.
         location: DEVICE, or HOST for shape tensors.
         dimension_names: axis to symbolic name, for dynamic dimensions.
     """
@@ -84,6 +88,8 @@ class Tensor:
     output_index: int = 0
     consumers: list[tuple[Layer, int]] = attrs.field(factory=list, repr=False)
     allowed_formats: frozenset[str] | None = None
+    io_dtype: DataType | None = None
+    network_dtype: DataType | None = None
     location: TensorLocation = TensorLocation.DEVICE
     dimension_names: dict[int, str] = attrs.field(factory=dict)
     _spec: TensorSpec | None = None
@@ -108,12 +114,26 @@ class Tensor:
 
     @property
     def dtype(self) -> DataType:
-        """Element type."""
+        """Element type. Of an input or output of the network the type on the caller's side can be set.
+
+        Setting it says how the caller gives an input, or finds an output: FLOAT, HALF and BF16 stand for one another
+        in a weakly typed network, which computes as it did, so no other input or output gets another type. An output's
+        stated type is its `io_dtype`; inside the network it keeps the one that follows from its layer.
+
+        Raises:
+            NetworkError: when set: the tensor is neither input nor output, or an output cannot have the type.
+        """
         return self.spec.dtype
 
     @dtype.setter
     def dtype(self, dtype: DataType) -> None:
+        if self.is_network_output and self.producer is not None:
+            self._state_io_dtype(dtype)
+            return
         self._require_input("dtype")
+        own = self.network_dtype or self._stated.dtype
+        is_exchanged = own in EXCHANGED_TYPES and dtype in EXCHANGED_TYPES and not self.network.is_strongly_typed
+        self.network_dtype = own if is_exchanged and own is not dtype else None
         self._spec = attrs.evolve(self._stated, dtype=dtype, value=None)
         self.network.touch(0)
 
@@ -185,6 +205,21 @@ class Tensor:
     def get_dimension_name(self, index: int) -> str | None:
         """The name of a dimension, or None."""
         return self.dimension_names.get(index)
+
+    def _state_io_dtype(self, dtype: DataType) -> None:
+        """Say in which type the caller is to find this output."""
+        own, types = self.dtype, (*EXCHANGED_TYPES, DataType.INT8)
+        may_differ = own in types and not self.network.is_strongly_typed
+        allowed = types if may_differ else (own,)
+        if dtype not in allowed:
+            raise NetworkError(
+                "The output cannot be given in this type",
+                where=f"network output {self.name!r}",
+                found=dtype.name,
+                allowed=", ".join(one.name for one in allowed),
+                remedy="Leave it as it is, or put a cast layer before it",
+            )
+        self.io_dtype = dtype if may_differ else None
 
     @property
     def _stated(self) -> TensorSpec:

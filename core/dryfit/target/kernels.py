@@ -51,6 +51,7 @@ BindFunction = Callable[[Binding], Step | Callable[[], object]]
 """What makes a step of a binding. A plain function that it gives becomes a step with the group's name."""
 Accepts = Callable[[LayerGroup, Specs], bool]
 Fuses = Callable[[LayerGroup, Layer], bool]
+Unpack = Callable[[LayerGroup, Mapping[str, Array]], Mapping[str, Array]]
 
 
 def _any(group: LayerGroup, specs: Specs) -> bool:
@@ -106,7 +107,10 @@ class Kernel:
         pack: the group's weights as the kernel wants them; saved in the engine, so plain arrays only, and independent
             of the machine.
         packed_parameters: parameters of the group's layers (such as `kernel`, `bias`) that `pack` made superfluous, so
-            that the engine need not keep them.
+            that the engine need not keep them. It then knows their types and shapes, and no longer their values.
+        unpack: the way back, for a `pack` that does more to weights than to move and round them: the group and what was
+            packed to the main layer's parameters (`kernel`, `bias`), with all that `pack` folded into them. None where
+            the places of the elements say it.
         packs_constants: whether `pack` made superfluous the constant that a dequantization of the group gives the main
             layer's weights from. The engine then knows its type and shape, and no longer its values.
         workspace_bytes: scratch memory of one run, for concrete specs.
@@ -129,6 +133,7 @@ class Kernel:
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing
     packed_parameters: Sequence[str] = ()
     packs_constants: bool = False
+    unpack: Unpack | None = None
     workspace_bytes: WorkspaceBytes = _no_bytes
     layout: HostLayout = HostLayout.ANY
     formats: KernelFormats = attrs.field(factory=dict)
@@ -190,6 +195,7 @@ def kernel(
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing,
     packed_parameters: Sequence[str] = (),
     packs_constants: bool = False,
+    unpack: Unpack | None = None,
     workspace_bytes: WorkspaceBytes | int = 0,
     layout: HostLayout | str = HostLayout.ANY,
     formats: Mapping[str, TensorFormat] | None = None,
@@ -212,6 +218,7 @@ def kernel(
         pack: as in `Kernel`.
         packed_parameters: as in `Kernel`.
         packs_constants: as in `Kernel`.
+        unpack: as in `Kernel`.
         workspace_bytes: a number, or a function of group, specs and number of threads.
         layout: also by name: `channels_last`.
         formats: as in `Kernel`.
@@ -244,6 +251,7 @@ def kernel(
             pack=pack,
             packed_parameters=tuple(packed_parameters),
             packs_constants=packs_constants,
+            unpack=unpack,
             workspace_bytes=declared.workspace_bytes(workspace_bytes),
             layout=declared.layout(layout),
             formats=declared.formats(formats or {}),

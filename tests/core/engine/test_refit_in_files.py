@@ -37,8 +37,23 @@ def test_an_array_that_the_engine_has_anyway_is_not_written_twice():
 def test_an_engine_that_cannot_be_refitted_keeps_nothing_for_it():
     _, manifest, _ = split(built(float_network(weights(1))).serialize())
     assert manifest["refit"] is None
-    assert manifest["arrays_left_out"] == {}
+    assert not any(name.startswith("refit/") for name in manifest["arrays_left_out"])
     assert not any(entry["name"].startswith("refit/") for entry in manifest["arrays"])
+
+
+def test_of_weights_that_kernels_packed_an_engine_keeps_type_and_shape():
+    _, manifest, _ = split(built(float_network(weights(1))).serialize())
+    assert manifest["arrays_left_out"]["network/conv.kernel"] == {"dtype": "FLOAT", "shape": [8, 4, 3, 3]}
+    assert "network/conv.kernel" not in {entry["name"] for entry in manifest["arrays"]}
+
+
+def test_a_kernel_that_does_not_pack_what_is_left_out_is_refused():
+    data = built(float_network(weights(1))).serialize()
+    lie = forged(data, lambda manifest: manifest["operations"][0].update(kernel="cpu.reference"))
+    with pytest.raises(
+        EngineFileError, match=r"leaves out parameters that its kernel does not pack.*'kernel' of layer"
+    ):
+        Engine.load(lie).create_execution_context(1)
 
 
 def test_a_stripped_file_has_no_arrays_of_weights():
@@ -66,7 +81,7 @@ def change_place(**changes):
 def leave_out_packed_weights(manifest):
     """Claim that packed weights were left out."""
     name = next(one["weights"]["panels"] for one in manifest["operations"] if "panels" in one["weights"])
-    manifest["arrays_left_out"] = {name: {"dtype": "FLOAT", "shape": [1]}}
+    manifest["arrays_left_out"][name] = {"dtype": "FLOAT", "shape": [1]}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dryfit.engine.stored_tensors import StoredTensor, stored_tensors
 from dryfit.errors import BuildError, ConfigError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
+from dryfit.network.io_types import with_network_types
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
@@ -90,7 +91,9 @@ class DefinitionSide:
         self._scales = {
             tensor.name: DynamicRange(*tensor.dynamic_range).scale
             for tensor in network.inputs
-            if tensor.dtype is not self._network.tensor(tensor.name).dtype and tensor.dynamic_range is not None
+            if tensor.dtype is DataType.INT8
+            and self._network.tensor(tensor.name).dtype is not DataType.INT8
+            and tensor.dynamic_range is not None
         }
 
     def values(self, feeds: Feeds) -> SideValues:
@@ -100,12 +103,14 @@ class DefinitionSide:
         def observe(tensor: Tensor, array: Array) -> None:
             found.add(StoredTensor(tensor.name, tensor.name, tensor.dtype), array)
 
-        real = {
-            name: array if name not in self._scales else array.astype(np.float32) * np.float32(self._scales[name])
-            for name, array in feeds.items()
-        }
-        run_reference(self._network, real, observe)
+        run_reference(self._network, {name: self._computed_on(name, array) for name, array in feeds.items()}, observe)
         return found
+
+    def _computed_on(self, name: str, array: Array) -> Array:
+        """What the caller gives as an input, in the type in which the network computes on it."""
+        if name in self._scales:
+            return array.astype(np.float32) * np.float32(self._scales[name])
+        return array.astype(self._network.tensor(name).dtype.numpy, copy=False)
 
 
 class EngineSide:
@@ -167,7 +172,7 @@ def _fixed_tensors(network: Network) -> frozenset[str]:
 
 def definition_of(network: Network) -> Network:
     """The network whose references say what an engine of it should give."""
-    return network if is_explicit(network) else floating_point_network(network)
+    return with_network_types(network) if is_explicit(network) else floating_point_network(network)
 
 
 def compared_sides(
@@ -208,7 +213,7 @@ def _plan_on(name: str, network: Network, plan: Plan) -> Plan:
     """The plan of a network on another device, or with another software version of the same."""
     device, _, software = name.partition("@")
     work = copy_network(network)
-    config = config_from_settings(plan.settings, work)
+    config = config_from_settings(_settings_for(work, plan.settings), work)
     for flag in (*REFIT_FLAGS, BuilderFlag.DIRECT_IO):
         config.clear_flag(flag)
     config.engine_capability = EngineCapability.STANDARD
@@ -226,6 +231,17 @@ def _plan_on(name: str, network: Network, plan: Plan) -> Plan:
             found=str(error),
             remedy="Compare with another device, or with fp32",
         ) from error
+
+
+def _settings_for(network: Network, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """An engine's settings without those of layers that the network does not have, as passes have left them out."""
+    names = {layer.name for layer in network.layers}
+    of_layers = {
+        key: {name: value for name, value in settings[key].items() if name in names}
+        for key in ("device_types", "kernels")
+        if isinstance(settings.get(key), Mapping)
+    }
+    return {**settings, **of_layers}
 
 
 def _move(config: BuilderConfig, device: str, network: Network) -> None:

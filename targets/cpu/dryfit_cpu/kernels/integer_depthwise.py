@@ -101,7 +101,6 @@ def sums_are_exact(weights: IntegerWeights | None) -> bool:
     fuses=takes_requantized,
     absorbs_dequantize=True,
     pack=_pack,
-    packed_parameters=("bias",),
     packs_constants=True,
     layout=HostLayout.CHANNELS_LAST,
     priority=10,

@@ -56,7 +56,6 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     fuses=takes_requantized,
     absorbs_dequantize=True,
     pack=_pack,
-    packed_parameters=("bias",),
     packs_constants=True,
     workspace_bytes=lambda group, specs, threads: integer_workspace_bytes(_window(group, specs)),
     layout=HostLayout.CHANNELS_LAST,

@@ -100,7 +100,6 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     fuses=takes_requantized,
     absorbs_dequantize=True,
     pack=_pack,
-    packed_parameters=("bias",),
     packs_constants=True,
     workspace_bytes=lambda group, specs, threads: fp32_bytes((_volume(group, specs).words,)),
 )

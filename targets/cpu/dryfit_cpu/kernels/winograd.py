@@ -9,6 +9,7 @@ Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 201
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 import attrs
@@ -227,6 +228,17 @@ def _pack(group: LayerGroup, size: int) -> dict[str, Array]:
     return {"positions": packed["panels"], "bias": bias.astype(np.float32)}
 
 
+def _unpack(group: LayerGroup, packed: Mapping[str, Array], size: int) -> dict[str, Array]:
+    """The window from its transforms, of which there are more than it has values: least squares in FP64."""
+    back = np.linalg.pinv(np.array(KERNEL_TRANSFORMS[size]))
+    K = cast("Convolution", group.main).num_output_maps
+    panels = packed["positions"]
+    positions = panels.swapaxes(2, 3).reshape(size + 2, size + 2, -1, panels.shape[2])[:, :, :K].astype(np.float64)
+    rows = np.tensordot(back, positions, (1, 0))
+    kernel = np.tensordot(back, rows, (1, 1)).transpose(2, 3, 1, 0)
+    return {"kernel": kernel, "bias": packed["bias"]}
+
+
 def _kernel_in_tiles_of(size: int) -> Kernel:
     functions = (
         NativeFunction("winograd", f"transform_input_{size}"),
@@ -248,6 +260,7 @@ def _kernel_in_tiles_of(size: int) -> Kernel:
         fuses=epilogues.fuses,
         pack=lambda group: _pack(group, size),
         packed_parameters=("kernel", "bias", "scale", "shift", "power"),
+        unpack=lambda group, packed: _unpack(group, packed, size),
         workspace_bytes=workspace_bytes,
         layout=HostLayout.CHANNELS_LAST,
         spreads_nan=True,
