@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import copyreg
 import difflib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+DryfitErrorT = TypeVar("DryfitErrorT", bound="DryfitError")
 
 
 class DryfitError(Exception):
@@ -58,6 +60,18 @@ class DryfitError(Exception):
         return f"{text}. {self.remedy}" if self.remedy else text
 
 
+def one_error(message: str, errors: Sequence[DryfitErrorT]) -> DryfitErrorT:
+    """The error that stands for several: the only one of them, or one of the first one's class that tells them all.
+
+    Args:
+        message: what they are about, for several.
+        errors: at least one.
+    """
+    if len(errors) == 1:
+        return errors[0]
+    return type(errors[0])(f"{message}:" + "".join(f"\n  {error}" for error in errors))
+
+
 class NetworkError(DryfitError):
     """A network, layer or tensor is wrong: a parameter, a shape, a type or a connection."""
 
@@ -102,19 +116,33 @@ class PluginError(DryfitError):
 
 
 class UnknownNameError(DryfitError):
-    """A name that does not exist, with those that do and the closest one."""
+    """A name that does not exist, with those that do and the closest one.
 
-    def __init__(self, what: str, name: str, known: Iterable[str], *, where: str | None = None) -> None:
+    Args:
+        what: what it would be the name of.
+        name: as it was asked for.
+        known: the names that exist.
+        where: as in `DryfitError`.
+        told: what is told of the known ones instead of listing them, where they are too many; the closest few are
+            named then.
+    """
+
+    def __init__(
+        self, what: str, name: str, known: Iterable[str], *, where: str | None = None, told: str | None = None
+    ) -> None:
         self.name = name
         self.known = sorted(known)
         lowered = {candidate.lower(): candidate for candidate in self.known}
         asked = str(name).lower()  # what is no text reaches this, too
         begin = [candidate for candidate in lowered if asked and candidate.startswith(f"{asked}_")]
         end = [candidate for candidate in lowered if asked and candidate.endswith(f"_{asked}")]
-        close = difflib.get_close_matches(asked, begin or end or lowered, n=1) or begin or end
+        close = difflib.get_close_matches(asked, begin or end or lowered, n=1 if told is None else 3) or begin or end
+        guess = f"Did you mean {lowered[close[0]]!r}?" if close else None
+        if close[1:] and told is not None:
+            guess = f"{guess} Close, too: {', '.join(repr(lowered[one]) for one in close[1:3])}"
         super().__init__(
             f"There is no {what} named {name!r}",
             where=where,
-            allowed=", ".join(self.known) or "none is registered",
-            remedy=f"Did you mean {lowered[close[0]]!r}?" if close else None,
+            allowed=told or ", ".join(self.known) or "none is registered",
+            remedy=guess,
         )

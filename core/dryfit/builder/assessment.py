@@ -13,10 +13,13 @@ from dryfit.builder.calibration.observation import build_observer
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.precision.reason import PrecisionReason
+from dryfit.builder.refit.preparation import check_refit_flags
+from dryfit.builder.refusals import build_errors, refusals_of
 from dryfit.builder.segments.cost import segment_estimate
 from dryfit.builder.segments.pools import PoolNeeds
 from dryfit.builder.stages import Stages
 from dryfit.engine.plan import LayerPlacement, Reformat, RejectedSegment, Segment
+from dryfit.errors import DryfitError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.scale_table import ScaleTable
@@ -36,13 +39,14 @@ class Assessment:
         segments: in execution order. Their pools are upper bounds, as if no two layers ran as one.
         reformats: the copies between types, formats or devices; none where something was refused.
         warnings: one sentence a layer or segment that fell back, and wishes that were not granted.
-        refusals: what can run nowhere and copies that may not be made, in words; empty when everything has a place.
+        refusals: what can run nowhere and copies that may not be made, each for itself, in words.
         platforms: device to platform, for the devices in use.
         software: device to software version.
         scales: the INT8 scales of the network's tensors.
         reasons: layer name to why it is computed in the type that it is computed in.
         rejected: segments that could not be on their device.
         memory_warnings: those of the warnings that tell of limits of memory pools that were lowered.
+        errors: what a build raises for these decisions, in its words.
     """
 
     network: str
@@ -58,11 +62,12 @@ class Assessment:
     reasons: Mapping[str, PrecisionReason]
     rejected: Sequence[RejectedSegment] = ()
     memory_warnings: Sequence[str] = ()
+    errors: Sequence[DryfitError] = attrs.field(default=(), eq=lambda errors: [*map(str, errors)])
 
     @property
     def can_be_built(self) -> bool:
-        """Whether every part of the network has a place."""
-        return not self.refusals
+        """Whether a build finds a place for every part of the network, and all else that it asks for."""
+        return not self.errors
 
 
 def assess(network: Network, config: BuilderConfig) -> Assessment:
@@ -80,11 +85,12 @@ def assess(network: Network, config: BuilderConfig) -> Assessment:
         >>> [layer.layer for layer in assessment.layers if layer.device == "GPU"]
         ['prob']
     """
-    return assessment_of(design_for_assessment(network, config))
+    return assessment_of(design_for_assessment(network, config), config)
 
 
 def design_for_assessment(network: Network, config: BuilderConfig) -> Design:
     """The decisions that an assessment tells of. Raises what `assess` raises."""
+    check_refit_flags(config, network)
     observer = build_observer(network, config)
     try:
         with Stages(f"Assessing {network.name}", NUM_STAGES, config.progress_monitor, observer=observer) as stages:
@@ -93,8 +99,8 @@ def design_for_assessment(network: Network, config: BuilderConfig) -> Design:
         observer.build_finished(None)
 
 
-def assessment_of(design: Design) -> Assessment:
-    """What is told of these decisions."""
+def assessment_of(design: Design, config: BuilderConfig) -> Assessment:
+    """What is told of these decisions, which were made with this config."""
     variants = {variant.device: variant for variant in design.variants.values()}
     return Assessment(
         network=design.network.name,
@@ -103,18 +109,14 @@ def assessment_of(design: Design) -> Assessment:
         segments=segment_records(design),
         reformats=design.formats.reformats,
         warnings=design.warnings,
-        refusals=[
-            *design.refusals,
-            *design.claims.problems,
-            *design.formats.problems,
-            *design.problems,
-        ],
+        refusals=refusals_of(design),
         platforms={device: variant.platform.name for device, variant in variants.items()},
         software={device: variant.software_text for device, variant in variants.items()},
         scales=design.scales,
         reasons=design.precisions.reasons,
         rejected=design.partition.rejected,
         memory_warnings=design.memory_warnings,
+        errors=build_errors(design, config),
     )
 
 

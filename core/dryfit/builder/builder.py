@@ -10,19 +10,16 @@ import attrs
 
 from dryfit.builder import design, linking
 from dryfit.builder.calibration.observation import build_observer
-from dryfit.builder.canonicalise import require_profile
-from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType
+from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
-from dryfit.builder.explicit_quantization.mode import is_explicit
-from dryfit.builder.placement.assign import placement_error
 from dryfit.builder.placement.offloading import offloadings
-from dryfit.builder.precision.requested import missing_scales
 from dryfit.builder.refit.preparation import check_refit_flags, prepared_for_refit
+from dryfit.builder.refusals import require_buildable
 from dryfit.builder.segments.export import SegmentExport
 from dryfit.builder.segments.standalone import is_standalone, refuse_standalone_engine
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
-from dryfit.errors import BuildError, DryfitError
+from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.plugins import registry
@@ -117,8 +114,7 @@ class Builder:
         try:
             with Stages(f"Building {network.name}", num_stages, config.progress_monitor, directory, observer) as stages:
                 decisions = design.design_network(network, config, stages)
-                require_profile(decisions.network, config)
-                _require_buildable(decisions, config)
+                require_buildable(decisions, config)
                 linked = linking.link(network, decisions, config, stages, export)
                 plan = prepared_for_refit(linked, network, config, decisions)
         finally:
@@ -178,8 +174,7 @@ class Builder:
         try:
             with Stages(f"Looking at {network.name}", design.NUM_STAGES) as stages:
                 decisions = design.design_network(network, config, stages)
-            require_profile(decisions.network, config)
-            _require_buildable(decisions, config)
+            require_buildable(decisions, config)
         except DryfitError:
             return False
         return True
@@ -222,65 +217,3 @@ class Builder:
     def platform_has_tf32(self) -> bool:
         """False: the simulated GPU computes FP32 in full."""
         return False
-
-
-def _require_buildable(decisions: design.Design, config: BuilderConfig) -> None:
-    """Refuse what was decided but cannot be built.
-
-    Raises:
-        PlacementError: parts of the network have no place.
-        BuildError: a plugin layer cannot have a quantized type, a copy is needed that may not be made, a wish that has
-            to be obeyed cannot be granted, or a type was chosen that engines do not have yet.
-    """
-    if decisions.refusals:
-        raise placement_error(
-            decisions.refused(),
-            config.fallback_device,
-            config.default_device_type,
-            is_explicit=is_explicit(decisions.network),
-            may_fall_back=not is_standalone(config),
-        )
-    if decisions.problems:
-        raise BuildError("The segments cannot be as they are", found="\n  " + "\n  ".join(decisions.problems) + "\n")
-    if decisions.claims.problems:
-        raise BuildError(
-            "Plugin layers cannot have the quantized types that their outputs were set to",
-            found="\n  " + "\n  ".join(decisions.claims.problems) + "\n",
-            remedy="Quantize what they read and give, or call reset_output_type on them",
-        )
-    if decisions.formats.problems:
-        raise BuildError(
-            "Tensors need copies to another type or format that may not be made",
-            found="\n  " + "\n  ".join(decisions.formats.problems) + "\n",
-        )
-    if decisions.precisions.problems:
-        raise BuildError(
-            "The flag OBEY_PRECISION_CONSTRAINTS is on, and these constraints cannot be obeyed",
-            found="; ".join(decisions.precisions.problems),
-            remedy=f"Change them, or set {BuilderFlag.PREFER_PRECISION_CONSTRAINTS.name} instead",
-        )
-    _require_scales(decisions)
-
-
-def _require_scales(decisions: design.Design) -> None:
-    """Refuse to store tensors in INT8 whose scales were assumed.
-
-    Raises:
-        BuildError: names the tensors.
-    """
-    precisions = decisions.precisions
-    stored = (
-        tensor.name
-        for layer in decisions.network.layers
-        if layer.name in precisions.layers and precisions.is_int8(layer)
-        for tensor in missing_scales(layer)
-        if tensor.name not in precisions.real_tensors
-    )
-    lacking = list(dict.fromkeys(stored))
-    if lacking:
-        raise BuildError(
-            "Layers would be computed in INT8 whose tensors have no scale: scales were assumed",
-            found=", ".join(map(repr, lacking)),
-            allowed="a dynamic range for each of them",
-            remedy="Calibrate, or set dynamic ranges; clear assume_scales. assess() tells the placement as it would be",
-        )

@@ -5,7 +5,7 @@ A build goes on from here; an assessment ends here. Nothing in this file loads a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -15,20 +15,22 @@ from dryfit.builder.explicit_quantization.codes_on_devices import CodesOnDevices
 from dryfit.builder.explicit_quantization.mode_rules import check_modes
 from dryfit.builder.fusion.layer_roles import LayerRole
 from dryfit.builder.placement.assign import NOWHERE, Assignment, ask, assign_devices
-from dryfit.builder.placement.core_memory import core_memory_problems, within_core
-from dryfit.builder.placement.cutter import LayerRun
+from dryfit.builder.placement.core_memory import core_memory_problems, within_cores
 from dryfit.builder.placement.partition import Partition, partition_network
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.layer_precisions import choose_precisions
-from dryfit.builder.precision.scales import apply_scales, check_unscaled, int8_inputs, network_scales
+from dryfit.builder.precision.scales import apply_scales, check_unscaled, int8_inputs, network_scales, wanted_types
 from dryfit.builder.segments.pools import PoolNeeds, Specs
 from dryfit.builder.segments.standalone import standalone_problems
 from dryfit.builder.sparse_weights.detection import sparse_layers
+from dryfit.builder.stage_texts import assignment_lines, partition_lines, scale_lines
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.tensor_formats.insertion import Formats, choose_formats
 from dryfit.builder.tensor_formats.sides import caller_device
 from dryfit.engine.plan import LayerPlacement
+from dryfit.network.data_types import DataType
+from dryfit.network.io_types import given_types, with_network_types
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
@@ -141,22 +143,26 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     rewrites = RewriteJournal()
     pipeline = canonical_pipeline(claims, rewrites, CodesOnDevices(config, own_devices))
     work = stages.run(
-        "canonicalise", lambda: canonicalise(network, config, pipeline), lambda copy: [network_text(copy)]
+        "canonicalise",
+        lambda: canonicalise(with_network_types(network), config, pipeline),
+        lambda copy: [network_text(copy)],
     )
     copies = {layer.name: rewrites.origin(layer.name) for layer in work.layers}
     own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
-    scales = stages.run("find scales", lambda: network_scales(network, config), _describe_scales)
+    scales = stages.run("find scales", lambda: network_scales(network, config), scale_lines)
     whole_inputs = int8_inputs(network, scales, config)
     apply_scales(scales, work, whole_inputs)
+    given = {**given_types(network), **dict.fromkeys(whole_inputs, DataType.INT8)}
+    wanted = wanted_types(network, work, config)
     assignment = stages.run(
-        "place", lambda: assign_devices(work, config, own_devices, stages.observer), _describe_assignment
+        "place", lambda: assign_devices(work, config, own_devices, stages.observer), assignment_lines
     )
     check_unscaled(work, assignment)
     for warning in [*claims.warnings, *assignment.warnings]:
         logger.warning("%s", warning)
     specs = infer_specs(work, optimum_shapes(work, config))
     variants = _variants(config, assignment)
-    precisions = choose_precisions(work, assignment, config, specs, whole_inputs)
+    precisions = choose_precisions(work, assignment, config, specs, given, wanted)
     partition = stages.run(
         "partition",
         lambda: partition_network(
@@ -167,19 +173,23 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
             lambda variant, layers: PoolNeeds(variant, specs, precisions).of(layers),
             config.get_memory_pool_limit,
         ),
-        _describe_partition,
+        partition_lines,
     )
     if partition.moved:
         assignment = _after_moves(work, config, assignment, partition, stages.observer)
     assignment, partition = _without_stuck(assignment, partition)
     final_precisions = stages.run(
         "choose precisions",
-        lambda: choose_precisions(work, assignment, config, specs, whole_inputs, partition.segments),
+        lambda: choose_precisions(work, assignment, config, specs, given, wanted, partition.segments),
         lambda chosen: [f"{layer}: {dtype.name}" for layer, dtype in chosen.layers.items()],
     )
     is_whole = not assignment.refused and not partition.refused
     partition = partition.without(NOWHERE)
-    variants, memory_warnings = _within_cores(partition, variants, specs, final_precisions)
+    variants, memory_warnings = within_cores(
+        partition.runs, variants, lambda variant: PoolNeeds(variant, specs, final_precisions)
+    )
+    for warning in memory_warnings:
+        logger.warning("%s", warning)
     caller = caller_device(config, (run.device for run in partition.runs))
     # What crosses which border is not known while layers have no place.
     formats = stages.run(
@@ -205,7 +215,9 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         problems=(
             [
                 *standalone_problems(partition.runs, formats.reformats, config),
-                *_core_problems(partition, variants, specs, final_precisions),
+                *core_memory_problems(
+                    partition.runs, variants, lambda variant: PoolNeeds(variant, specs, final_precisions)
+                ),
             ]
             if is_whole
             else []
@@ -224,37 +236,6 @@ def _with_sparse_layers(design: Design) -> Design:
     found = sparse_layers(design)
     logger.info("layers of which zeros of weights are skipped: %s", ", ".join(sorted(found)) or "none")
     return attrs.evolve(design, sparse_layers=found)
-
-
-def _core_problems(
-    partition: Partition, variants: Mapping[str, TargetVariant], specs: Specs, precisions: Precisions
-) -> list[str]:
-    """Where a device's segments may take more of a core's memory than there is."""
-    return [
-        problem
-        for device, own in _runs_by_device(partition).items()
-        for problem in core_memory_problems(own, PoolNeeds(variants[device], specs, precisions))
-    ]
-
-
-def _within_cores(
-    partition: Partition, variants: Mapping[str, TargetVariant], specs: Specs, precisions: Precisions
-) -> tuple[dict[str, TargetVariant], list[str]]:
-    """(the devices with limits of caches that their cores have room for, in sentences what was lowered)."""
-    found, warnings = dict(variants), list[str]()
-    for device, own in _runs_by_device(partition).items():
-        found[device], lowered = within_core(own, PoolNeeds(variants[device], specs, precisions))
-        warnings += lowered
-    for warning in warnings:
-        logger.warning("%s", warning)
-    return found, warnings
-
-
-def _runs_by_device(partition: Partition) -> dict[str, list[LayerRun]]:
-    runs: dict[str, list[LayerRun]] = {}
-    for run in partition.runs:
-        runs.setdefault(run.device, []).append(run)
-    return runs
 
 
 def _without_stuck(assignment: Assignment, partition: Partition) -> tuple[Assignment, Partition]:
@@ -314,24 +295,3 @@ def _after_moves(
         refused=refused,
         warnings=[*assignment.warnings, *warnings],
     )
-
-
-def _describe_scales(scales: ScaleTable) -> Iterable[str]:
-    for entry in scales.entries.values():
-        scale = "no scale" if entry.dynamic_range is None else f"{entry.dynamic_range.scale:.9g}"
-        yield f"{entry.tensor}: {scale}, {entry.words}"
-    yield from map(str, scales.conflicts)
-
-
-def _describe_assignment(assignment: Assignment) -> Iterable[str]:
-    return [f"{layer}: {device} ({assignment.causes[layer]})" for layer, device in assignment.devices.items()]
-
-
-def _describe_partition(partition: Partition) -> Iterable[str]:
-    for index, run in enumerate(partition.runs):
-        yield f"segment {index} on {run.device}" + (f", cut because {run.cut_cause}" if run.cut_cause else "")
-        yield from (f"  {_named(layer)}" for layer in run.layers)
-
-
-def _named(layer: Layer) -> str:
-    return f"{layer.name} ({layer.kind})"

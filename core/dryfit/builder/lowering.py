@@ -18,7 +18,7 @@ import attrs
 from dryfit.builder.fusion.layer_roles import LayerRole
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
-from dryfit.builder.precision.engine_tensors import EngineTensors
+from dryfit.builder.precision.engine_tensors import OUTPUT_COPY, EngineTensors
 from dryfit.builder.precision.int8_lowering import Int8Lowering
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
@@ -86,7 +86,7 @@ class _Lowering:
         self._roles = roles
         self._precisions = precisions
         self._outputs = {tensor.name for tensor in network.outputs}
-        self.tensors = EngineTensors(Network(network.name))
+        self.tensors = EngineTensors(Network(network.name, network.flags))
         self._int8 = Int8Lowering(self.tensors, partition, precisions)
         self.tensors.lowered.metadata.update(network.metadata)
         for tensor in network.inputs:
@@ -125,7 +125,7 @@ class _Lowering:
         for dtype in (stored, final):
             if tensors[-1].dtype is not dtype:
                 number = output.output_index
-                name = f"Reformatting CopyNode for Output Tensor {number} to {layer_name}"
+                name = f"{OUTPUT_COPY} {number} to {layer_name}"
                 self.tensors.rename(tensors[-1], f"Reformatted Output Tensor {number} to {layer_name}")
                 tensors.append(self.tensors.converted(old, tensors[-1], dtype, name))
                 if dtype is DataType.INT8 and output.producer is not None:
@@ -154,9 +154,19 @@ class _Lowering:
         """Mark the outputs, in the types that the user expects, under the user's names."""
         for tensor in self._network.outputs:
             if self.tensors.is_constant(tensor):
-                self.tensors.lowered.mark_output(self.tensors.constant(tensor, tensor.dtype))
+                self.tensors.lowered.mark_output(self._constant_output(tensor))
             else:
                 self.tensors.lowered.mark_output(
                     self.tensors.versions(tensor)[self._precisions.network_output_type(tensor)]
                 )
         self.tensors.finish()
+
+    def _constant_output(self, tensor: Tensor) -> Tensor:
+        """A constant that is a network output, under its own name also where the caller wants it in another type."""
+        own, dtype = self.tensors.constant(tensor, tensor.dtype), self._precisions.network_output_type(tensor)
+        if dtype is own.dtype:
+            return own
+        self.tensors.rename(own, f"{tensor.name} [{own.dtype.name}]")
+        wanted = self.tensors.constant(tensor, dtype)
+        self.tensors.rename(wanted, tensor.name)
+        return wanted

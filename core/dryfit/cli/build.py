@@ -10,7 +10,8 @@ import click
 from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_note
 from dryfit.cli.kernel_options import kernel_options, name_kernels, timing_cache_file
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions, network_options
 from dryfit.cli.placement_tables import heading, print_offloading, print_placement, summary_line
 
 

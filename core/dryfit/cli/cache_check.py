@@ -64,7 +64,7 @@ def check(
     as_json: bool,
 ) -> None:
     """Say what is wrong with a calibration cache FILE, and whether it fits an ONNX MODEL. All findings at once."""
-    from dryfit.cli.network_options import load_model
+    from dryfit.cli.network_config import load_model
     from dryfit.quantization.cache_findings import findings_for_model, findings_in_file
     from dryfit.quantization.cache_forms import stored_in_file
 

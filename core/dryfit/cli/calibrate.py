@@ -38,7 +38,7 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'. Only --compare does without")
     from dryfit.builder.explicit_quantization.mode import require_calibratable
-    from dryfit.cli.network_options import load_model
+    from dryfit.cli.network_config import load_model
 
     network = load_model(model, options.shapes)
     require_calibratable(network)
@@ -140,7 +140,7 @@ def _task(model: Path, network: Network, options: CalibrateOptions, chosen: Cali
     from dryfit.builder.calibration.calibrate import tensors_after_fusion
     from dryfit.builder.calibration.task import CalibrationTask
     from dryfit.cli.calibrate_jobs import threads_per_job
-    from dryfit.cli.network_options import load_model
+    from dryfit.cli.network_config import load_model
     from dryfit.quantization.calibration_data import source_of
 
     source = source_of(str(options.data), options.preparation)

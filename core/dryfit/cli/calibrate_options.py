@@ -95,7 +95,8 @@ class CalibrateOptions:
 
     def config(self, network: Network) -> BuilderConfig:
         """What is built with where layers are fused first."""
-        from dryfit.cli.network_options import NetworkOptions, create_config
+        from dryfit.cli.network_config import create_config
+        from dryfit.cli.network_options import NetworkOptions
 
         shared = NetworkOptions(self.device, None, None, (), None, False, self.shapes, None)
         return create_config(network, shared)

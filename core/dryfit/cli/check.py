@@ -10,7 +10,8 @@ import click
 from dryfit.cli.console import json_option, print_json, print_line, print_note
 from dryfit.cli.fail_conditions import FailCondition, fail_on_option, print_failed
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions, network_options
 from dryfit.cli.placement_conditions import SUBJECTS, placement_outcomes
 from dryfit.cli.placement_tables import print_placement, summary_line
 

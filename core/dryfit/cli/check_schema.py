@@ -167,6 +167,7 @@ SCHEMA = {
             "offloading": _list(_OFFLOADING, "Devices with memory pools for their segments, and what they got."),
             "reformats": _list(_REFORMAT, "Copies between types, formats or devices."),
             "warnings": {**_TEXTS, "description": "One sentence a layer or segment that fell back."},
+            "refusals": {**_TEXTS, "description": "The errors that a build raises; none where it can be built."},
             "summary": _SUMMARY,
             "conditions": _list(_CONDITION, "The conditions of --fail-on, in their order."),
         }

@@ -11,12 +11,11 @@ import click
 from dryfit.cli.compare_options import CompareOptions, compare_options
 from dryfit.cli.console import print_json
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
-from dryfit.errors import ConfigError
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions, network_options
 
 if TYPE_CHECKING:
     from dryfit.engine.plan import Plan
-    from dryfit.network.network import Network
 
 
 @click.command()
@@ -26,22 +25,25 @@ if TYPE_CHECKING:
 def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> int:
     """Run a MODEL as a device computes it beside other arithmetic, and show where they part.
 
-    MODEL is an ONNX model, built as the options say, or an engine file that was built with --refit. Each layer's error
+    MODEL is an ONNX model, built as the options say, or an engine file. An engine that was built with --refit has the
+    model's weights for the others to compute with; of any other they get the weights that it stores. Each layer's error
     is split into what the layer adds itself, on the inputs that the other side has, and what it inherits.
     """
     from dryfit.builder.comparison.compare import compare as compared
     from dryfit.builder.comparison.compare import declared_types
     from dryfit.builder.comparison.sides import EngineSide, compared_sides
+    from dryfit.builder.comparison.stored_network import compared_network
     from dryfit.cli.compare_report import comparison_report, falls_below
     from dryfit.cli.compare_tables import print_comparison
 
     with log_to_stderr(logging.ERROR):
-        plan, network = _engine(model, options) if model.suffix != ".onnx" else _built(model, options)
-        declared = declared_types(network)
+        plan = _engine(model, options) if model.suffix != ".onnx" else _built(model, options)
+        known = compared_network(plan)
+        network, declared = known.network, declared_types(known.network)
         engine = EngineSide(model.name, plan, declared, comparing.threads)
         sides = compared_sides(comparing.against, network, plan, declared, comparing.threads)
         found = compared(engine, sides, comparing.samples(network, plan), comparing.tolerance)
-    report = comparison_report(str(model), plan, sides, found)
+    report = comparison_report(str(model), plan, known, sides, found)
     report["conditions"] = falls_below(report, comparing.fail_below)
     if comparing.as_json:
         print_json(report)
@@ -50,8 +52,8 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
     return int(any(one["failed"] for one in report["conditions"]))
 
 
-def _built(model: Path, options: NetworkOptions) -> tuple[Plan, Network]:
-    """The plan of a model, and the network with the ranges that the plan was built with."""
+def _built(model: Path, options: NetworkOptions) -> Plan:
+    """The plan of a model, which keeps the network with the ranges that it was built with."""
     from dryfit.builder.builder import Builder
     from dryfit.builder.config.enumerations import BuilderFlag
 
@@ -59,28 +61,17 @@ def _built(model: Path, options: NetworkOptions) -> tuple[Plan, Network]:
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     config.set_flag(BuilderFlag.REFIT)  # so that the plan keeps the network, ranges and all
-    return _with_network(Builder().build_plan(network, config), model)
+    return Builder().build_plan(network, config)
 
 
-def _engine(path: Path, options: NetworkOptions) -> tuple[Plan, Network]:
-    """The plan of an engine file, and the network that it was built from.
+def _engine(path: Path, options: NetworkOptions) -> Plan:
+    """The plan of an engine file.
 
     Raises:
         UsageError: options say how to build what is built.
-        ConfigError: the engine does not have the network.
     """
     from dryfit.engine.engine import Engine
 
     if options != NetworkOptions("GPU", None, None, (), None, False, {}, None):
         raise click.UsageError("An engine is built: what it is built with cannot be changed. Give the model instead")
-    return _with_network(Engine.load(path).plan, path)
-
-
-def _with_network(plan: Plan, path: Path) -> tuple[Plan, Network]:
-    if plan.refit is None:
-        raise ConfigError(
-            "The engine does not keep the network that it was built from, which others are to compute",
-            where=str(path),
-            remedy="Build it with --refit, or compare the model with the same options: dryfit compare MODEL.onnx ...",
-        )
-    return plan, plan.refit.network
+    return Engine.load(path).plan

@@ -14,6 +14,7 @@ from dryfit.cli.placement_report import placement_report
 if TYPE_CHECKING:
     from dryfit.builder.comparison.compare import ComparedTensor, Comparison
     from dryfit.builder.comparison.sides import Side
+    from dryfit.builder.comparison.stored_network import StoredNetwork
     from dryfit.builder.comparison.tensor_difference import Difference, ElementDifference
     from dryfit.engine.plan import Plan
 
@@ -23,12 +24,13 @@ RANKED = 5
 """How many of the layers that add most error the summary names. Our choice."""
 
 
-def comparison_report(model: str, plan: Plan, sides: Sequence[Side], found: Comparison) -> Report:
+def comparison_report(model: str, plan: Plan, known: StoredNetwork, sides: Sequence[Side], found: Comparison) -> Report:
     """The report.
 
     Args:
         model: the file.
         plan: of the engine.
+        known: the network that the sides compute.
         sides: what it was compared with.
         found: what differs.
     """
@@ -37,6 +39,9 @@ def comparison_report(model: str, plan: Plan, sides: Sequence[Side], found: Comp
     return {
         **{key: placed[key] for key in shared},
         "arithmetic": plan_arithmetic(plan),
+        "weights": known.weights,
+        "weights_rounded": list(known.rounded),
+        "weights_unknown": [{"layer": layer, "reason": reason} for layer, reason in known.unknown.items()],
         "samples": list(found.samples),
         "sides": [_side(side, found) for side in sides],
         "tensors": [_tensor(one, plan) for one in found.tensors],

@@ -100,6 +100,16 @@ SCHEMA: dict[str, Any] = {
         {
             **{key: CHECK_SCHEMA["properties"][key] for key in _SHARED},
             "arithmetic": ARITHMETIC_SCHEMA,
+            "weights": {**_TEXT, "description": "What the weights are that the sides compute with."},
+            "weights_rounded": {
+                **_TEXTS,
+                "description": "Engine layers that store weights in a form from which they are found to within some "
+                "roundings of FP32.",
+            },
+            "weights_unknown": _list(
+                {"layer": _TEXT, "reason": _TEXT},
+                "Layers whose weights the engine does not tell: no side has what follows from them.",
+            ),
             "samples": {**_TEXTS, "description": "Names of the samples."},
             "sides": _list(_SIDE, "In the order of --against."),
             "tensors": _list(_TENSOR, "Outputs of engine layers, in the order in which they are computed."),

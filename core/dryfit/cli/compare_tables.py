@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit.builder.comparison.stored_network import MODEL_WEIGHTS
 from dryfit.cli.arithmetic_report import print_arithmetic
 from dryfit.cli.compare_report import decibels_text, ratio_text
 from dryfit.cli.console import print_line, print_list, print_table
+from dryfit.cli.placement_causes import listed_names
 from dryfit.cli.placement_tables import heading
 
 Report = dict[str, Any]
@@ -26,12 +28,23 @@ def print_comparison(report: Report) -> None:
     count = len(report["samples"])
     print_line(f"{count} sample{'' if count == 1 else 's'}")
     print_arithmetic(report["arithmetic"])
+    _print_weights(report)
     for side in report["sides"]:
         _print_side(report, side)
     if report["left_out"]:
         print_line(f"Not compared, since they stand for no tensor of the model: {', '.join(report['left_out'])}")
     failed = [(one["condition"], one["actual"], "") for one in report["conditions"] if one["failed"]]
     print_list("Failed conditions", failed)
+
+
+def _print_weights(report: Report) -> None:
+    """What the weights of the sides are, where they are not the model's."""
+    if report["weights"] != MODEL_WEIGHTS:
+        print_line(f"Weights of the other sides: {report['weights']}")
+    if report["weights_rounded"]:
+        print_line(f"Found to within some roundings of FP32: those of {listed_names(report['weights_rounded'])}")
+    unknown = [(one["layer"], one["reason"], "") for one in report["weights_unknown"]]
+    print_list("Not compared, nor what follows from it, since the engine does not tell the weights of", unknown)
 
 
 def _print_side(report: Report, side: dict[str, Any]) -> None:
@@ -44,7 +57,8 @@ def _print_side(report: Report, side: dict[str, Any]) -> None:
     if side["arithmetic"]:
         print_arithmetic(side["arithmetic"], f"Arithmetic of {name}")
     else:
-        print_line(f"Arithmetic of {name}: the model by its definition, in the types that it has")
+        meaning = "the model" if report["weights"] == MODEL_WEIGHTS else "what the engine stores"
+        print_line(f"Arithmetic of {name}: {meaning} by its definition, in the types that it has")
     print_table(f"Against {name}", _COLUMNS, [_row(one, one["differences"][name]) for one in shown])
     print_line(f"{side['differing']} of {side['compared']} tensors differ")
     if side["first_error"] is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions
 
 if TYPE_CHECKING:
     from dryfit.builder.segments.network_cost import NetworkCost, SegmentCost, TransferCost
@@ -29,8 +30,7 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
         ConfigError: what was asked for does not fit together.
     """
     from dryfit.builder.assessment import design_for_assessment
-    from dryfit.builder.explicit_quantization.mode import is_explicit
-    from dryfit.builder.placement.assign import placement_error
+    from dryfit.builder.refusals import require_places
     from dryfit.builder.segments.network_cost import network_cost
 
     network = load_model(model, options.shapes, flags=options.creation_flags)
@@ -40,8 +40,7 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
     # The board of the default is named, so that the other devices are taken to be on it.
     config.set_platform(device, config.platform(device).name)
     design = design_for_assessment(network, config)
-    if design.refusals:
-        raise placement_error(design.refused(), config.fallback_device, device, is_explicit=is_explicit(design.network))
+    require_places(design, config)
     cost = network_cost(design)
     settings = config.settings(network)
     clocks = config.clocks(device)

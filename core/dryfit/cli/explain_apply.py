@@ -11,7 +11,8 @@ from onnx import ModelProto
 
 from dryfit.builder.assessment import assess
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model
+from dryfit.cli.network_config import create_config, load_model
+from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.placement_report import placement_report
 from dryfit.errors import ConfigError
 from dryfit.network.layer_macs import multiply_accumulates

@@ -10,13 +10,15 @@ import attrs
 
 from dryfit.builder.board.board_build import BoardBuild, BoardFiles
 from dryfit.builder.board.from_config import board_build
-from dryfit.builder.board.python_script import python_script
+from dryfit.builder.board.lowered_limits import lowered_limits
+from dryfit.builder.board.python_script import comment_text, python_script
 from dryfit.builder.board.script_data import parse_script
 from dryfit.builder.board.trtexec_arguments import arguments_of
 from dryfit.builder.board.trtexec_line import TrtexecLine, trtexec_line
 from dryfit.builder.board.trtexec_parser import parse_trtexec
 from dryfit.builder.board.versions import Version, version_text
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.cli.log import log_to_stderr
 from dryfit.engine.atomic_file import write_atomically
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
@@ -32,7 +34,8 @@ class Exports:
         files: the paths on the board.
         line: trtexec's command line; None where none was asked for.
         script: the text of the Python script; None where none was asked for.
-        notes: what trtexec adds, and what means nothing to the board.
+        notes: what trtexec adds, what a build lowers, and what means nothing to the board. Scripts have them as
+            comments.
     """
 
     build: BoardBuild
@@ -56,19 +59,23 @@ class Exports:
 
         Raises:
             ConfigError: TensorRT or trtexec cannot be told what the config says; all reasons are listed.
+            DryfitError: a limit of a memory pool may have to be lowered, and the network cannot be placed.
         """
         exported = board_build(network, config, software)
-        build = exported.build
+        with log_to_stderr(None):  # what is lowered is in the notes
+            lowered = lowered_limits(network, config)
+        build = attrs.evolve(exported.build, pools={**exported.build.pools, **lowered.limits})
+        notes = (*exported.notes, *lowered.notes)
         if build.scales is None:
             files = attrs.evolve(files, calibration_cache="")
         line = trtexec_line(build, files, network) if with_line else None
-        script = python_script(build, files) if with_script else None
+        script = python_script(build, files, notes) if with_script else None
         if line is not None:
             read = parse_trtexec(arguments_of(line.shell_text()), network, software, lambda _: _scales(build))
             _require_same(read, (line.build, files), "command line")
         if script is not None:
             _require_same(parse_script(script, lambda _: _scales(build)), (build, files), "script")
-        return cls(build, files, line, script, (*exported.notes, *(line.notes if line is not None else ())))
+        return cls(build, files, line, script, (*notes, *(line.notes if line is not None else ())))
 
     def write(self, program: str, *, output: Path | None, script: Path | None) -> list[dict[str, str]]:
         """Write the files; returns each with its use.
@@ -80,13 +87,16 @@ class Exports:
         cache = self.build.calibration_cache
         for path, text, use in (
             (Path(self.files.calibration_cache), None if cache is None else cache.to_bytes(), "scales, for the board"),
-            (output, None if self.line is None else _shell_script(self.line, program), "trtexec's command line"),
+            (output, None if self.line is None else self._shell_script(self.line, program), "trtexec's command line"),
             (script, None if self.script is None else self.script.encode(), "Python script for TensorRT's API"),
         ):
             if path is not None and text is not None:
                 _write(path, text, is_program=path in (output, script))
                 written.append({"file": str(path), "use": use})
         return written
+
+    def _shell_script(self, line: TrtexecLine, program: str) -> bytes:
+        return f"#!/bin/sh\n{comment_text(self.notes)}set -e\n{line.shell_text(program)}\n".encode()
 
     def as_json(self, program: str) -> dict[str, Any]:
         """The answer of `--json`, but for the files and notes."""
@@ -117,10 +127,6 @@ def _require_same(read: tuple[BoardBuild, BoardFiles], meant: tuple[BoardBuild, 
     ]
     if differences:
         raise ConfigError(f"The {what} would say something else than the config", found="; ".join(differences)[:1000])
-
-
-def _shell_script(line: TrtexecLine, program: str) -> bytes:
-    return f"#!/bin/sh\nset -e\n{line.shell_text(program)}\n".encode()
 
 
 def _write(path: Path, text: bytes, *, is_program: bool) -> None:

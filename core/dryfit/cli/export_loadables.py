@@ -9,7 +9,8 @@ import click
 
 from dryfit.cli.console import json_option
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, network_options, require_shapes
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions, network_options
 from dryfit.errors import ConfigError
 
 

@@ -17,7 +17,8 @@ from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.config.settings import config_from_settings
 from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import LayerPlacement
 from dryfit.errors import ConfigError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dryfit.builder.tensor_formats.reformat_rules import REFORMAT_RULES, ReformatRule
+from dryfit.builder.tensor_formats.reformat_rules import FORBIDDEN_COPIES, REFORMAT_RULES
+from dryfit.cli.rules.pages import rule_section
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.target.formats import TensorFormat
@@ -33,13 +34,19 @@ calls it the native image format). A change of type inside a loadable is no copy
 of these rules; `dryfit explain` tells which format of an input or output would do without it.
 """
 
+FORBIDDEN = """## Copies that may not be made
+
+Where the choice needs one all the same, the build is refused, and `dryfit check` says so.
+"""
+
 
 def formats_page() -> str:
     """The page."""
     parts = [HEAD]
     for target in registry.targets().values():
         parts += [f"## {target.device}\n", *_tables(target)]
-    parts += [REFORMATS, *map(_rule, REFORMAT_RULES.values())]
+    parts += [REFORMATS, *map(rule_section, REFORMAT_RULES.values())]
+    parts += [FORBIDDEN, *map(rule_section, FORBIDDEN_COPIES.values())]
     return "\n".join(parts)
 
 
@@ -94,7 +101,3 @@ def _restrictions(one: TensorFormat) -> str:
     if one.reader_kinds:
         words.append(f"a first {' or '.join(sorted(one.reader_kinds))}")
     return "; ".join(words)
-
-
-def _rule(rule: ReformatRule) -> str:
-    return f"### {rule.id}\n\n{rule.text}.\n\n* What to do: {rule.remedy}.\n* Source: {rule.source}.\n"

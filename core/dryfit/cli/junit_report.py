@@ -1,7 +1,7 @@
 """A check as JUnit XML.
 
 Each layer is a test: it passes where it runs on the device that it was given, and is skipped, with every reason, where
-it does not.
+it does not. The build is one too, which is skipped where it would be refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def junit_text(report: Report, outcomes: Sequence[Outcome], own_devices: Mapping
         own_devices: layer name to device, for layers that have one of their own.
     """
     layers = [_layer(layer, own_devices.get(layer["name"], report["device"])) for layer in report["layers"]]
-    return junit_document("dryfit check", report["model"], outcomes, {"layers": layers})
+    build = [case("build", report["model"], " ".join(report["refusals"]))]
+    return junit_document("dryfit check", report["model"], outcomes, {"layers": layers, "build": build})
 
 
 def _layer(layer: dict[str, Any], wanted: str) -> ET.Element:

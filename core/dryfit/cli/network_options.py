@@ -6,22 +6,15 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
 
 from dryfit.cli.engine_options import EngineOptions, engine_options
 from dryfit.cli.io_format_options import IoFormatOptions, io_format_options
-from dryfit.cli.layer_type_options import layer_type_options, take_layer_types
-from dryfit.cli.placement_file import apply_placement
-from dryfit.cli.sparsity_options import sparsity_options, take_sparsity
-from dryfit.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dryfit.builder.config.builder_config import BuilderConfig
-    from dryfit.network.network import Network
-    from dryfit.onnx.model_file import ModelSource
+from dryfit.cli.layer_type_options import layer_type_options
+from dryfit.cli.sparsity_options import sparsity_options
 
 Shapes = tuple[tuple[int, ...], ...]
 """One shape, or (minimum, optimum, maximum)."""
@@ -239,121 +232,3 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         decorated = option(decorated)
     return decorated
-
-
-def load_model(
-    source: ModelSource, shapes: Mapping[str, Shapes], folder: Path | None = None, flags: int = 0
-) -> Network:
-    """The network of an ONNX file, its inputs set to the shapes that were asked for.
-
-    Args:
-        source: a path, or a model that was read already.
-        shapes: what `--shape` said.
-        folder: where the external data of a model that was read lie.
-        flags: creation flags of the network.
-
-    Raises:
-        OnnxImportError: the file is damaged or has operators that are not supported.
-        ConfigError: an input that was named does not exist, or its shape does not fit.
-    """
-    from dryfit.onnx.parser import network_from_onnx
-
-    network = network_from_onnx(source, folder=folder, flags=flags)
-    inputs = {tensor.name: tensor for tensor in network.inputs}
-    for name, asked in shapes.items():
-        if name not in inputs:
-            raise ConfigError("The model has no such input", where="--shape", found=name, allowed=", ".join(inputs))
-        tensor = inputs[name]
-        for shape in asked:
-            if len(shape) != len(tensor.shape) or any(
-                fixed not in (-1, extent) for fixed, extent in zip(tensor.shape, shape, strict=True)
-            ):
-                raise ConfigError(
-                    "The shape does not fit the model's input",
-                    where=f"--shape {name}",
-                    found="x".join(map(str, shape)),
-                    allowed="x".join("any" if extent < 0 else str(extent) for extent in tensor.shape),
-                )
-        if len(asked) == 1:
-            tensor.shape = asked[0]
-    return network
-
-
-def require_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
-    """Refuse dynamic inputs of which `--shape` says nothing.
-
-    Raises:
-        ConfigError: names the inputs and the options that are missing.
-    """
-    open_inputs = [tensor for tensor in network.inputs if -1 in tensor.shape and tensor.name not in shapes]
-    if open_inputs:
-        examples = [
-            f"--shape {tensor.name}={'x'.join('N' if extent < 0 else str(extent) for extent in tensor.shape)}"
-            for tensor in open_inputs
-        ]
-        raise ConfigError(
-            "A model's dynamic inputs need shapes",
-            where="--shape",
-            found=", ".join(f"{tensor.name!r} {tensor.shape}" for tensor in open_inputs),
-            remedy=f"Add {' '.join(examples)}, with a number for each N, or the least, best and largest shape: "
-            "--shape NAME=LEAST:BEST:LARGEST",
-        )
-
-
-def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
-    """The builder config that the options describe.
-
-    Raises:
-        UnknownNameError: a device, platform or power mode does not exist.
-        ConfigError: what was asked for does not fit together, or the placement fails.
-        CalibrationError: a file of scales or ranges is damaged, or not of this network.
-    """
-    from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-
-    config = BuilderConfig()
-    config.default_device_type = options.device
-    if options.platform is not None:
-        config.set_platform(options.device, options.platform)
-    if options.software is not None:
-        config.set_software(options.device, options.software)
-    if options.power_mode is not None:
-        config.platform(options.device).power_mode(options.power_mode)  # refuses a name that the board does not have
-        config.power_mode = options.power_mode
-    for word in options.precisions:
-        if word in PRECISION_FLAGS:
-            config.set_flag(BuilderFlag[PRECISION_FLAGS[word]])
-    config.allow_fallback(options.fallback)
-    config.assume_scales = options.assume_scales
-    _add_profile(config, options.shapes, options.shape_values)
-    _take_scales(network, config, options)
-    take_layer_types(network, options.layer_precisions, options.layer_output_types)
-    options.io_formats.take(network, config)
-    options.engine.take(config)
-    # Last, so that a script can ask the config what can run where.
-    apply_placement(options.placement, options.layer_device_types, network, config)
-    take_sparsity(options.sparsity, network, config)
-    return config
-
-
-def _take_scales(network: Network, config: BuilderConfig, options: NetworkOptions) -> None:
-    """Set the ranges of the files that the options name."""
-    if options.calibration_cache is not None:
-        config.calibration_cache = options.calibration_cache
-    if options.ranges is not None:
-        from dryfit.quantization.range_file import read_ranges, set_ranges
-
-        set_ranges(network, read_ranges(options.ranges), str(options.ranges))
-
-
-def _add_profile(config: BuilderConfig, shapes: Mapping[str, Shapes], values: Mapping[str, Shapes]) -> None:
-    """One optimization profile of the inputs for which a range, or values, were given."""
-    from dryfit.builder.config.optimization_profile import OptimizationProfile
-
-    ranges = {name: asked for name, asked in shapes.items() if len(asked) == 3}
-    if ranges or values:
-        profile = OptimizationProfile()
-        for name, (least, best, largest) in ranges.items():
-            profile.set_shape(name, least, best, largest)
-        for name, asked in values.items():
-            profile.set_shape_input(name, asked[0], asked[len(asked) // 2], asked[-1])
-        config.add_optimization_profile(profile)

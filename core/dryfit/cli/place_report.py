@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions
 
 if TYPE_CHECKING:
     from dryfit.builder.config.builder_config import BuilderConfig
@@ -80,11 +81,17 @@ def place_report(
         "unit": proposal.objective.unit,
         "compared_by": MODEL,
         "bases": _bases(proposal),
+        "lower_bounds": _lower_bounds(proposal),
         "options": [_option(one, proposal) for one in proposal.options],
         "changes": [_change(one) for one in proposal.changes],
         "placement": dict(proposal.own_devices),
         "output": None if output is None else str(output),
     }
+
+
+def _lower_bounds(proposal: PlacementProposal) -> dict[str, Any] | None:
+    found = proposal.lower_bounds
+    return None if found is None else {"devices": list(found.devices), "factor": found.factor}
 
 
 def _option(option: PlacementOption, proposal: PlacementProposal) -> dict[str, Any]:

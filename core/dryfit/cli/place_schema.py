@@ -85,6 +85,22 @@ SCHEMA: dict[str, Any] = {
             "unit": {**_TEXT, "description": "Of the values that are compared."},
             "compared_by": {**_TEXT, "description": "The model of the comparison and those of the search."},
             "bases": _list(_BASIS, "What the estimates rest on."),
+            "lower_bounds": {
+                "description": "Devices whose time is a bound from below, so that layers are sent there too readily; "
+                "null where there are none, or times do not count.",
+                **_object(
+                    {
+                        "devices": _TEXTS,
+                        "factor": {
+                            **_PERHAPS,
+                            "description": "The proposal is better than the build's own placement as long as they take "
+                            "less than so many times what is estimated; null for however long, and where nothing "
+                            "changes.",
+                        },
+                    }
+                ),
+                "type": ["object", "null"],
+            },
             "options": _list(_OPTION, "All placements that were compared; the first is what a build does by itself."),
             "changes": _list(_CHANGE, "What the proposal changes."),
             "placement": {

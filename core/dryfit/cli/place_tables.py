@@ -35,8 +35,22 @@ def print_proposal(report: Report) -> None:
     if after is not before:
         print_table("Estimates before and after", ["", "before", "after"], _compared(before, after))
     print_list("Basis", [(one["of"], f"{one['basis']} ({one['fidelity']})", one["source"]) for one in report["bases"]])
+    if report["lower_bounds"] is not None:
+        print_line(_bounded(report["lower_bounds"], report["objective"], is_changed=after is not before))
     print_line(f"{report['compared_by']}.")
     print_line(_conclusion(report, is_changed=after is not before))
+
+
+def _bounded(bounds: Report, objective: str, *, is_changed: bool) -> str:
+    """What a time that is only a bound from below means for the choice."""
+    devices, factor = " and ".join(bounds["devices"]), bounds["factor"]
+    caution = f"The time of {devices} is a bound from below: what really runs there takes longer, so that for "
+    caution += f"{objective} layers are sent there too readily."
+    if not is_changed:
+        return f"{caution} Nothing is sent there here that would not be there anyway."
+    if factor is None:
+        return f"{caution} This proposal is the better one however much longer it takes."
+    return f"{caution} This proposal is the better one as long as it takes less than {factor:.3g} times as long."
 
 
 def _heading(report: Report) -> str:

@@ -29,8 +29,9 @@ SUBJECTS = Subjects(
         "segments": "segments on all devices",
         "reformats": "copies between types, formats or devices, in number or bytes, such as 1.5MiB",
         "warnings": "warnings about layers on the device where they run",
+        "refusals": "errors that a build raises",
     },
-    aliases={"reformat": "reformats", "warning": "warnings"},
+    aliases={"reformat": "reformats", "refusal": "refusals", "warning": "warnings"},
     units={"fallback": {PERCENT}, "unplaced": {PERCENT}, "reformats": set(BYTES)},
     rules=_rules,
 )
@@ -54,6 +55,8 @@ def _measured(condition: FailCondition, report: Report) -> tuple[float, str]:
             return count, f"{count} on {report['device']}"
         case "segments" | "warnings":
             return summary[subject], f"{summary[subject]}"
+        case "refusals":
+            return len(report[subject]), f"{len(report[subject])}"
         case "reformats":
             count, size = summary["reformats"], summary["reformat_bytes"]
             return size if condition.unit else count, f"{count} of {bytes_text(size)}"

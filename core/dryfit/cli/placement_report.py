@@ -25,7 +25,7 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
 
     Args:
         model: what the user calls it: the path of the file, or the engine's name.
-        found: the decisions.
+        found: the decisions. Those of a plan were built, so that there are no refusals.
         settings: `BuilderConfig.settings()`, or those that the plan was built with.
     """
     from dryfit.builder.placement.offloading import offloadings
@@ -51,6 +51,7 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         "offloading": [_offloading(one) for one in offloadings(found.segments, found.rejected)],
         "reformats": [_reformat(reformat) for reformat in found.reformats],
         "warnings": list(found.warnings),
+        "refusals": [] if isinstance(found, Plan) else [str(error) for error in found.errors],
         "summary": _summary(device, settings["device_types"], layers, found),
     }
 

@@ -29,7 +29,16 @@ def print_placement(report: Report, verbose: bool) -> None:
     print_list("Warnings", _reasons(report, "warnings"))
     print_segments(report, verbose)
     print_offloading(report)
+    print_refusals(report)
     print_line(summary_line(report))
+
+
+def print_refusals(report: Report) -> None:
+    """What a build of this raises, in its own words; nothing where it can be built."""
+    if report["refusals"]:
+        print_line("A build refuses this:")
+    for refusal in report["refusals"]:
+        print_line(f"  {refusal}")
 
 
 def print_offloading(report: Report) -> None:
@@ -100,6 +109,7 @@ def summary_line(report: Report) -> str:
         f"{summary['layers']} layers: {placed or 'none placed'}{f', {unplaced} nowhere' if unplaced else ''}",
         _count(summary["segments"], "segment"),
         f"{_count(summary['reformats'], 'reformat')} of {bytes_text(summary['reformat_bytes'])}",
+        *(["a build refuses it"] if report["refusals"] else []),
     ]
     return "; ".join(parts)
 

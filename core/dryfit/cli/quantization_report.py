@@ -11,7 +11,8 @@ from dryfit.builder.assessment import assessment_of, design_for_assessment
 from dryfit.builder.explicit_quantization.mode import is_explicit
 from dryfit.builder.explicit_quantization.trace import trace_quantizations
 from dryfit.cli.assumptions import QUANTIZED_PRECISION, assumptions
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model
+from dryfit.cli.network_config import create_config, load_model
+from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.placement_report import placement_report
 from dryfit.cli.quantization_paths import integer_share, traced_data
 from dryfit.errors import UnknownNameError
@@ -48,7 +49,7 @@ def quantization_report(path: Path, layer_name: str | None, options: NetworkOpti
     options, assumed = assumptions(options, None if is_stated else QUANTIZED_PRECISION)
     config = create_config(network, options)
     design = design_for_assessment(network, config)
-    assessment = assessment_of(design)
+    assessment = assessment_of(design, config)
     trace = trace_quantizations(network, design, config)
     placement = placement_report(str(path), assessment, config.settings(network))
     layers, quantizations = _chosen(assessment, trace, layer_name)

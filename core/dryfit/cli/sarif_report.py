@@ -2,12 +2,12 @@
 
 The rules are those of the limit tables of the devices that were asked, with what to do as their help; a result is a
 rule that a layer fails. A refused layer that can run nowhere is an error, one that falls back a warning, and a warning
-about a layer a note.
+about a layer a note. What a build raises is an error of a rule of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dryfit.cli.fail_conditions import Outcome
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dryfit.target.limits import Rule
 
 Report = dict[str, Any]
+
+REFUSED = "dryfit.refused"
 
 LEVELS = {"violation": "error", "warning": "warning", "note": "note"}
 """Severity of a rule to SARIF's level."""
@@ -30,7 +32,18 @@ def sarif_text(report: Report, outcomes: Sequence[Outcome]) -> str:
         outcomes: of the conditions.
     """
     properties = {key: report[key] for key in ("device", "platform", "software", "precisions", "fallback")}
-    return sarif_document(report["model"], _rules(report), _results(report), outcomes, properties)
+    refused = [{"ruleId": REFUSED, "level": "error", "message": {"text": one}} for one in report["refusals"]]
+    rules, results = [*_rules(report), _REFUSED_RULE], [*refused, *_results(report)]
+    return sarif_document(report["model"], rules, results, outcomes, properties)
+
+
+_REFUSED_RULE: Mapping[str, Any] = {
+    "id": REFUSED,
+    "name": "Refused",
+    "shortDescription": {"text": "A build refuses the network."},
+    "help": {"text": "Change what the message names."},
+    "defaultConfiguration": {"level": "error"},
+}
 
 
 def _rules(report: Report) -> Iterator[dict[str, Any]]:

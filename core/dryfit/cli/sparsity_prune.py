@@ -87,7 +87,7 @@ def _pruned(path: Path, output: Path, options: NetworkOptions, assumed: list[str
     """Prune, write, and say what was done as plain data."""
     from dryfit.builder.sparse_weights.pruning import ACCURACY, LeftWeights, plan_pruning
     from dryfit.cli.log import log_to_stderr
-    from dryfit.cli.network_options import create_config, load_model, require_shapes
+    from dryfit.cli.network_config import create_config, load_model, require_shapes
     from dryfit.cli.sparsity_report import sparsity_report
     from dryfit.onnx.editing.writing import write_model
     from dryfit.onnx.model_file import read_model

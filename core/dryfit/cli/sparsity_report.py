@@ -10,7 +10,8 @@ import attrs
 
 from dryfit.cli.fail_conditions import PERCENT, FailCondition, Outcome, beginnings
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions
 from dryfit.onnx.model_file import ModelSource
 
 if TYPE_CHECKING:

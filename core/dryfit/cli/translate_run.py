@@ -12,7 +12,8 @@ import click
 import numpy as np
 
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, create_config, load_model, require_shapes
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.translate_report import agreement_data, from_design, from_implicit, summary
 from dryfit.onnx.editing.writing import write_model
 from dryfit.onnx.model_file import read_model

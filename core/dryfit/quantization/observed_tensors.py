@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
+from dryfit.network.io_types import with_network_types
 from dryfit.network.layer import Layer
 from dryfit.network.layers.fill import Fill, FillOperation
 from dryfit.network.network import Network
@@ -21,7 +22,7 @@ def floating_point_network(network: Network) -> Network:
 
     Types that were asked for are forgotten, and an INT8 input that may stand for real numbers is FLOAT.
     """
-    copy = copy_network(network)
+    copy = copy_network(with_network_types(network))
     for layer in copy.layers:
         layer.precision = None
         layer.output_types.clear()

@@ -3,189 +3,60 @@
 A constraint knows its words and the values on both sides of its limit; a check knows what it looks at. So a rule is
 one line, and its message, its documentation and its boundary tests follow.
 
-Values of enumerations are named by their member's name (`one_of("MAX", "AVERAGE")`), so that a table can be read
-without importing the layers, and with them numpy.
+The constraints are those of `dryfit.target.constraints`, so that a table imports all its words from here.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
+from dryfit.target.constraints import (
+    Between,
+    Constraint,
+    OneOf,
+    Outside,
+    WholeBetween,
+    at_least,
+    at_most,
+    between,
+    equals,
+    member_name,
+    one_of,
+    outside,
+    whole_between,
+)
 from dryfit.target.question import Finding, Question
 
+__all__ = [
+    "Between",
+    "Constraint",
+    "FunctionCheck",
+    "OneOf",
+    "Outside",
+    "ParameterCheck",
+    "Quantity",
+    "Read",
+    "WholeBetween",
+    "at_least",
+    "at_most",
+    "between",
+    "check",
+    "describe",
+    "each",
+    "equals",
+    "one_of",
+    "outside",
+    "parameter",
+    "platform_is",
+    "quantity",
+    "software_is_at_least",
+    "whole_between",
+]
+
 Read = Callable[[Question], Any]
-
-
-class Constraint(Protocol):
-    """A condition on one value."""
-
-    @property
-    def text(self) -> str:
-        """The allowed values, in words."""
-        ...
-
-    @property
-    def passing(self) -> Sequence[Any]:
-        """Values just inside each limit."""
-        ...
-
-    @property
-    def failing(self) -> Sequence[Any]:
-        """Values just outside each limit."""
-        ...
-
-    def holds(self, value: Any) -> bool:
-        """Whether a value is allowed."""
-        ...
-
-
-@attrs.frozen
-class Between:
-    """A number from `low` to `high`, both included; None leaves a side open."""
-
-    low: int | None
-    high: int | None
-
-    @property
-    def text(self) -> str:
-        """The allowed values, in words."""
-        if self.low is None:
-            return f"at most {self.high}"
-        return f"at least {self.low}" if self.high is None else f"{self.low} to {self.high}"
-
-    @property
-    def passing(self) -> Sequence[int]:
-        """The limits."""
-        return [limit for limit in (self.low, self.high) if limit is not None]
-
-    @property
-    def failing(self) -> Sequence[int]:
-        """One below and one above."""
-        return [*([self.low - 1] if self.low is not None else []), *([self.high + 1] if self.high is not None else [])]
-
-    def holds(self, value: Any) -> bool:
-        """Whether a number is within the limits."""
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
-
-
-@attrs.frozen
-class OneOf:
-    """One of the listed values; members of enumerations by name."""
-
-    values: Sequence[Any]
-
-    @property
-    def text(self) -> str:
-        """The allowed values, in words."""
-        return ", ".join(map(str, self.values))
-
-    @property
-    def passing(self) -> Sequence[Any]:
-        """Every listed value."""
-        return self.values
-
-    @property
-    def failing(self) -> Sequence[Any]:
-        """The neighbours of numbers; the other members of an enumeration are not known here."""
-        numbers = [value for value in self.values if isinstance(value, int) and not isinstance(value, bool)]
-        return sorted({near for number in numbers for near in (number - 1, number + 1)} - set(numbers))
-
-    def holds(self, value: Any) -> bool:
-        """Whether a value is listed."""
-        return _name(value) in self.values
-
-
-@attrs.frozen
-class WholeBetween:
-    """A whole number from `low` to `high`, both included; it may be stored as floating point."""
-
-    low: int
-    high: int
-
-    @property
-    def text(self) -> str:
-        """The allowed values, in words."""
-        return f"a whole number from {self.low} to {self.high}"
-
-    @property
-    def passing(self) -> Sequence[float]:
-        """The limits."""
-        return [self.low, self.high]
-
-    @property
-    def failing(self) -> Sequence[float]:
-        """One below, one above, and one between that is not whole."""
-        return [self.low - 1, self.low + 0.5, self.high + 1]
-
-    def holds(self, value: Any) -> bool:
-        """Whether a number is whole and within the limits."""
-        return bool(self.low <= value <= self.high and value == int(value))
-
-
-@attrs.frozen
-class Outside:
-    """A number below `low` or above `high`: what stands between them is refused, both included."""
-
-    low: int
-    high: int
-
-    @property
-    def text(self) -> str:
-        """The allowed values, in words."""
-        return f"less than {self.low} or more than {self.high}"
-
-    @property
-    def passing(self) -> Sequence[int]:
-        """One below and one above."""
-        return [self.low - 1, self.high + 1]
-
-    @property
-    def failing(self) -> Sequence[int]:
-        """The limits."""
-        return [self.low, self.high]
-
-    def holds(self, value: Any) -> bool:
-        """Whether a number is outside."""
-        return bool(value < self.low or value > self.high)
-
-
-def between(low: int, high: int) -> Between:
-    """A number from low to high, both included."""
-    return Between(low, high)
-
-
-def whole_between(low: int, high: int) -> WholeBetween:
-    """A whole number from low to high, both included."""
-    return WholeBetween(low, high)
-
-
-def outside(low: int, high: int) -> Outside:
-    """A number below low or above high."""
-    return Outside(low, high)
-
-
-def at_most(high: int) -> Between:
-    """A number up to high, included."""
-    return Between(None, high)
-
-
-def at_least(low: int) -> Between:
-    """A number from low, included."""
-    return Between(low, None)
-
-
-def one_of(*values: Any) -> OneOf:
-    """One of these; members of enumerations by name."""
-    return OneOf(values)
-
-
-def equals(value: Any) -> OneOf:
-    """This value and no other."""
-    return OneOf((value,))
 
 
 @attrs.frozen
@@ -326,11 +197,7 @@ def describe(value: Any) -> str:
     """A value as it stands in a message: enumerations by name, several values in brackets."""
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(describe, value))})"
-    return str(_name(value))
-
-
-def _name(value: Any) -> Any:
-    return value.name if isinstance(value, enum.Enum) else value
+    return str(member_name(value))
 
 
 def _quantity(what: str | Quantity) -> Quantity:

@@ -123,6 +123,8 @@ class CostEstimate:
         fidelity: `documented`, `inferred` or `confirmed`.
         joules: the energy; None where the target estimates none.
         steps: what the device runs one after the other, in order; empty where the target tells only the whole.
+        is_lower_bound: whether the time is one that the device cannot beat and does not reach, such as a roofline,
+            rather than one that it is thought to take.
 
     Raises:
         PluginError: a number is negative or not finite, there is no basis, or the fidelity is no such word.
@@ -137,6 +139,7 @@ class CostEstimate:
     fidelity: str = "inferred"
     joules: float | None = attrs.field(default=None, converter=attrs.converters.optional(float))
     steps: Sequence[StepCost] = attrs.field(default=(), converter=tuple[StepCost, ...])
+    is_lower_bound: bool = False
 
     def __attrs_post_init__(self) -> None:
         _require_costs(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dryfit.errors import ConfigError
+from dryfit.target.memory_pool_rules import SIZE
 
 if TYPE_CHECKING:
     from dryfit.network.data_types import DataType
@@ -96,7 +97,7 @@ class MemoryPool:
         if limit_bytes < self.minimum_bytes or (self.power_of_two and not power):
             shape = "a power of two of " if self.power_of_two else ""
             raise ConfigError(
-                "The memory pool limit is not allowed",
+                f"The memory pool limit is not allowed [{SIZE.id}]",
                 where=f"memory pool {self.name}",
                 found=f"{limit_bytes} bytes",
                 allowed=f"{shape}at least {self.minimum_bytes} bytes",

@@ -41,7 +41,7 @@ class Rule:
         when: checks that have to hold for the rule to speak at all, such as "the operation is DIV".
         promotes_to: the type in which the device computes a layer that fails the rule, whatever was asked for; for
             notes only.
-        number: a short name by which documents cite it, such as `SS-02`; "" where it has none.
+        number: short names by which documents cite it, such as `SS-02`, with commas between them; "" where it has none.
     """
 
     id: str
@@ -149,7 +149,7 @@ def rule(
         fidelity: `documented`, `inferred` or `confirmed`.
         when: one or more conditions under which the rule speaks.
         promotes_to: for a note: the type in which the device then computes the layer.
-        number: a short name by which documents cite it.
+        number: short names by which documents cite it, with commas between them.
 
     Raises:
         PluginError: the check has no words of its own, and none are given, or there is no such severity.

@@ -1,8 +1,9 @@
 """What a GPU is estimated to take: a roofline of published peaks, which real kernels do not reach.
 
 Each step takes as long as its multiply-accumulates at the board's peak or its bytes at the memory's peak, whichever is
-longer, and a launch. Nothing is fitted: no published figures of single layers were at hand. It is a bound from below,
-and so a placement by cost that leaves the GPU is right in what it says of the GPU only if that is slower still.
+longer, and a launch. Nothing is fitted: no published figure of a network that a GPU of these boards runs alone was at
+hand. It is a bound from below, and says so (`is_lower_bound`): a placement by cost then tells how much longer the GPU
+may take before the proposal is worth nothing.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def estimate_cost(question: CostQuestion) -> CostEstimate | None:
         basis=f"{BASIS}; {question.platform.title} in power mode {mode.name}",
         source=SOURCE,
         steps=steps,
+        is_lower_bound=True,
     )
 
 

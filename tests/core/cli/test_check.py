@@ -169,7 +169,9 @@ def test_text_has_the_reasons_the_segments_and_a_summary(dryfit_command: Any, di
 
 def test_layers_with_the_same_reason_are_told_together(dryfit_command: Any, digits_model: Path) -> None:
     text = dryfit_command("check", digits_model, "--device", "DLA", "--shape", "image=4x1x8x8").out
-    assert text.count("[dla.precision]") == 1
+    reasons, _, refusal = text.partition("A build refuses this:")
+    assert reasons.count("[dla.precision]") == 1
+    assert "[dla.precision]" in refusal
     assert "conv1, norm1, relu1, conv2 and " in text
 
 

@@ -127,14 +127,32 @@ def test_each_side_tells_its_own_arithmetic(dryfit_command: Any, engine: Path) -
     assert "half_away_from_zero" in table
 
 
-def test_an_engine_without_its_network_says_how_to_get_one(
-    dryfit_command: Any, digits_model: Path, tmp_path: Path
+def test_an_engine_without_its_network_is_compared_by_what_it_stores(
+    dryfit_command: Any, digits_model: Path, ranges: Path, engine: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "plain.engine"
-    assert dryfit_command("build", digits_model, "-o", path, *SHAPE).code == 0
-    ended = dryfit_command("compare", path, "--random", 1)
-    assert ended.code == 2
-    assert "Build it with --refit, or compare the model" in ended.err
+    paths = {"plain": tmp_path / "plain.engine", "kept": engine}
+    assert dryfit_command("build", digits_model, "-o", paths["plain"], *DLA, "--ranges", ranges).code == 0
+    asked = ("--random", 1, "--against", "fp32,gpu,dla@8.6")
+    found = {name: dryfit_command("compare", path, *asked, "--json").json for name, path in paths.items()}
+    for one in found.values():
+        jsonschema.validate(one, SCHEMA, jsonschema.Draft202012Validator)
+    assert found["kept"]["weights"] == "those of the model"
+    assert found["plain"]["weights"].startswith("those that the engine stores")
+    assert found["plain"]["weights_unknown"] == []
+    tensors = {name: {one["stored_as"]: one for one in report["tensors"]} for name, report in found.items()}
+    assert tensors["plain"].keys() == tensors["kept"].keys()
+    for name, one in tensors["plain"].items():
+        other = tensors["kept"][name]["differences"]
+        assert {side for side, value in one["differences"].items() if value is None} == {
+            side for side, value in other.items() if value is None
+        }
+    # Against its own weights in real numbers it has no error of rounding them, which the model's show.
+    first = "relu1_out"
+    errors = {name: one[first]["differences"]["fp32"]["own_error"] for name, one in tensors.items()}
+    assert 0 < errors["plain"] < errors["kept"]
+    text = dryfit_command("compare", paths["plain"], *asked).out
+    assert "Weights of the other sides: those that the engine stores" in text
+    assert "Arithmetic of fp32: what the engine stores by its definition" in text
 
 
 @pytest.mark.parametrize(

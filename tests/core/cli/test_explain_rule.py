@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import dryfit.builder
+import dryfit.target
+from dryfit.cli.rules.catalogue import all_rules
+from dryfit.cli.rules.family import numbers_of
 from dryfit.plugins import registry
+from dryfit.quantization.lint import all_lint_rules
+from dryfit.target.stated_rule import StatedRule
 
 
 def every_rule_id() -> list[str]:
@@ -45,3 +54,76 @@ def test_the_first_words_of_ids_list_the_rules_that_begin_so(dryfit_command: Any
 
 def test_a_part_of_a_word_lists_nothing(dryfit_command: Any) -> None:
     assert dryfit_command("explain-rule", "dla.pool").code == 2
+
+
+def stated_rules() -> Iterator[StatedRule]:
+    """Every record of a rule in words that a module of the builder or of targets has, alone or in a table."""
+    for package in (dryfit.builder, dryfit.target):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for value in vars(importlib.import_module(info.name)).values():
+                members = value.values() if isinstance(value, dict) else value
+                found = members if isinstance(value, (dict, list, tuple)) else [value]
+                yield from (one for one in found if isinstance(one, StatedRule))
+
+
+def test_every_rule_in_words_is_explained_with_all_that_its_record_says(dryfit_command: Any) -> None:
+    rules = {rule.id: rule for rule in stated_rules()}
+    assert {"standalone.one_loadable", "standalone.no_reformats", "reformat.direct_io"} <= rules.keys()
+    for rule in rules.values():
+        facts = dryfit_command("explain-rule", rule.id, "--json").json
+        assert {key: facts[key] for key in ("rule", "text", "source", "remedy", "number")} == {
+            **{key: getattr(rule, key) for key in ("text", "source", "remedy", "number")},
+            "rule": rule.id,
+        }
+
+
+def test_every_rule_of_sparse_weights_and_of_the_lint_is_explained(dryfit_command: Any) -> None:
+    tables = [target.sparsity.rules for target in registry.targets().values() if target.sparsity is not None]
+    ids = [*(rule.id for table in tables for rule in table.all_rules), *all_lint_rules()]
+    assert [dryfit_command("explain-rule", one, "--json").json["rule"] for one in ids] == ids
+
+
+def test_the_list_has_every_rule_once(dryfit_command: Any) -> None:
+    listed = [one["rule"] for one in dryfit_command("explain-rule", "--list", "--json").json["rules"]]
+    assert len(set(listed)) == len(listed)
+    assert {*every_rule_id(), "standalone.one_loadable", *all_lint_rules()} <= set(listed)
+    words = {line.split()[0] for line in dryfit_command("explain-rule", "--list").out.splitlines() if line.split()}
+    assert set(listed) <= words
+
+
+@pytest.mark.parametrize(
+    ("number", "rule"),
+    [("IO-03", "dla.formats.hwc4_input"), ("rf-06", "reformat.direct_io"), ("MP-02", "memory_pool.size")],
+)
+def test_a_number_of_one_rule_explains_it(dryfit_command: Any, number: str, rule: str) -> None:
+    assert dryfit_command("explain-rule", number, "--json").json["rule"] == rule
+    assert "cited as" in dryfit_command("explain-rule", number).out
+
+
+def test_letters_of_numbers_list_the_rules_that_are_numbered_so(dryfit_command: Any) -> None:
+    for letters in ("IO", "RF", "MP", "SA", "SS"):
+        listed = dryfit_command("explain-rule", letters, "--json").json["rules"]
+        expected = [
+            one["rule"]
+            for _, rules in all_rules()
+            for one in rules
+            if any(number.startswith(f"{letters}-") for number in numbers_of(one))
+        ]
+        assert [one["rule"] for one in listed] == expected
+
+
+def test_the_error_for_an_unknown_rule_counts_the_families_and_names_the_list(dryfit_command: Any) -> None:
+    ended = dryfit_command("explain-rule", "standalone.one_loadabel")
+    assert ended.code == 2
+    assert "Did you mean 'standalone.one_loadable'" in ended.err
+    counts = [f"{family.word} ({len(rules)})" for family, rules in all_rules() if rules]
+    assert ", ".join(counts) in " ".join(ended.err.split())
+    assert "dryfit explain-rule --list" in " ".join(ended.err.split())
+    assert len(ended.err) < 600
+
+
+def test_without_a_rule_the_command_asks_for_one(dryfit_command: Any) -> None:
+    for arguments in ((), ("dla.precision", "--list")):
+        ended = dryfit_command("explain-rule", *arguments)
+        assert ended.code == 2
+        assert "Give one RULE, or --list" in ended.err

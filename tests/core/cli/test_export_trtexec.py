@@ -154,6 +154,27 @@ def test_a_name_that_no_list_can_have_goes_into_a_script(model: Path, dryfit_com
     assert build.devices == {"a, b": "GPU"}
 
 
+def test_a_limit_that_a_build_lowers_is_exported_as_lowered(model: Path, dryfit_command: Any) -> None:
+    options = (*DLA, "--precision", "fp16", "--mem-pool-size")
+    answer = exported(dryfit_command, model, *options, "dlaSRAM:4,dlaLocalDRAM:64")
+    assert "--memPoolSize=dlaLocalDRAM:64,dlaSRAM:1" in answer["command"]
+    (lowered,) = (note for note in answer["notes"] if "is lowered to 1048576 bytes" in note)
+    assert lowered in dryfit_command("check", model, *options, "dlaSRAM:4", "--json").json["warnings"]
+    assert "--memPoolSize=dlaSRAM:0.5" in exported(dryfit_command, model, *options, "dlaSRAM:0.5")["command"]
+
+
+def test_notes_are_comments_in_the_scripts_and_lines_on_stderr(model: Path, dryfit_command: Any) -> None:
+    options = (*DLA, "--precision", "fp16", "--mem-pool-size", "dlaSRAM:4", "-o", "build.sh", "--script", "build.py")
+    ended = dryfit_command("export", "trtexec", model, *options)
+    words = "the limit of 4194304 bytes for DLA_MANAGED_SRAM is lowered to 1048576 bytes"
+    assert words in ended.err
+    for name in ("build.sh", "build.py"):
+        lines = Path(name).read_text(encoding="utf-8").splitlines()
+        assert words in " ".join(line.strip("# ") for line in lines if line.startswith("#"))
+    build, _ = parse_script(Path("build.py").read_text(encoding="utf-8"), lambda _: {})
+    assert build.pools == {"DLA_MANAGED_SRAM": 1 << 20}
+
+
 def test_a_loadable_is_exported_for_a_xavier(model: Path, dryfit_command: Any) -> None:
     answer = exported(
         dryfit_command,

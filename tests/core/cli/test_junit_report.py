@@ -46,7 +46,7 @@ def test_failures_are_the_conditions_that_end_the_command_with_1(
 def test_the_document_has_the_structure_that_servers_read(dryfit_command: Any, digits_model: Path) -> None:
     root = parsed(dryfit_command("check", digits_model, *DLA, "--fallback", "GPU", "--format", "junit").out)
     assert root.tag == "testsuites"
-    assert [suite.tag for suite in root] == ["testsuite", "testsuite"]
+    assert [suite.tag for suite in root] == ["testsuite"] * 3
     for suite in root:
         cases = list(suite)
         assert all(case.tag == "testcase" and case.attrib["name"] and case.attrib["classname"] for case in cases)
@@ -75,6 +75,17 @@ def test_a_layer_off_its_device_is_skipped_with_every_reason(dryfit_command: Any
         assert not cases
 
 
+def test_the_build_is_skipped_where_it_is_refused(dryfit_command: Any, digits_model: Path) -> None:
+    for options, is_refused in ((("--fallback", "GPU"), False), ((), True)):
+        answer = dryfit_command("check", digits_model, *DLA, *options, "--json").json
+        root = parsed(dryfit_command("check", digits_model, *DLA, *options, "--format", "junit").out)
+        (build,) = suites(root)["build"]
+        skipped = build.find("skipped")
+        assert (skipped is not None) == is_refused
+        if skipped is not None:
+            assert skipped.attrib["message"].split() == " ".join(answer["refusals"]).split()
+
+
 def test_a_layer_that_was_placed_by_hand_is_where_it_should_be(dryfit_command: Any, digits_model: Path) -> None:
     options = (*DLA, "--fallback", "GPU", "--layer-device-types", "conv1:GPU", "--format", "junit")
     cases = {
@@ -87,7 +98,8 @@ def test_a_layer_that_was_placed_by_hand_is_where_it_should_be(dryfit_command: A
 
 def test_names_that_xml_cannot_hold_leave_the_document_well_formed() -> None:
     layer = {"name": 'a\x00<b>&"é\ud800', "kind": "relu", "device": "DLA", "segment": 0, "verdicts": {}, "cause": ""}
-    text = junit_text({"model": "m&m.onnx", "device": "DLA", "layers": [layer]}, [Outcome("x>1", "2 < 3", True)], {})
+    report = {"model": "m&m.onnx", "device": "DLA", "layers": [layer], "refusals": []}
+    text = junit_text(report, [Outcome("x>1", "2 < 3", True)], {})
     root = parsed(text)
     assert text.isascii()
     assert suites(root)["layers"][0].attrib["name"] == 'a\N{REPLACEMENT CHARACTER}<b>&"é\N{REPLACEMENT CHARACTER}'

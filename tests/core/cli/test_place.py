@@ -144,6 +144,9 @@ def test_energy_is_refused_where_no_energy_is_estimated(dryfit_command: Any, dig
     assert ended.code == 2
     assert "needs an estimate of energy" in ended.err
     assert "--objective latency, --objective throughput, --objective dla-coverage" in ended.err
+    words = " ".join(ended.err.split())
+    assert "`joules` in each `CostEstimate`" in words
+    assert "a budget of the whole board" in words
 
 
 def test_rules_are_one_a_line_below_a_comment() -> None:

@@ -153,7 +153,7 @@ def test_the_rules_are_those_of_the_limit_tables_with_their_help(dryfit_command:
             assert f"dryfit explain-rule {rule.id}" in entry["help"]["text"]
             expected = {"violation": "error", "warning": "warning", "note": "note"}[rule.severity]
             assert entry["defaultConfiguration"]["level"] == expected
-    assert list(shown) == ["dryfit.fail_on"]
+    assert list(shown) == ["dryfit.refused", "dryfit.fail_on"]
 
 
 def test_every_violation_is_a_result_that_names_its_layer(dryfit_command: Any, digits_model: Path) -> None:
@@ -168,9 +168,11 @@ def test_every_violation_is_a_result_that_names_its_layer(dryfit_command: Any, d
         found = {
             (result["locations"][0]["logicalLocations"][0]["name"], result["ruleId"], result["level"])
             for result in run["results"]
-            if result["level"] != "note"
+            if result["level"] != "note" and result["ruleId"] != "dryfit.refused"
         }
         assert found == expected
+        refused = [result["message"]["text"] for result in run["results"] if result["ruleId"] == "dryfit.refused"]
+        assert refused == answer["refusals"]
         uri = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         assert uri == digits_model.as_uri()
 

@@ -144,13 +144,16 @@ def _output_types(network: Network) -> Iterator[tuple[Layer, tuple[DataType, ...
     """Layers with types of their outputs; those of the network's outputs are told with their formats."""
     for layer in network.layers:
         tensors = [layer.outputs[index] for index in layer.output_types]
-        if any(not one.is_network_output or one.allowed_formats is None for one in tensors):
+        if any(not one.is_network_output or (one.allowed_formats is None and one.io_dtype is None) for one in tensors):
             yield layer, tuple(map(layer.get_output_type, range(len(layer.outputs))))
 
 
 def _formats(tensors: tuple[Tensor, ...] | list[Tensor]) -> tuple[IoFormat, ...]:
     """Types and formats of all inputs or outputs; none where the network says nothing of any."""
-    return tuple(map(IoFormat.of, tensors)) if any(one.allowed_formats is not None for one in tensors) else ()
+    is_stated = any(
+        one.allowed_formats is not None or one.io_dtype is not None or one.network_dtype is not None for one in tensors
+    )
+    return tuple(map(IoFormat.of, tensors)) if is_stated else ()
 
 
 def _profiles(network: Network, config: BuilderConfig) -> Iterator[ProfileShapes]:

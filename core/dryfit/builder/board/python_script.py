@@ -5,7 +5,8 @@ Source: TensorRT's Python API 8.2 to 10; what differs between them is chosen whe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
 
 from dryfit.builder.board import script_parts
 from dryfit.builder.board.board_build import BoardBuild, BoardFiles
@@ -19,12 +20,13 @@ EXPLICIT_BATCH_ENDS = (10, 0)
 """From this version on every network has an explicit batch, and the creation flag is deprecated."""
 
 
-def python_script(build: BoardBuild, files: BoardFiles) -> str:
+def python_script(build: BoardBuild, files: BoardFiles, notes: Sequence[str] = ()) -> str:
     """The text of the script; `dryfit.builder.board.script_data.parse_script` reads the same build from it.
 
     Args:
         build: what the config says.
         files: the paths on the board, which options of the script may change.
+        notes: what whoever reads the script should know, in sentences without their full stops.
 
     Raises:
         ConfigError: this version of TensorRT cannot build it; all reasons are listed.
@@ -39,7 +41,23 @@ def python_script(build: BoardBuild, files: BoardFiles) -> str:
     said = constants_of(build, files)
     title = script_parts.TITLE.format(version=version_text(build.software[:2]))
     parts = [*_functions(build, said), _build_function(build, said), _main_function(said)]
-    return "\n\n".join([title + constants_text(said), *parts])
+    return "\n\n".join([title + comment_text(notes) + constants_text(said), *parts])
+
+
+def comment_text(notes: Sequence[str]) -> str:
+    """Sentences as the lines of comments in a script; "" where there are none."""
+    return "".join(
+        f"{line}\n"
+        for note in notes
+        for line in textwrap.wrap(
+            f"{note}.",
+            118,
+            initial_indent="# ",
+            subsequent_indent="#   ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def _functions(build: BoardBuild, said: Collection[str]) -> Iterator[str]:

@@ -9,7 +9,13 @@ import attrs
 
 from dryfit.builder.board.board_build import DEFAULT_LEVEL, BoardBuild, BoardFiles
 from dryfit.builder.board.trtexec_lists import shapes_text, types_text
-from dryfit.builder.board.trtexec_meaning import OBEY, PREFER, as_trtexec_builds, trtexec_problems
+from dryfit.builder.board.trtexec_meaning import (
+    OBEY,
+    PREFER,
+    as_trtexec_builds,
+    trtexec_complaints,
+    trtexec_problems,
+)
 from dryfit.builder.board.trtexec_options import CONSTRAINT_WORDS, FLAG_OPTIONS, missing_option
 from dryfit.builder.board.versions import version_text
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, MemoryPoolType, ProfilingVerbosity
@@ -28,7 +34,7 @@ class TrtexecLine:
     Attributes:
         arguments: words behind the program's name, unquoted.
         build: what trtexec makes of them.
-        notes: what it adds to the build that was asked for, in sentences.
+        notes: what it adds to the build that was asked for, and errors of which nothing comes, in sentences.
     """
 
     arguments: tuple[str, ...]
@@ -60,7 +66,7 @@ def trtexec_line(build: BoardBuild, files: BoardFiles, network: Network) -> Trte
             source="trtexec in NVIDIA/TensorRT",
             remedy="Write a script for TensorRT's Python API instead, which can say more: --script FILE",
         )
-    return TrtexecLine(tuple(_arguments(meant, files)), meant, tuple(notes))
+    return TrtexecLine(tuple(_arguments(meant, files)), meant, (*notes, *trtexec_complaints(meant)))
 
 
 def _arguments(build: BoardBuild, files: BoardFiles) -> Iterator[str]:
@@ -95,7 +101,7 @@ def _precisions(build: BoardBuild, files: BoardFiles) -> Iterator[str]:
         yield "--noTF32"
     if build.scales is not None:
         yield f"--calib={files.calibration_cache}"
-    # For a DLA trtexec prefers constraints anyway; types of layers count only where it is said.
+    # For a DLA trtexec prefers constraints anyway, but obeys them where that is said; types of layers count only then.
     if OBEY in build.flags:
         yield "--precisionConstraints=obey"
     elif PREFER in build.flags and (build.has_layer_types or not build.uses_dla):

@@ -1,6 +1,8 @@
 """What trtexec makes of a build: what it adds on its own, and what it cannot be told.
 
-Source: trtexec in NVIDIA/TensorRT, how it sets up the network and the config.
+Source: trtexec in NVIDIA/TensorRT, how it sets up the network and the config. That it goes on with
+OBEY_PRECISION_CONSTRAINTS where TensorRT refuses the other flag: a log of TensorRT 8.4 in issue 34 of
+NVIDIA-AI-IOT/cuDLA-samples, whose script obeys constraints for a DLA.
 """
 
 from __future__ import annotations
@@ -52,12 +54,23 @@ def as_trtexec_builds(build: BoardBuild) -> tuple[BoardBuild, list[str]]:
     return attrs.evolve(build, flags=build.flags | added.keys()), notes
 
 
+def trtexec_complaints(build: BoardBuild) -> list[str]:
+    """Errors that are printed on the board though nothing comes of them, in sentences."""
+    if not build.uses_dla or OBEY not in build.flags:
+        return []
+    told = (
+        "trtexec sets PREFER_PRECISION_CONSTRAINTS for a DLA, which TensorRT refuses beside "
+        "OBEY_PRECISION_CONSTRAINTS: an error line says so, and constraints are obeyed all the same"
+    )
+    return [told]
+
+
 def _added_flags(build: BoardBuild) -> Iterator[tuple[BuilderFlag, str]]:
     """Flags that trtexec sets though the build does not have them, and why."""
     flags = build.flags
     if build.has_layer_types and not flags & {OBEY, PREFER}:
         yield PREFER, "PREFER_PRECISION_CONSTRAINTS is set: without it types of single layers do not count"
-    elif build.uses_dla and PREFER not in flags:
+    elif build.uses_dla and not flags & {OBEY, PREFER}:
         yield PREFER, "trtexec sets PREFER_PRECISION_CONSTRAINTS for a DLA"
     if build.uses_dla and not flags & {BuilderFlag.GPU_FALLBACK, BuilderFlag.DIRECT_IO}:
         yield BuilderFlag.DIRECT_IO, "trtexec sets DIRECT_IO for a DLA without fallback: copies would be the GPU's"
@@ -90,9 +103,7 @@ def _flag_problems(build: BoardBuild) -> Iterator[str]:
         yield f"it has no option for the flag {flag.name}"
     for other in build.quantization_flags:
         yield f"it has no option for the quantization flag {other.name}"
-    if build.uses_dla and OBEY in build.flags:
-        yield "it sets PREFER_PRECISION_CONSTRAINTS for a DLA, which excludes OBEY_PRECISION_CONSTRAINTS"
-    elif {OBEY, PREFER} <= build.flags:
+    if {OBEY, PREFER} <= build.flags:
         yield "OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS exclude each other"
     given = sorted(build.flags & PRECISION_FLAGS) if build.is_strongly_typed else []
     if given:

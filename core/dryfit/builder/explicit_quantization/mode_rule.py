@@ -8,25 +8,18 @@ import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.network.network import Network
+from dryfit.target.stated_rule import StatedRule
 
 
 @attrs.frozen
-class ModeRule:
+class ModeRule(StatedRule):
     """One rule.
 
     Attributes:
-        id: stable.
-        text: the rule in one sentence.
         find: what breaks it in a network and its config, in words; nothing where it holds.
-        source: document and section.
-        remedy: what the user can do.
     """
 
-    id: str
-    text: str
-    find: Callable[[Network, BuilderConfig], Sequence[str]]
-    source: str
-    remedy: str
+    find: Callable[[Network, BuilderConfig], Sequence[str]] = attrs.field(kw_only=True)
 
     @property
     def subject(self) -> str:

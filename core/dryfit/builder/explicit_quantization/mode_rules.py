@@ -13,7 +13,7 @@ from dryfit.builder.explicit_quantization import mode_checks
 from dryfit.builder.explicit_quantization.mode import QuantizationMode, quantization_mode
 from dryfit.builder.explicit_quantization.mode_rule import ModeRule
 from dryfit.builder.segments.standalone import STANDALONE_RULES, is_standalone
-from dryfit.errors import ConfigError
+from dryfit.errors import ConfigError, one_error
 from dryfit.network.network import Network
 
 CHAPTER = 'TensorRT "Working with Quantized Types"'
@@ -28,37 +28,37 @@ EXPLICIT_RULES: Sequence[ModeRule] = (
     ModeRule(
         "explicit.calibration",
         "An explicitly quantized network has its scales in its layers, and is not calibrated",
-        mode_checks.calibration,
         EXCLUSIVE,
         "Take calibrator and cache out of the config, or build the network without quantize and dequantize layers",
+        find=mode_checks.calibration,
     ),
     ModeRule(
         "explicit.dynamic_range",
         "An explicitly quantized network has its scales in its layers, and its tensors have no dynamic ranges",
-        mode_checks.dynamic_ranges,
         EXCLUSIVE,
         "Call reset_dynamic_range on them, or build the network without quantize and dequantize layers",
+        find=mode_checks.dynamic_ranges,
     ),
     ModeRule(
         "explicit.one_type_of_8_bits",
         "A network is quantized to INT8 or to FP8, not to both",
-        mode_checks.int8_beside_fp8,
         f"{CHAPTER}, quantization schemes: FP8 and INT8 in the same network are not allowed",
         "Quantize all of these to one type",
+        find=mode_checks.int8_beside_fp8,
     ),
     ModeRule(
         "explicit.precision",
         "In an explicitly quantized network no layer's precision is set to a quantized type",
-        mode_checks.quantized_precisions,
         CONSTRAINTS,
         "Call reset_precision on these layers: quantize and dequantize layers around them say what they compute in",
+        find=mode_checks.quantized_precisions,
     ),
     ModeRule(
         "explicit.output_type",
         "In an explicitly quantized network no output type is set to a quantized type, but those of layer plugins",
-        mode_checks.quantized_output_types,
         CONSTRAINTS,
         "Call reset_output_type on these layers; a quantize layer has its type as `to_type`",
+        find=mode_checks.quantized_output_types,
     ),
 )
 """What holds for a network with quantize or dequantize layers."""
@@ -67,37 +67,37 @@ STRONGLY_TYPED_RULES: Sequence[ModeRule] = (
     ModeRule(
         "strongly_typed.flags",
         "A strongly typed network is built without flags that permit or constrain precisions",
-        mode_checks.precision_flags,
         NO_FLAGS,
         "Clear these flags (on the command line: leave out --precision and --int8): the network's types say it all",
+        find=mode_checks.precision_flags,
     ),
     ModeRule(
         "strongly_typed.precision",
         "In a strongly typed network no layer has a precision of its own",
-        mode_checks.precisions,
         TYPES_FOLLOW,
         "Call reset_precision on these layers, and add cast layers where another type is meant",
+        find=mode_checks.precisions,
     ),
     ModeRule(
         "strongly_typed.output_type",
         "In a strongly typed network no layer but a layer plugin has an output type of its own",
-        mode_checks.output_types,
         TYPES_FOLLOW,
         "Call reset_output_type on these layers; casts, fills, quantize and dequantize layers have `to_type`",
+        find=mode_checks.output_types,
     ),
     ModeRule(
         "strongly_typed.calibration",
         "A strongly typed network is not quantized implicitly, so it is not calibrated",
-        mode_checks.calibration,
         NO_IMPLICIT,
         "Quantize it by quantize and dequantize layers, or create it without STRONGLY_TYPED",
+        find=mode_checks.calibration,
     ),
     ModeRule(
         "strongly_typed.dynamic_range",
         "A strongly typed network is not quantized implicitly, so its tensors have no dynamic ranges",
-        mode_checks.dynamic_ranges,
         NO_IMPLICIT,
         "Quantize it by quantize and dequantize layers, or create it without STRONGLY_TYPED",
+        find=mode_checks.dynamic_ranges,
     ),
 )
 """What holds for a network that was created with STRONGLY_TYPED."""
@@ -113,11 +113,8 @@ def check_modes(network: Network, config: BuilderConfig) -> None:
         ConfigError(f"{rule.text} [{rule.id}]", found=found, source=rule.source, remedy=rule.remedy)
         for rule, found in broken_rules(network, config)
     ]
-    if len(errors) == 1:
-        raise errors[0]
     if errors:
-        lines = "".join(f"\n  {error}" for error in errors)
-        raise ConfigError(f"The network and the config do not go together:{lines}")
+        raise one_error("The network and the config do not go together", errors)
 
 
 def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[ModeRule, str]]:

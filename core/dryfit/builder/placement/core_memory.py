@@ -8,17 +8,63 @@ as a cache never keeps a segment from its device. Any other memory that falls sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.placement.cutter import LayerRun
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.segments.pools import PoolNeeds
+from dryfit.target.memory_pool_rules import CACHE, CORE
 from dryfit.target.memory_pools import MemoryPool
 
+NeedsOn = Callable[[TargetVariant], PoolNeeds]
+"""What layers need of a device's pools."""
 
-def within_core(runs: Sequence[LayerRun], reckoned: PoolNeeds) -> tuple[TargetVariant, list[str]]:
+
+def within_cores(
+    runs: Sequence[LayerRun], variants: Mapping[str, TargetVariant], needs_on: NeedsOn
+) -> tuple[dict[str, TargetVariant], list[str]]:
+    """(the devices with limits of caches lowered to what their cores have, one sentence for each that was lowered).
+
+    Args:
+        runs: the segments of all devices.
+        variants: device name to device.
+        needs_on: what layers need of a device's pools.
+    """
+    found, warnings = dict(variants), list[str]()
+    for device, own in _by_device(runs).items():
+        found[device], lowered = _within_core(own, needs_on(variants[device]))
+        warnings += lowered
+    return found, warnings
+
+
+def core_memory_problems(
+    runs: Sequence[LayerRun], variants: Mapping[str, TargetVariant], needs_on: NeedsOn
+) -> list[str]:
+    """The pools, other than caches, of which segments of a device may take more at once than one of its cores has.
+
+    Args:
+        runs: the segments of all devices.
+        variants: device name to device.
+        needs_on: what layers need of a device's pools.
+    """
+    return [
+        problem
+        for device, own in _by_device(runs).items()
+        for pool, core in _core_pools(variants[device])
+        if pool.holds != "cache" and (problem := _problem(own, needs_on(variants[device]), pool, core))
+    ]
+
+
+def _by_device(runs: Sequence[LayerRun]) -> dict[str, list[LayerRun]]:
+    found: dict[str, list[LayerRun]] = {}
+    for run in runs:
+        found.setdefault(run.device, []).append(run)
+    return found
+
+
+def _within_core(runs: Sequence[LayerRun], reckoned: PoolNeeds) -> tuple[TargetVariant, list[str]]:
     """(the device with the limits of caches lowered to what a core has, one sentence for each that was lowered).
 
     Args:
@@ -39,25 +85,12 @@ def within_core(runs: Sequence[LayerRun], reckoned: PoolNeeds) -> tuple[TargetVa
         limits[pool.name] = allowed
         wish = "no limit" if asked is None else f"the limit of {asked} bytes"
         shared = f", for {len(at_once)} segments at once" if allowed < core else ""
-        warnings.append(
+        told = (
             f"{variant.device}: {wish} for {pool.name} is lowered to {allowed} bytes: a core of "
-            f"{variant.platform.name} has {core}{shared} [{pool.source}]"
+            f"{variant.platform.name} has {core}{shared}"
         )
+        warnings.append(CACHE.told(told, pool.source))
     return attrs.evolve(variant, pool_limits=limits), warnings
-
-
-def core_memory_problems(runs: Sequence[LayerRun], reckoned: PoolNeeds) -> list[str]:
-    """The pools, other than caches, of which segments of a device may take more at once than one of its cores has.
-
-    Args:
-        runs: its segments.
-        reckoned: what they need of its pools.
-    """
-    return [
-        problem
-        for pool, core in _core_pools(reckoned.variant)
-        if pool.holds != "cache" and (problem := _problem(runs, reckoned, pool, core))
-    ]
 
 
 def _core_pools(variant: TargetVariant) -> list[tuple[MemoryPool, int]]:
@@ -85,9 +118,10 @@ def _problem(runs: Sequence[LayerRun], reckoned: PoolNeeds, pool: MemoryPool, co
         return ""
     count = "1 segment" if len(at_once) == 1 else f"{len(at_once)} segments"
     allowed = core // len(at_once)
-    return (
+    return CORE.told(
         f"{count} of {variant.device} may take {sum(at_once)} bytes of {pool.name} at once, of which a core of "
-        f"{variant.platform.name} has {core}: set its limit to {allowed} bytes or less [{pool.source}]"
+        f"{variant.platform.name} has {core}: set its limit to {allowed} bytes or less",
+        pool.source,
     )
 
 

@@ -21,6 +21,7 @@ from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.plan import PoolShortage, RejectedSegment
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.target.memory_pool_rules import SEGMENT
 
 PoolUse = Callable[[TargetVariant, Sequence[Layer]], Mapping[str, int]]
 """(device, layers) -> bytes by pool that they need as one segment."""
@@ -161,7 +162,7 @@ def _too_large(variant: TargetVariant, shortages: Sequence[PoolShortage]) -> str
     """Why a segment does not fit its pools, each by name."""
     sources = {pool.name: pool.source for pool in variant.target.memory_pools}
     words = [f"{one.needed} bytes of {one.pool}, whose limit is {one.limit} bytes" for one in shortages]
-    return with_source(f"it needs {' and '.join(words)}", sources[shortages[0].pool])
+    return SEGMENT.told(f"it needs {' and '.join(words)}", sources[shortages[0].pool])
 
 
 def _over_segment_limits(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, str]:

@@ -19,6 +19,12 @@ from dryfit.target.cost import CostEstimate
 _DIGITS = 6
 """To which values are compared: sums of the same numbers in another order are the same."""
 
+_NO_BUDGET = (
+    "The watts in a power mode's name do not stand in for it: they are a budget of the whole board whatever works on "
+    "it, so that times any time they rank placements as --objective latency does, and bound nothing where the time is "
+    "itself an estimate"
+)
+
 
 class Objective(enum.StrEnum):
     """What a placement is chosen for."""
@@ -113,6 +119,7 @@ class Meter:
                 f"A placement for {self.objective} needs an estimate of {needs}, of every device",
                 where=where,
                 found=f"the target estimates no {needs} of them",
+                allowed="`joules` in each `CostEstimate` of its target" if needs == "energy" else None,
                 remedy=_remedy(self.objective),
             )
         return found
@@ -123,8 +130,10 @@ class Meter:
 
 def _remedy(objective: Objective) -> str:
     others = [one for one in Objective if not one.needs or (objective.needs == "energy" and one.needs == "time")]
-    board = "" if objective.needs == "energy" else "Name the board, such as --platform agx-orin-64. "
-    return f"{board}What else can be asked for: {', '.join(f'--objective {one}' for one in others)}"
+    listed = ", ".join(f"--objective {one}" for one in others)
+    if objective.needs == "energy":
+        return f"{_NO_BUDGET}. Ask for another objective ({listed}), and measure on the board what each placement draws"
+    return f"Name the board, such as --platform agx-orin-64. What else can be asked for: {listed}"
 
 
 def total(parts: Sequence[Amounts]) -> Amounts:

@@ -17,14 +17,15 @@ import attrs
 from dryfit.builder.assessment import Assessment, assessment_of, design_for_assessment
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.builder.explicit_quantization.mode import is_explicit
-from dryfit.builder.placement.assign import NOWHERE, placement_error
+from dryfit.builder.placement.assign import NOWHERE
 from dryfit.builder.placement_search.candidates import Candidate, chain_candidate, cut_candidates, is_chain
 from dryfit.builder.placement_search.changes import Change, changes_between
 from dryfit.builder.placement_search.choices import choices_of
+from dryfit.builder.placement_search.lower_bounds import LowerBounds, lower_bounds
 from dryfit.builder.placement_search.model import SegmentModel
 from dryfit.builder.placement_search.objective import Meter, Objective, value_of
 from dryfit.builder.placement_search.repair import improved, repaired
+from dryfit.builder.refusals import require_places
 from dryfit.builder.segments.network_cost import NetworkCost, network_cost
 from dryfit.errors import ConfigError
 from dryfit.network.layer_macs import multiply_accumulates
@@ -73,6 +74,7 @@ class PlacementProposal:
         after: what is proposed; the same where nothing is better.
         options: all that were compared, `before` first.
         changes: layers that change their device, and why.
+        lower_bounds: devices whose time is a bound from below, and how far the proposal holds; None for none.
     """
 
     objective: Objective
@@ -82,6 +84,7 @@ class PlacementProposal:
     after: PlacementOption
     options: Sequence[PlacementOption]
     changes: Sequence[Change]
+    lower_bounds: LowerBounds | None = None
 
     @property
     def own_devices(self) -> Mapping[str, str]:
@@ -111,10 +114,7 @@ def propose_placement(network: Network, config: BuilderConfig, objective: Object
     """
     fallback = _second_device(config)
     design = design_for_assessment(network, config)
-    if design.refusals:
-        raise placement_error(
-            design.refused(), fallback, config.default_device_type, is_explicit=is_explicit(design.network)
-        )
+    require_places(design, config)
     choices = choices_of(network, config, design, fallback)
     cores = {device: variant.platform.cores for device, variant in design.variants.items() if device != NOWHERE}
     devices = list(dict.fromkeys([config.default_device_type, fallback, *cores]))
@@ -138,6 +138,7 @@ def propose_placement(network: Network, config: BuilderConfig, objective: Object
         after=after,
         options=options,
         changes=changes_between(model, options[0].assessment, after.assessment),
+        lower_bounds=lower_bounds(model.meter, options[0].cost, after.cost),
     )
 
 
@@ -208,7 +209,7 @@ class _Judge:
         return PlacementOption(
             title=title,
             own_devices={**self._config.explicit_device_types(self._network), **own},
-            assessment=assessment_of(design),
+            assessment=assessment_of(design, self._config),
             cost=cost,
             macs=by_device,
             value=value_of(self._meter.of_network(cost, macs)),

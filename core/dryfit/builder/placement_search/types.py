@@ -28,8 +28,8 @@ class DeviceTypes:
         self._of: dict[str, Precisions] = {}
         for device in (choices.device, choices.other):
             assignment = choices.with_devices(choices.placed_on(device))
-            int8_inputs = design.precisions.int8_inputs
-            self._of[device] = choose_precisions(design.network, assignment, config, design.specs, int8_inputs)
+            given, wanted = design.precisions.given_types, design.precisions.wanted_types
+            self._of[device] = choose_precisions(design.network, assignment, config, design.specs, given, wanted)
 
     def inside(self, device: str, layers: Sequence[Layer]) -> Precisions:
         """The types of layers that are one segment of a device."""

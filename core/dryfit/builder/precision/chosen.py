@@ -8,8 +8,8 @@ import attrs
 
 from dryfit.builder.precision.reason import PrecisionReason
 from dryfit.builder.precision.requested import has_scale
-from dryfit.network.data_types import DataType
-from dryfit.network.format_combinations import EXCHANGED_TYPES, FormatCombination
+from dryfit.network.data_types import EXCHANGED_TYPES, DataType
+from dryfit.network.format_combinations import FormatCombination
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.rounding import RoundingMode
@@ -41,7 +41,9 @@ class Precisions:
         real_outputs: (layer name, output index) to the type in which an INT8 layer gives what nobody reads in INT8.
         weight_rounding: name of each INT8 layer to how its device rounds the weights.
         assumes_scales: whether every tensor counts as if it had a scale.
-        int8_inputs: names of the network inputs that the caller gives in INT8, whatever their layers compute in.
+        given_types: name of each network input that the caller gives in another type than the network computes on, to
+            that type.
+        wanted_types: name of each network output whose type on the caller's side was stated, to that type.
     """
 
     layers: Mapping[str, DataType]
@@ -55,7 +57,8 @@ class Precisions:
     real_outputs: Mapping[tuple[str, int], DataType] = attrs.field(factory=dict)
     weight_rounding: Mapping[str, RoundingMode] = attrs.field(factory=dict)
     assumes_scales: bool = False
-    int8_inputs: frozenset[str] = frozenset()
+    given_types: Mapping[str, DataType] = attrs.field(factory=dict)
+    wanted_types: Mapping[str, DataType] = attrs.field(factory=dict)
 
     def is_int8(self, layer: Layer) -> bool:
         """Whether a layer is computed in INT8 by the ranges of its tensors."""
@@ -88,12 +91,15 @@ class Precisions:
 
     def network_input_type(self, tensor: Tensor) -> DataType:
         """The type in which the caller gives a network input."""
-        return DataType.INT8 if tensor.name in self.int8_inputs else tensor.dtype
+        return self.given_types.get(tensor.name, tensor.dtype)
 
     def network_output_type(self, tensor: Tensor) -> DataType:
-        """The type of a network output: the one that the user asked of its layer, or else the network's."""
+        """The type in which the caller finds a network output: stated for it, or its layer, or the network's."""
         producer = tensor.producer
-        return self.output_types.get((producer.name if producer else "", tensor.output_index)) or tensor.dtype
+        if producer is None:
+            return self.network_input_type(tensor)
+        asked = self.wanted_types.get(tensor.name) or self.output_types.get((producer.name, tensor.output_index))
+        return asked or tensor.dtype
 
     def _computed(self, layer: Layer, tensor: Tensor) -> DataType:
         if tensor.dtype not in WEAK_TYPES or layer.name not in self.converted:

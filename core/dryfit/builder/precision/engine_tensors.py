@@ -21,6 +21,9 @@ from dryfit.quantization.dynamic_range import DynamicRange
 
 _HALVES = (DataType.HALF, DataType.BF16)
 
+OUTPUT_COPY = "Reformatting CopyNode for Output Tensor"
+"""How names of layers begin that store what a layer gives in another type, under the user's name; TensorRT's words."""
+
 
 class EngineTensors:
     """Keeps the versions of tensors, and adds what converts one into another.

@@ -43,7 +43,8 @@ def choose_precisions(
     assignment: Assignment,
     config: BuilderConfig,
     specs: Mapping[str, TensorSpec],
-    int8_inputs: frozenset[str] = frozenset(),
+    given_types: Mapping[str, DataType] | None = None,
+    wanted_types: Mapping[str, DataType] | None = None,
     segments: Mapping[str, int] | None = None,
 ) -> Precisions:
     """The computation type of every layer that runs on a device.
@@ -53,7 +54,8 @@ def choose_precisions(
         assignment: devices and verdicts.
         config: flags.
         specs: tensor name to spec at the shapes that count.
-        int8_inputs: names of the network inputs that the caller gives in INT8.
+        given_types: as in `Precisions`; {} for None.
+        wanted_types: the same.
         segments: layer name to segment; None: as if each device had one.
 
     Raises:
@@ -76,7 +78,8 @@ def choose_precisions(
         chooser.combinations,
         chooser.reasons,
         assumes_scales=config.assume_scales,
-        int8_inputs=int8_inputs,
+        given_types=given_types or {},
+        wanted_types=wanted_types or {},
     )
     return with_real_tensors(chosen, layers, assignment.devices if segments is None else segments, assignment, config)
 

@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.precision.real_tensors import is_inside_step
-from dryfit.network.data_types import DataType
-from dryfit.network.format_combinations import EXCHANGED_TYPES
+from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.target.target import Target

@@ -8,7 +8,9 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import QuantizationFlag
 from dryfit.builder.explicit_quantization.mode import QuantizationMode, is_explicit, quantization_mode
 from dryfit.builder.placement.assign import Assignment
+from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
+from dryfit.network.io_types import with_network_types
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
 from dryfit.passes.specialise import specialise
@@ -37,7 +39,7 @@ def network_scales(network: Network, config: BuilderConfig) -> ScaleTable:
     integers = integer_inputs(network)
     stand_for_real = is_implicit or any(network.tensor(name).dynamic_range is not None for name in integers)
     # Else an INT8 input is what it says: whole numbers, which may meet other whole numbers.
-    work = floating_point_network(network) if integers and stand_for_real else network
+    work = floating_point_network(network) if integers and stand_for_real else with_network_types(network)
     if not is_implicit:
         return scale_table(work)
     solutions = _cached(config)
@@ -68,6 +70,36 @@ def int8_inputs(network: Network, scales: ScaleTable, config: BuilderConfig) -> 
     by_hand = {tensor.name for tensor in network.inputs if tensor.dynamic_range is not None}
     check_scaled_inputs(network, found | by_hand)
     return found
+
+
+def wanted_types(network: Network, work: Network, config: BuilderConfig) -> dict[str, DataType]:
+    """Name to type of the network outputs whose type on the caller's side was stated.
+
+    Args:
+        network: the user's.
+        work: a copy of it in the types in which it computes, with its ranges.
+        config: whether scales are assumed.
+
+    Raises:
+        NetworkError: outputs are wanted in INT8 for real numbers, or the other way round, that have no scale.
+    """
+    wanted = {tensor.name: tensor.io_dtype for tensor in network.outputs if tensor.io_dtype is not None}
+    unscaled = [
+        f"{name!r}: {tensor.dtype.name} wanted in {dtype.name}"
+        for name, dtype in wanted.items()
+        if (tensor := work.tensor(name)).dtype is not dtype
+        and DataType.INT8 in (tensor.dtype, dtype)
+        and tensor.dynamic_range is None
+    ]
+    if unscaled and not config.assume_scales:
+        raise NetworkError(
+            "Between INT8 and real numbers stands a scale, and these network outputs have none",
+            where=f"network {network.name!r}",
+            found=", ".join(unscaled),
+            allowed="a dynamic range for each of them",
+            remedy="Calibrate, or call set_dynamic_range on these tensors; or take them in the type that they have",
+        )
+    return wanted
 
 
 def check_unscaled(network: Network, assignment: Assignment) -> None:
@@ -130,6 +162,6 @@ def _calibrated(
     # An engine is built to calibrate, by the builder that asks for the scales.
     from dryfit.builder.calibration.calibrate import calibrate, tensors_after_fusion
 
-    shaped = specialise(network, calibration_shapes(network, config))
+    shaped = specialise(with_network_types(network), calibration_shapes(network, config))
     tensors = None if before_fusion else tensors_after_fusion(network, config)
     return calibrate(shaped, calibrator, samples, tensors=tensors)

@@ -31,7 +31,7 @@ def require_same(plan: Plan, network: Network, kernels: Sequence[Kernel]) -> Non
         for layer in operation.layers
         for parameter in kernel.packed_parameters
     }
-    before, after = _skeleton(plan.network, set()), _skeleton(network, dropped)
+    before, after = _skeleton(plan.network, dropped), _skeleton(network, dropped)
     differing = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
     if differing or list(before) != list(after):
         order = {name: index for index, name in enumerate([*before, *after])}

@@ -1,9 +1,15 @@
-"""What an engine need not keep, because kernels packed it: parameters of layers, and constants."""
+"""What an engine need not keep, because kernels packed it: parameters of layers, and constants.
+
+In their places are stand-ins, so that an engine still knows types and shapes, and `comparison` can find the values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
@@ -19,15 +25,16 @@ def drop_packed_weights(network: Network, packed: Packed) -> None:
     """Forget the parameters and constants that kernels packed: the engine does not need them twice.
 
     Args:
-        network: the engine's. A constant stays in it with a stand-in for its values.
+        network: the engine's. Stand-ins take the places of values.
         packed: groups of its layers.
     """
     for group, kernel in packed:
         for layer in group.layers:
             names = {field.name for field in layer.parameters()}
             for name in kernel.packed_parameters:
-                if name in names:
-                    setattr(layer, name, None)
+                array = getattr(layer, name) if name in names else None
+                if isinstance(array, np.ndarray):
+                    setattr(layer, name, stand_in(DataType.from_numpy(array.dtype), array.shape))
     for constant in packed_constants(network, packed):
         constant.weights = stand_in(constant.outputs[0].dtype, constant.outputs[0].shape)
     network.refresh_shapes()

@@ -12,8 +12,9 @@ from dryfit.builder.design import Design
 from dryfit.builder.fusion.fused_group import LayerPlace
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.segments.target_bytes import COMPILER, target_bytes
 from dryfit.engine.segment_program import program_array
-from dryfit.errors import BuildError, DryfitError, PluginError
+from dryfit.errors import BuildError
 from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
@@ -46,30 +47,8 @@ class SegmentCompilation:
             BuildError: the segment has shapes that follow from data, or the compiler could not compile it.
             PluginError: the compiler gave something else than bytes.
         """
-        variant = self._design.variants[place.device]
-        where = f"segment {place.segment} of {place.device}"
-        self._require_shapes(group, where)
-        compile_segment = variant.target.compile_segment
-        if compile_segment is None:
-            raise PluginError("The target has no segment compiler", where=where)
-        try:
-            program = compile_segment(self.planned(group, place))
-        except DryfitError:
-            raise
-        except Exception as error:  # the compiler is a stranger's
-            raise BuildError(
-                "The target's compiler could not compile a segment",
-                where=where,
-                found=f"{type(error).__name__}: {error}",
-                remedy="Put one of its layers on another device, or report it to the makers of the target",
-            ) from error
-        if not isinstance(program, bytes):
-            raise PluginError(
-                "A target's compiler gives bytes",
-                where=f"{where}, {variant.target.compile_segment_at}",
-                found=type(program).__name__,
-            )
-        return program_array(program)
+        self._require_shapes(group, f"segment {place.segment} of {place.device}")
+        return program_array(target_bytes(COMPILER, self.planned(group, place)))
 
     def planned(self, group: LayerGroup, place: LayerPlace) -> PlannedSegment:
         """What the compiler is given."""

@@ -8,8 +8,8 @@ import attrs
 
 from dryfit.builder.fusion.fused_group import FusedGroup, LayerPlace
 from dryfit.builder.segments.compilation import SegmentCompilation
+from dryfit.builder.segments.target_bytes import EXPORTER, target_bytes
 from dryfit.engine.plan import Plan
-from dryfit.errors import BuildError, DryfitError, PluginError
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.group import SegmentGroup
@@ -65,40 +65,8 @@ class SegmentExport:
         """
         files = dict(plan.programs)
         for index, planned in self.planned.items():
-            files[index] = exported(attrs.evolve(planned, pools=plan.segments[index].pools))
+            files[index] = target_bytes(EXPORTER, attrs.evolve(planned, pools=plan.segments[index].pools))
         return dict(sorted(files.items()))
-
-
-def exported(planned: PlannedSegment) -> bytes:
-    """What the exporter of its target makes of a segment.
-
-    Raises:
-        BuildError: it cannot write it.
-        PluginError: the target has no exporter, or it gave something else than bytes.
-    """
-    target = registry.target(planned.device)
-    where = f"segment {planned.index} of {planned.device}"
-    export = target.export_segment
-    if export is None:
-        raise PluginError("The target writes no segments", where=where)
-    try:
-        written = export(planned)
-    except DryfitError:
-        raise
-    except Exception as error:  # the exporter is a stranger's
-        raise BuildError(
-            "The target could not write a segment",
-            where=where,
-            found=f"{type(error).__name__}: {error}",
-            remedy="Put one of its layers on another device, or report it to the makers of the target",
-        ) from error
-    if not isinstance(written, bytes):
-        raise PluginError(
-            "A target's exporter gives bytes",
-            where=f"{where}, {target.export_segment_at}",
-            found=type(written).__name__,
-        )
-    return written
 
 
 def _conversions(own: Sequence[FusedGroup], groups: Sequence[FusedGroup]) -> list[FusedGroup]:

@@ -15,6 +15,7 @@ from dryfit.builder.placement.cutter import LayerRun
 from dryfit.builder.segments import standalone_checks
 from dryfit.engine.plan import Reformat
 from dryfit.errors import BuildError
+from dryfit.target.stated_rule import StatedRule
 
 CHAPTER = "TensorRT 10 developer guide, Working with DLA"
 MODE = f"{CHAPTER}: DLA Standalone Mode"
@@ -23,64 +24,87 @@ STANDALONE_RULES: Sequence[ModeRule] = (
     ModeRule(
         "standalone.device",
         "The layers of a standalone loadable are all for the default device, which has loadables",
-        standalone_checks.other_devices,
         MODE,
         "Set default_device_type to DLA, and reset the device types of single layers",
+        "SA-01",
+        find=standalone_checks.other_devices,
     ),
     ModeRule(
         "standalone.fallback",
         "A standalone loadable is built without fallback: nothing else runs beside it",
-        standalone_checks.fallback,
         MODE,
         "Clear the flag GPU_FALLBACK (on the command line: leave out --fallback)",
+        "SA-02",
+        find=standalone_checks.fallback,
     ),
     ModeRule(
         "standalone.precision",
         "A standalone loadable computes in FP16 or INT8, which a flag permits",
-        standalone_checks.no_precision,
         MODE,
         "Set the flag FP16 or INT8 (on the command line: --precision fp16)",
+        "SA-01",
+        find=standalone_checks.no_precision,
     ),
     ModeRule(
         "standalone.direct_io",
         "A standalone loadable is built with the flag DIRECT_IO: nothing converts formats around it",
-        standalone_checks.no_direct_io,
         MODE,
         "Set the flag DIRECT_IO (on the command line: --direct-io)",
+        "SA-01",
+        find=standalone_checks.no_direct_io,
     ),
     ModeRule(
         "standalone.formats",
         "Each input and output of a standalone loadable has a type of the device, and states formats of it only",
-        standalone_checks.open_formats,
         MODE,
         "Set type and allowed_formats of these tensors (on the command line: --input-io-formats, --output-io-formats)",
+        "SA-01",
+        find=standalone_checks.open_formats,
     ),
     ModeRule(
         "standalone.fixed_shapes",
         "A standalone loadable has fixed shapes",
-        standalone_checks.open_shapes,
         f"{CHAPTER}: general restrictions",
         "Give the inputs one shape, or one profile whose minimum, optimum and maximum are equal",
+        "SA-03",
+        find=standalone_checks.open_shapes,
     ),
     ModeRule(
         "standalone.left_over_constants",
         "A standalone loadable has no layers of explicit quantization, and no constants left over from them",
-        standalone_checks.left_over_constants,
         "reports of TensorRT builders: a constant left over from Q/DQ makes a standalone build fail (inferred)",
         "Turn Q/DQ into a calibration cache (`dryfit translate`), and remove what nobody reads",
+        "SA-08",
+        find=standalone_checks.left_over_constants,
     ),
     ModeRule(
         "standalone.constraints",
         "The flags OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS are not both set",
-        standalone_checks.two_constraints,
-        "trtexec, which refuses both",
+        "TensorRT, whose config takes one of the two flags and refuses the other",
         "Clear one of them",
+        "SA-06",
+        find=standalone_checks.two_constraints,
     ),
 )
 """What is known before anything is placed."""
 
-ONE_LOADABLE = "standalone.one_loadable"
-NO_REFORMATS = "standalone.no_reformats"
+ONE_LOADABLE = StatedRule(
+    "standalone.one_loadable",
+    "A standalone loadable is exactly one segment",
+    MODE,
+    "Take out what cuts the network in two: another batch, or layers that do not hang together",
+    "SA-02",
+)
+NO_REFORMATS = StatedRule(
+    "standalone.no_reformats",
+    "No copy between types or formats stands around a standalone loadable",
+    MODE,
+    "Give inputs and outputs the types and formats that the layers at the border read and write",
+    "SA-01",
+)
+
+STANDALONE_OUTCOMES: Sequence[StatedRule] = (ONE_LOADABLE, NO_REFORMATS)
+"""What is known only when the segments and the copies around them are."""
 
 
 def is_standalone(config: BuilderConfig) -> bool:
@@ -112,10 +136,12 @@ def standalone_problems(runs: Sequence[LayerRun], reformats: Sequence[Reformat],
         told = ", ".join(f"{count} on {device}" for device, count in sorted(counts.items())) or "none"
         causes = [f"segment {index}: {run.cut_cause}" for index, run in enumerate(runs) if run.cut_cause]
         found = f"{len(runs)} segments ({told})" + "".join(f"; {cause}" for cause in causes)
-        problems.append(f"It has to be exactly one segment; found {found} [{ONE_LOADABLE}; source: {MODE}]")
+        problems.append(ONE_LOADABLE.told(f"It has to be exactly one segment; found {found}"))
     problems += [
-        f"No copy may stand around it; tensor {one.tensor!r} needs one from {one.source} to {one.destination}: "
-        f"{one.cause} [{NO_REFORMATS}; source: {MODE}]"
+        NO_REFORMATS.told(
+            f"No copy may stand around it; tensor {one.tensor!r} needs one from {one.source} to {one.destination}: "
+            f"{one.cause}"
+        )
         for one in reformats
     ]
     return problems

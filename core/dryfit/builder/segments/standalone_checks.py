@@ -6,9 +6,8 @@ import difflib
 from collections.abc import Sequence
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.network.data_types import DataType
+from dryfit.network.io_types import io_type
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 
 
@@ -52,7 +51,7 @@ def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
     writes = ((tensor, target.output_formats) for tensor in network.outputs)
     found = []
     for tensor, formats in (*reads, *writes):
-        dtype = _stated_type(tensor)
+        dtype = io_type(tensor)
         known = {one.name for one in formats.get(dtype, ())}
         possible = ", ".join(sorted(known))
         strange = sorted((tensor.allowed_formats or frozenset()) - known)
@@ -110,10 +109,3 @@ def open_shapes(network: Network, config: BuilderConfig) -> Sequence[str]:
         for tensor in network.inputs
         if -1 in tensor.shape and tensor.name not in fixed
     ]
-
-
-def _stated_type(tensor: Tensor) -> DataType:
-    """The type of an input or output: the one that was set for the layer's output, or the tensor's own."""
-    if tensor.producer is None:
-        return tensor.dtype
-    return tensor.producer.output_types.get(tensor.output_index, tensor.dtype)

@@ -14,6 +14,7 @@ import attrs
 
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
+from dryfit.network.io_types import io_type
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.formats import LINEAR
@@ -67,22 +68,20 @@ class IoFormat:
     @classmethod
     def of(cls, tensor: Tensor) -> IoFormat:
         """What a network says of one of its inputs or outputs."""
-        dtype = tensor.dtype
-        if tensor.producer is not None:
-            dtype = tensor.producer.output_types.get(tensor.output_index, dtype)
-        return cls(dtype, tuple(sorted(tensor.allowed_formats or {LINEAR.name})))
+        return cls(io_type(tensor), tuple(sorted(tensor.allowed_formats or {LINEAR.name})))
 
     def __str__(self) -> str:
         word = next((word for word, dtype in IO_TYPE_WORDS.items() if dtype is self.dtype), self.dtype.name.lower())
         return f"{word}:{'+'.join(LINEAR_WORD if name == LINEAR.name else name.lower() for name in self.formats)}"
 
     def set_on(self, tensor: Tensor) -> None:
-        """Give an input or output of a network this type, where it has another, and these formats."""
-        if tensor.producer is None:
-            if tensor.dtype is not self.dtype:
-                tensor.dtype = self.dtype
-        elif IoFormat.of(tensor).dtype is not self.dtype:
-            tensor.producer.set_output_type(tensor.output_index, self.dtype)
+        """Give an input or output of a network this type on the caller's side, and these formats.
+
+        Raises:
+            NetworkError: an output cannot have the type.
+        """
+        if tensor.producer is not None or tensor.dtype is not self.dtype:
+            tensor.dtype = self.dtype
         tensor.allowed_formats = frozenset(self.formats)
 
 
@@ -115,9 +114,9 @@ def set_io_formats(network: Network, inputs: Sequence[IoFormat], outputs: Sequen
 
     Raises:
         ConfigError: there are several entries, but not one for each tensor.
+        NetworkError: an output cannot have the type.
     """
-    # Outputs first: their own types follow from those of the inputs, and have to be compared before these change.
-    for side, tensors, entries in (("outputs", network.outputs, outputs), ("inputs", network.inputs, inputs)):
+    for side, tensors, entries in (("inputs", network.inputs, inputs), ("outputs", network.outputs, outputs)):
         if len(entries) not in (0, 1, len(tensors)):
             raise ConfigError(
                 f"The types and formats do not fit the network's {side}",
@@ -131,20 +130,16 @@ def set_io_formats(network: Network, inputs: Sequence[IoFormat], outputs: Sequen
 @contextmanager
 def io_formats_set(network: Network, chosen: dict[str, IoFormat]) -> Iterator[None]:
     """Give some inputs and outputs other types and formats for a while."""
-    # Outputs first: their own types follow from those of the inputs, and have to be compared before these change.
-    tensors = [one for one in (*network.outputs, *network.inputs) if one.name in chosen]
-    before = [
-        (one, one.allowed_formats, one.dtype, None if one.producer is None else one.producer.output_types)
-        for one in tensors
-    ]
+    tensors = [one for one in (*network.inputs, *network.outputs) if one.name in chosen]
+    before = [(one, one.allowed_formats, one.dtype, one.io_dtype) for one in tensors]
     try:
         for tensor in tensors:
             chosen[tensor.name].set_on(tensor)
         yield
     finally:
-        for tensor, formats, dtype, output_types in before:
+        for tensor, formats, dtype, io_dtype in before:
             tensor.allowed_formats = formats
-            if tensor.producer is not None and output_types is not None:
-                tensor.producer.output_types = output_types
+            if tensor.producer is not None:
+                tensor.io_dtype = io_dtype
             elif tensor.dtype is not dtype:
                 tensor.dtype = dtype

@@ -11,7 +11,7 @@ import attrs
 
 from dryfit.builder.assessment import design_for_assessment
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.design import Design
+from dryfit.builder.refusals import refusals_of
 from dryfit.builder.tensor_formats.io_formats import IoFormat, io_formats_set
 from dryfit.builder.tensor_formats.sides import Sides
 from dryfit.errors import DryfitError
@@ -137,7 +137,7 @@ def _tried(network: Network, config: BuilderConfig, chosen: dict[str, IoFormat],
             design = design_for_assessment(network, config)
         except DryfitError as error:
             return attrs.evolve(trial, problem=str(error))
-    problems = _problems(design)
+    problems = refusals_of(design)
     if problems:
         return attrs.evolve(trial, problem="; ".join(problems))
     formats = design.formats
@@ -148,7 +148,3 @@ def _tried(network: Network, config: BuilderConfig, chosen: dict[str, IoFormat],
         reformat_bytes=sum(one.size for one in formats.reformats),
         moved_bytes=formats.moved_bytes,
     )
-
-
-def _problems(design: Design) -> list[str]:
-    return [*design.refusals, *design.claims.problems, *design.formats.problems]

@@ -1,69 +1,73 @@
-"""Why a build copies a tensor from one type, format or device to another: the reasons as a table.
+"""Why a build copies a tensor from one type, format or device to another, and why it may not: the reasons as tables.
 
-Every `Reformat` names one of them, and each says what would do without the copy.
+Every `Reformat` names one of the first table, and each says what would do without the copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
+from dryfit.target.stated_rule import StatedRule
 
 _LOGS = "inferred from logs of the TensorRT builder"
 _FORMATS = "TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA"
 
-
-@attrs.frozen
-class ReformatRule:
-    """One reason for copies.
-
-    Attributes:
-        id: stable.
-        text: when there is such a copy, in one sentence.
-        remedy: what would do without it.
-        source: document and section.
-    """
-
-    id: str
-    text: str
-    remedy: str
-    source: str
-
-
-NETWORK_INPUT = ReformatRule(
+NETWORK_INPUT = StatedRule(
     "reformat.network_input",
     "An input of the network is given in a type or format that the device which reads it does not take",
-    "Give the input in a type and format that the device reads: its dtype and allowed_formats, or --input-io-formats",
     f"{_FORMATS}; one copy for each input is {_LOGS}",
+    "Give the input in a type and format that the device reads: its dtype and allowed_formats, or --input-io-formats",
+    "RF-01",
 )
-NETWORK_OUTPUT = ReformatRule(
+NETWORK_OUTPUT = StatedRule(
     "reformat.network_output",
     "An output of the network is wanted in a type or format that the device which writes it does not give",
-    "Take the output in a type and format that the device writes: set_output_type and allowed_formats, or "
-    "--output-io-formats",
     f"{_FORMATS}; one copy for each tensor is {_LOGS}",
+    "Take the output in a type and format that the device writes: its dtype and allowed_formats, or "
+    "--output-io-formats",
+    "RF-02",
 )
-DEVICE_BORDER = ReformatRule(
+DEVICE_BORDER = StatedRule(
     "reformat.device_border",
     "A tensor goes from one device to another that reads it in another type or format",
-    "Keep the layers on both sides on one device; no format of an input or output does without this copy",
     f"one copy for each tensor that crosses is {_LOGS}",
+    "Keep the layers on both sides on one device; no format of an input or output does without this copy",
+    "RF-02",
 )
-BETWEEN_SEGMENTS = ReformatRule(
+BETWEEN_SEGMENTS = StatedRule(
     "reformat.between_segments",
     "Layers of another device stand between segments of the default one: what they read is copied, and what they give",
+    f"two copies for each tensor are {_LOGS}",
     "Keep the layers in between on the default device, which saves both copies and makes one segment of two; no format "
     "of an input or output does without them",
-    f"two copies for each tensor are {_LOGS}",
+    "RF-03",
 )
-TYPE_CHANGE = ReformatRule(
+TYPE_CHANGE = StatedRule(
     "reformat.type_change",
     "Segments of one device exchange a tensor in another type or format than it was computed in",
-    "Give the layers on both sides the same precision",
     "our choice: between segments nothing converts but a copy",
+    "Give the layers on both sides the same precision",
 )
 
-REFORMAT_RULES: Mapping[str, ReformatRule] = {
+REFORMAT_RULES: Mapping[str, StatedRule] = {
     rule.id: rule for rule in (NETWORK_INPUT, NETWORK_OUTPUT, DEVICE_BORDER, BETWEEN_SEGMENTS, TYPE_CHANGE)
 }
-"""Id to reason."""
+"""Id to reason of a copy."""
+
+NO_COPIER = StatedRule(
+    "reformat.no_copier",
+    "A copy at an input or output is the work of a device that reads other formats than its own, and has to be there",
+    f"{_FORMATS}; that the build is refused is {_LOGS}",
+    "Allow fallback, or give inputs and outputs types and formats of the device",
+    "RF-04",
+)
+DIRECT_IO = StatedRule(
+    "reformat.direct_io",
+    "With the flag DIRECT_IO no copy stands at an input or output whose formats were set",
+    "TensorRT BuilderFlag: DIRECT_IO",
+    "Set formats that the device reads or writes as they are, or clear the flag",
+    "RF-06",
+)
+
+FORBIDDEN_COPIES: Mapping[str, StatedRule] = {rule.id: rule for rule in (NO_COPIER, DIRECT_IO)}
+"""Id to reason why a copy may not be made."""

@@ -16,15 +16,17 @@ from dryfit.builder.tensor_formats.forms import TensorForm
 from dryfit.builder.tensor_formats.reformat_rules import (
     BETWEEN_SEGMENTS,
     DEVICE_BORDER,
+    DIRECT_IO,
     NETWORK_INPUT,
     NETWORK_OUTPUT,
+    NO_COPIER,
     TYPE_CHANGE,
-    ReformatRule,
 )
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor
 from dryfit.target.formats import LINEAR, TensorFormat
+from dryfit.target.stated_rule import StatedRule
 
 
 def caller_device(config: BuilderConfig, devices_in_use: Iterable[str]) -> str:
@@ -173,7 +175,7 @@ class Sides:
         owner = knowing(self._variants, form.layout, [form.device])
         return owner.size_bytes(form.layout, known_shape(self._specs[tensor.name]), form.dtype)
 
-    def rule(self, giver: Side, taker: Side) -> ReformatRule:
+    def rule(self, giver: Side, taker: Side) -> StatedRule:
         """Why a copy stands between the two."""
         if giver.segment < 0:
             return NETWORK_INPUT
@@ -212,12 +214,12 @@ class Sides:
         """
         reason = ""
         if not _reads_linear(self._caller, dtype):
-            reason = (
+            reason = NO_COPIER.told(
                 f"no device is there to make the copy: {self._caller.device} takes its own formats only. Allow "
                 f"fallback, or give the tensor a type and allowed_formats of it: {self._border_words(tensor)}"
             )
         if self._is_direct and tensor.allowed_formats:
-            reason = (
+            reason = DIRECT_IO.told(
                 "the flag DIRECT_IO forbids a copy where the tensor's formats were set; "
                 f"{self._default} has {self._border_words(tensor)} there"
             )

@@ -133,18 +133,21 @@ BORDERS = rules(
         hwc4_goes_to_convolutions,
         source=FORMATS,
         remedy="Allow DLA_LINEAR, CHW16 or CHW32 for this input",
+        number="IO-03",
     ),
     rule(
         "formats.hwc4_output",
         no_output_is_hwc4,
         source=FORMATS,
         remedy="Allow DLA_LINEAR, CHW16 or CHW32 for this output",
+        number="IO-02",
     ),
     rule(
         "formats.hwc4_type",
         hwc4_has_the_layers_type,
         source=f"{QUESTIONS}: an input in DLA_HWC4 has the precision of the convolution that reads it",
         remedy="Give the input the type that the convolution is computed in, or allow another format",
+        number="IO-04",
     ),
     rule(
         "formats.border",
@@ -152,6 +155,7 @@ BORDERS = rules(
         source=FORMATS,
         severity="warning",
         remedy="Allow a format of the DLA: any other is copied, which takes a fallback device and no DIRECT_IO",
+        number="IO-01, IO-02",
     ),
     rule(
         "formats.planar",
@@ -160,6 +164,7 @@ BORDERS = rules(
         severity="note",
         remedy="Allow CHW16 (FP16) or CHW32 (INT8), which it takes as they are",
         fidelity="inferred",
+        number="IO-10",
     ),
     rule(
         "standalone.direct_io",
@@ -168,6 +173,7 @@ BORDERS = rules(
         source=STANDALONE,
         severity="warning",
         remedy="Set the flag DIRECT_IO: nothing converts formats around a standalone loadable",
+        number="SA-01",
     ),
     rule(
         "standalone.formats",
@@ -176,6 +182,7 @@ BORDERS = rules(
         source=STANDALONE,
         severity="warning",
         remedy="Set allowed_formats of these tensors",
+        number="SA-01",
     ),
     rule(
         "inner_output",

@@ -139,6 +139,7 @@ EVERY_LAYER = rules(
         each(quantities.extents, between(1, 8192)),
         source=GENERAL,
         remedy="Fold the long axis into two of C, H and W",
+        number="IO-06",
     ),
     rule(
         "engine_capability",

@@ -52,15 +52,14 @@ def small_model() -> onnx.ModelProto:
     return parsed
 
 
-def _flags(draw: Callable[[Any], Any], version: tuple[int, ...], uses_dla: bool) -> frozenset[BuilderFlag]:
+def _flags(draw: Callable[[Any], Any], version: tuple[int, ...]) -> frozenset[BuilderFlag]:
     """Flags that trtexec of this version can be told."""
     known = [BuilderFlag.FP16, BuilderFlag.TF32, BuilderFlag.REFIT, BuilderFlag.SPARSE_WEIGHTS, BuilderFlag.DIRECT_IO]
     known += [BuilderFlag.INT8, BuilderFlag.DISABLE_TIMING_CACHE, BuilderFlag.SAFETY_SCOPE, BuilderFlag.GPU_FALLBACK]
     known += [BuilderFlag.VERSION_COMPATIBLE, BuilderFlag.FP8] if version >= (8, 6) else []
     known += [BuilderFlag.BF16, BuilderFlag.STRIP_PLAN] if version >= (10,) else []
     known += [BuilderFlag.INT4, BuilderFlag.WEIGHT_STREAMING] if version >= (10, 3) else []
-    constraints = [BuilderFlag.PREFER_PRECISION_CONSTRAINTS]
-    constraints += [] if uses_dla else [BuilderFlag.OBEY_PRECISION_CONSTRAINTS]
+    constraints = [BuilderFlag.PREFER_PRECISION_CONSTRAINTS, BuilderFlag.OBEY_PRECISION_CONSTRAINTS]
     chosen = draw(st.sets(st.sampled_from(known)))
     return frozenset(chosen | draw(st.sets(st.sampled_from(constraints), max_size=1)))
 
@@ -91,7 +90,7 @@ def expressible_builds(draw: Callable[[Any], Any]) -> BoardBuild:
     """Builds of `small_network` that trtexec of their version can be told."""
     version = draw(st.sampled_from(VERSIONS))
     uses_dla = draw(st.booleans())
-    flags = _flags(draw, version, uses_dla)
+    flags = _flags(draw, version)
     names = list(NAMES)
     devices = draw(st.dictionaries(st.sampled_from(names), st.sampled_from(["GPU", "DLA"] if uses_dla else ["GPU"])))
     has_types = version >= (8, 4)

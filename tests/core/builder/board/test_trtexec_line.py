@@ -68,6 +68,16 @@ def test_types_of_layers_count_only_with_precision_constraints() -> None:
     assert "--precisionConstraints=obey" in obeying.arguments
 
 
+@pytest.mark.parametrize("capability", [EngineCapability.STANDARD, EngineCapability.DLA_STANDALONE])
+def test_constraints_are_obeyed_on_a_dla_though_trtexec_asks_to_prefer_them(capability: EngineCapability) -> None:
+    flags = frozenset({BuilderFlag.FP16, BuilderFlag.DIRECT_IO, BuilderFlag.OBEY_PRECISION_CONSTRAINTS})
+    borders = {"input_formats": CHW16, "output_formats": CHW16}
+    line = line_of(DLA, flags=flags, precisions={"a": DataType.HALF}, capability=capability, **borders)
+    assert {"--precisionConstraints=obey", "--layerPrecisions=a:fp16"} <= set(line.arguments)
+    assert line.build.flags == flags
+    assert any("constraints are obeyed all the same" in note for note in line.notes)
+
+
 @pytest.mark.parametrize(
     ("version", "option"),
     [((8, 2), "--safe"), ((8, 5, 10), "--safe"), ((8, 6), "--buildDLAStandalone"), ((10, 3), "--buildDLAStandalone")],
@@ -118,7 +128,10 @@ def test_several_profiles_are_numbered_and_equal_shapes_are_written_once() -> No
         ({"pools": {"ACME_TILE": 1 << 20}}, "TensorRT has no memory pool ACME_TILE"),
         ({"flags": frozenset({BuilderFlag.STRICT_NANS})}, "no option for the flag STRICT_NANS"),
         ({"software": (8, 6), "flags": frozenset({BuilderFlag.BF16})}, "8.6 has no flag BF16 (TensorRT 10.0"),
-        ({"flags": frozenset({BuilderFlag.OBEY_PRECISION_CONSTRAINTS})}, "which excludes OBEY_PRECISION_CONSTRAINTS"),
+        (
+            {"flags": frozenset({BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS})},
+            "OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS exclude each other",
+        ),
         ({"flags": frozenset({BuilderFlag.INT8})}, "it makes scales up for --int8 without --calib"),
         ({"default_device": "GPU", "devices": {"a": "DLA"}}, "put 'a' there by --device DLA"),
         ({"software": (8, 6), "precisions": {"a": DataType.BF16}}, "8.6 has no type BF16"),

@@ -41,6 +41,18 @@ def test_the_guides_line_for_a_loadable_is_read(version: tuple[int, ...]) -> Non
     assert BuilderFlag.DIRECT_IO in build.flags
 
 
+def test_a_published_line_that_obeys_constraints_on_a_dla_is_read() -> None:
+    """The options of NVIDIA-AI-IOT/cuDLA-samples, data/model/build_dla_standalone_loadable.sh, for other layers."""
+    build = build_of(
+        "--useDLACore=0 --buildDLAStandalone --inputIOFormats=int8:dla_hwc4 --outputIOFormats=fp16:chw16 --int8 "
+        "--fp16 --calib=scales.cache --precisionConstraints=obey --layerPrecisions=a:fp16,b:fp16"
+    )
+    assert build.capability is EngineCapability.DLA_STANDALONE
+    assert build.precisions == {"a": DataType.HALF, "b": DataType.HALF}
+    assert BuilderFlag.OBEY_PRECISION_CONSTRAINTS in build.flags
+    assert BuilderFlag.PREFER_PRECISION_CONSTRAINTS not in build.flags
+
+
 def test_one_star_stands_for_any_text_and_a_name_itself_wins() -> None:
     options = "--useDLACore=0 --allowGPUFallback --layerDeviceTypes=b*:GPU,b:DLA"
     assert build_of(options).devices == {"b": "DLA", "ba": "GPU"}

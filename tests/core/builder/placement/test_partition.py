@@ -143,7 +143,7 @@ def test_a_segment_that_does_not_fit_its_pool_moves_as_a_whole():
     assert names(partition) == [("GPU", ["c0", "c1", "e2"]), ("NPU", ["r3"])]
     assert partition.moved["c1"] == (
         "NPU segment of layers 'c0' to 'c1': it needs 200 bytes of WEIGHTS, whose limit is 199 bytes "
-        "[the pool's document]"
+        "[memory_pool.segment; source: the pool's document]"
     )
     assert cut(network, by_kind(network), npu, pool_use=use, limits={"WEIGHTS": 200}).moved == {}
 

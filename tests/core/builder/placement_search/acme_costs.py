@@ -62,7 +62,7 @@ def steps(question, times):
     return found
 
 
-def estimate(question, times, overhead, watts):
+def estimate(question, times, overhead, watts, is_lower_bound=False):
     found = steps(question, times)
     microseconds = overhead + sum(time for _, time in found)
     return CostEstimate(
@@ -73,6 +73,7 @@ def estimate(question, times, overhead, watts):
         source="Acme manual",
         joules=None if watts is None else microseconds * watts,
         steps=[StepCost(SETTINGS["names"] or names, time, 0, 0, 0, 0, 0) for names, time in found if SETTINGS["steps"]],
+        is_lower_bound=is_lower_bound,
     )
 
 
@@ -81,7 +82,7 @@ def fast_cost(question):
 
 
 def plain_cost(question):
-    return estimate(question, PLAIN, 0.0, 3.0)
+    return estimate(question, PLAIN, 0.0, 3.0, SETTINGS["bound"])
 
 
 def transfer(question):
@@ -121,6 +122,7 @@ DEFAULTS = {
     "steps": True,
     "estimates": True,
     "names": (),
+    "bound": False,
 }
 
 

@@ -6,7 +6,7 @@ from tests.core.builder.networks import activation, convolution, elu
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType, EngineCapability
-from dryfit.builder.segments.standalone import NO_REFORMATS, ONE_LOADABLE, STANDALONE_RULES
+from dryfit.builder.segments.standalone import NO_REFORMATS, ONE_LOADABLE, STANDALONE_OUTCOMES, STANDALONE_RULES
 from dryfit.errors import BuildError, ConfigError, PlacementError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
@@ -191,7 +191,7 @@ def test_an_input_in_another_type_than_is_computed_in_would_need_a_copy():
     network.layers[0].set_output_type(0, DataType.HALF)
     x.allowed_formats, network.outputs[0].allowed_formats = frozenset({"CHW32"}), frozenset({"CHW16"})
     words = refused(network, standalone_config(), BuildError)
-    assert f"[{NO_REFORMATS};" in words
+    assert f"[{NO_REFORMATS.id};" in words
     assert "tensor 'x' needs one" in words
 
 
@@ -207,7 +207,7 @@ def test_two_batches_are_two_loadables_and_refused():
     network.layers[-1].set_output_type(0, DataType.HALF)
     network.layers[0].set_output_type(0, DataType.HALF)
     words = refused(network, standalone_config(), BuildError)
-    assert f"[{ONE_LOADABLE};" in words
+    assert f"[{ONE_LOADABLE.id};" in words
     assert "2 segments (2 on DLA)" in words
 
 
@@ -217,4 +217,5 @@ def test_a_standalone_loadable_is_no_engine():
 
 
 def test_every_rule_has_a_source_and_a_remedy():
-    assert all(rule.source and rule.remedy and rule.id.startswith("standalone.") for rule in STANDALONE_RULES)
+    rules = (*STANDALONE_RULES, *STANDALONE_OUTCOMES)
+    assert all(rule.source and rule.remedy and rule.id.startswith("standalone.") for rule in rules)

@@ -1,0 +1,142 @@
+"""What a build refuses of a design: the errors that it raises, and that an assessment tells in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from dryfit.builder.canonicalise import require_profile
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.design import Design
+from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.placement.assign import placement_error
+from dryfit.builder.precision.requested import missing_scales
+from dryfit.builder.segments.standalone import is_standalone
+from dryfit.errors import BuildError, ConfigError, DryfitError, PlacementError, one_error
+
+
+def require_buildable(design: Design, config: BuilderConfig) -> None:
+    """Refuse what was decided but cannot be built.
+
+    Raises:
+        PlacementError: parts of the network have no place.
+        BuildError: a plugin layer cannot have a quantized type, a copy is needed that may not be made, a wish that has
+            to be obeyed cannot be granted, scales were assumed, or what is to be one loadable is none.
+        ConfigError: profiles leave open what inputs take.
+    """
+    errors = build_errors(design, config)
+    if errors:
+        raise one_error(f"The network {design.network.name!r} cannot be built", errors)
+
+
+def build_errors(design: Design, config: BuilderConfig) -> list[DryfitError]:
+    """Everything that a build of these decisions raises; none where it goes on to choose kernels."""
+    return [error for find in _CHECKS for error in find(design, config)]
+
+
+def refusals_of(design: Design) -> list[str]:
+    """What can run nowhere, plugins, copies and segments that cannot be as they are: each for itself, in words."""
+    return [*design.refusals, *design.claims.problems, *design.formats.problems, *design.problems]
+
+
+def require_places(design: Design, config: BuilderConfig) -> None:
+    """Refuse a design of which parts have no place.
+
+    Raises:
+        PlacementError: names them.
+    """
+    for error in _placement(design, config):
+        raise error
+
+
+def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError]:
+    """Layers and segments that can run nowhere."""
+    if design.refusals:
+        yield placement_error(
+            design.refused(),
+            config.fallback_device,
+            config.default_device_type,
+            is_explicit=is_explicit(design.network),
+            may_fall_back=not is_standalone(config),
+        )
+
+
+def _segments(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
+    """Segments that have a place each and cannot be as they are together."""
+    del config
+    if design.problems:
+        yield BuildError("The segments cannot be as they are", found=_listed(design.problems))
+
+
+def _quantized_plugins(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
+    """Plugin layers that do not take the types that their outputs were set to."""
+    del config
+    if design.claims.problems:
+        yield BuildError(
+            "Plugin layers cannot have the quantized types that their outputs were set to",
+            found=_listed(design.claims.problems),
+            remedy="Quantize what they read and give, or call reset_output_type on them",
+        )
+
+
+def _copies(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
+    """Copies between types and formats that may not be made."""
+    del config
+    if design.formats.problems:
+        yield BuildError(
+            "Tensors need copies to another type or format that may not be made", found=_listed(design.formats.problems)
+        )
+
+
+def _constraints(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
+    """Types of layers that were asked for, must be obeyed and cannot."""
+    del config
+    if design.precisions.problems:
+        yield BuildError(
+            "The flag OBEY_PRECISION_CONSTRAINTS is on, and these constraints cannot be obeyed",
+            found="; ".join(design.precisions.problems),
+            remedy=f"Change them, or set {BuilderFlag.PREFER_PRECISION_CONSTRAINTS.name} instead",
+        )
+
+
+def _assumed_scales(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
+    """Tensors that would be stored in INT8 by scales that were assumed."""
+    del config
+    precisions = design.precisions
+    stored = (
+        tensor.name
+        for layer in design.network.layers
+        if layer.name in precisions.layers and precisions.is_int8(layer)
+        for tensor in missing_scales(layer)
+        if tensor.name not in precisions.real_tensors
+    )
+    lacking = list(dict.fromkeys(stored))
+    if lacking:
+        yield BuildError(
+            "Layers would be computed in INT8 whose tensors have no scale: scales were assumed",
+            found=", ".join(map(repr, lacking)),
+            allowed="a dynamic range for each of them",
+            remedy="Calibrate, or set dynamic ranges; clear assume_scales. assess() tells the placement as it would be",
+        )
+
+
+def _profiles(design: Design, config: BuilderConfig) -> Iterator[ConfigError]:
+    """Dynamic inputs of which no profile speaks."""
+    try:
+        require_profile(design.network, config)
+    except ConfigError as error:
+        yield error
+
+
+_CHECKS: tuple[Callable[[Design, BuilderConfig], Iterator[DryfitError]], ...] = (
+    _profiles,
+    _placement,
+    _segments,
+    _quantized_plugins,
+    _copies,
+    _constraints,
+    _assumed_scales,
+)
+
+
+def _listed(problems: Iterable[str]) -> str:
+    return "\n  " + "\n  ".join(problems) + "\n"
