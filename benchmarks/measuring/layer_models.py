@@ -174,6 +174,22 @@ def _windows() -> Iterator[LayerCase]:
     yield _pooling("ResNet-50", "MaxPool", 64, 112, 3, 2)
     yield _pooling("Inception v2", "AveragePool", 192, 28, 3, 1)
     yield LayerCase("ResNet-50: average of 2048, 7x7", "pooling", "GlobalAveragePool", [(1, 2048, 7, 7)])
+    yield from _volumes()
+
+
+def _volumes() -> Iterator[LayerCase]:
+    """Windows over three spatial axes, at shapes of networks for videos."""
+    sides, along = {"pads": [1] * 6}, {"pads": [1, 0, 0, 1, 0, 0]}
+    yield LayerCase("C3D: 3x3x3, 64 to 128, 8x28x28", "convolution of volumes", "Conv", [(1, 64, 8, 28, 28)],
+                    [(128, 64, 3, 3, 3), (128,)], attributes=sides, is_quantizable=True)  # fmt: skip
+    yield LayerCase("C3D: 3x3x3, 3 to 64, 16x56x56", "convolution of volumes", "Conv", [(1, 3, 16, 56, 56)],
+                    [(64, 3, 3, 3, 3), (64,)], attributes=sides, is_quantizable=True)  # fmt: skip
+    yield LayerCase("R(2+1)D: 3x1x1, 144 to 64, 8x28x28", "convolution of volumes", "Conv", [(1, 144, 8, 28, 28)],
+                    [(64, 144, 3, 1, 1), (64,)], attributes=along, is_quantizable=True)  # fmt: skip
+    yield LayerCase("C3D: MaxPool 2x2x2 stride 2, 128, 8x28x28", "pooling of volumes", "MaxPool", [(1, 128, 8, 28, 28)],
+                    attributes={"kernel_shape": [2] * 3, "strides": [2] * 3}, is_quantizable=True)  # fmt: skip
+    yield LayerCase("AveragePool 3x3x3, 64, 8x28x28", "pooling of volumes", "AveragePool", [(1, 64, 8, 28, 28)],
+                    attributes={"kernel_shape": [3] * 3, **sides})  # fmt: skip
 
 
 def _other_layers() -> Iterator[LayerCase]:

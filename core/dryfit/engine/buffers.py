@@ -104,7 +104,7 @@ def arena_arrays(
 
 def _array(memory: Array, spec: TensorSpec, layout: HostLayout) -> Array:
     elements = memory.view(spec.dtype.numpy)
-    if layout is HostLayout.CHANNELS_LAST and spec.rank == 4:
-        n, c, h, w = spec.shape
-        return elements.reshape(n, h, w, c).transpose(0, 3, 1, 2)
+    if layout is HostLayout.CHANNELS_LAST and spec.rank in (4, 5):
+        batch, channels, *spatial = spec.shape
+        return np.moveaxis(elements.reshape(batch, *spatial, channels), -1, 1)
     return elements.reshape(spec.shape)

@@ -25,7 +25,7 @@ class HostLayout(enum.Enum):
     LINEAR = "linear"
     """Row-major, in the order of the axes."""
     CHANNELS_LAST = "channels_last"
-    """Rank 4 only: N, H, W, C in memory, seen as a strided N, C, H, W array."""
+    """Ranks 4 and 5 only: N, (D,) H, W, C in memory, seen as a strided N, C, (D,) H, W array."""
     ANY = "any"
     """No preference: the kernel takes what its neighbours have."""
 

@@ -43,6 +43,11 @@ class NativeStep:
     work: Sequence[Work]
     keeps: Sequence[Any] = ()
 
+    @classmethod
+    def joined(cls, name: str, steps: Sequence[NativeStep]) -> NativeStep:
+        """Several steps as one, in their order."""
+        return cls(name, [work for step in steps for work in step.work], steps)
+
     def run(self) -> None:
         """Run all work on the calling thread."""
         for work in self.work:

@@ -103,7 +103,15 @@ def test_arrays_have_the_strides_of_their_layout(recording):
     assert first["x"].strides == tuple(4 * step for step in (4 * 5 * 6, 5 * 6, 6, 1))
 
 
-def test_a_layout_for_four_axes_leaves_other_ranks_as_they_are(recording):
+def test_volumes_have_the_channels_of_a_point_together(recording):
+    layouts = {"u0_out": HostLayout.CHANNELS_LAST}
+    plan = plan_of(chain_network(2, (2, 4, 3, 5, 6)), kernel="test.recording", layouts=layouts)
+    run(plan, np.zeros((2, 4, 3, 5, 6), np.float32))
+    strides = recording[0].arrays["u0_out"].strides
+    assert strides == tuple(4 * step for step in (3 * 5 * 6 * 4, 1, 5 * 6 * 4, 6 * 4, 4))
+
+
+def test_a_layout_of_images_leaves_other_ranks_as_they_are(recording):
     layouts = dict.fromkeys(("x", "y"), HostLayout.CHANNELS_LAST)
     run(plan_of(relu_network((2, 3)), kernel="test.recording", layouts=layouts), np.zeros((2, 3), np.float32))
     assert recording[0].arrays["y"].flags.c_contiguous

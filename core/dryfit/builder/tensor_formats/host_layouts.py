@@ -9,20 +9,21 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.kernels import HostLayout
 
-_IMAGE_RANK = 4
+_IMAGE_RANKS = (4, 5)
+"""Images, and volumes."""
 
 
 def choose_host_layouts(network: Network, groups: Sequence[FusedGroup]) -> dict[str, HostLayout]:
     """Tensor name to layout, for every tensor that groups read or write.
 
-    A tensor of rank 4 is kept with its channels last where its producer or a reader asks for that. Where only kernels
+    An image or a volume is kept with its channels last where its producer or a reader asks for that. Where only kernels
     without a preference touch it, it lies as its neighbours do. The engine's inputs and outputs are row-major.
     """
     border = {tensor.name for tensor in (*network.inputs, *network.outputs)}
     wishes: dict[str, HostLayout] = {}
     for fused in groups:
         for tensor in _tensors(fused):
-            is_free = tensor.name not in border and len(tensor.shape) == _IMAGE_RANK
+            is_free = tensor.name not in border and len(tensor.shape) in _IMAGE_RANKS
             wish = fused.kernel.layout if is_free else HostLayout.LINEAR
             wishes[tensor.name] = _stronger(wishes.get(tensor.name, HostLayout.ANY), wish)
     for direction in (groups, groups[::-1]):
@@ -42,7 +43,7 @@ def _spread(groups: Iterable[FusedGroup], wishes: dict[str, HostLayout], border:
         if fused.kernel.layout is not HostLayout.ANY:
             continue
         images = [
-            tensor for tensor in _tensors(fused) if len(tensor.shape) == _IMAGE_RANK and tensor.name not in border
+            tensor for tensor in _tensors(fused) if len(tensor.shape) in _IMAGE_RANKS and tensor.name not in border
         ]
         known = [wishes[tensor.name] for tensor in images if wishes[tensor.name] is not HostLayout.ANY]
         if known:

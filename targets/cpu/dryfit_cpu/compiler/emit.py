@@ -51,12 +51,12 @@ def splat(builder: Builder, value: Value, lanes: int) -> Value:
     return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), constant(vector_of(INT, lanes), 0))
 
 
-def call(builder: Builder, name: str, result: Any, arguments: Sequence[Value]) -> Value:
-    """A call of a function that the module does not define, such as an LLVM intrinsic."""
+def call(builder: Builder, name: str, result: Any, arguments: Sequence[Value], flags: Sequence[str] = ()) -> Value:
+    """A call of a function that the module does not define, such as an LLVM intrinsic, with fast-math flags."""
     module = builder.module
     if name not in module.globals:
         ir.Function(module, ir.FunctionType(result, [argument.type for argument in arguments]), name)
-    return builder.call(module.globals[name], arguments)
+    return builder.call(module.globals[name], arguments, fastmath=flags)
 
 
 def multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Value:

@@ -77,16 +77,14 @@ def minimum(builder: Builder, a: Value, b: Value) -> Value:
 
 @operation(VECTOR, VECTOR, VECTOR)
 def maximum_or_nan(builder: Builder, a: Value, b: Value) -> Value:
-    """The larger of each lane; NaN where either is, as numpy's `maximum`."""
-    larger = builder.select(builder.fcmp_ordered(">", a, b), a, b)
-    return builder.select(builder.fcmp_unordered("uno", a, a), a, larger)
+    """The larger of each lane; NaN where either is, as numpy's `maximum`; of two zeros it is either."""
+    return emit.call(builder, f"llvm.maximum.v{LANES}f32", FLOATS, [a, b], flags=["nsz"])
 
 
 @operation(VECTOR, VECTOR, VECTOR)
 def minimum_or_nan(builder: Builder, a: Value, b: Value) -> Value:
-    """The smaller of each lane; NaN where either is, as numpy's `minimum`."""
-    smaller = builder.select(builder.fcmp_ordered("<", a, b), a, b)
-    return builder.select(builder.fcmp_unordered("uno", a, a), a, smaller)
+    """The smaller of each lane; NaN where either is, as numpy's `minimum`; of two zeros it is either."""
+    return emit.call(builder, f"llvm.minimum.v{LANES}f32", FLOATS, [a, b], flags=["nsz"])
 
 
 @operation(VECTOR, VECTOR, VECTOR, VECTOR)

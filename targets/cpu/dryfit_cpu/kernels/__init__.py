@@ -23,7 +23,6 @@ from dryfit_cpu.kernels import (
     integer_pooling,
     integer_resize,
     integer_softmax,
-    integer_volumes,
     lrn,
     matrix_multiply,
     movement,
@@ -46,7 +45,6 @@ from dryfit_cpu.kernels import (
 KERNELS: tuple[Kernel, ...] = (
     integer_convolution.convolve_integers,
     integer_depthwise.convolve_integer_channels,
-    integer_volumes.convolve_integer_volumes,
     integer_deconvolution.deconvolve_integers,
     integer_deconvolution.deconvolve_integer_channels,
     integer_fully_connected.connect_integers,

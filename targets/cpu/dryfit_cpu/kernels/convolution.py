@@ -1,4 +1,4 @@
-"""Convolution over one or two spatial axes, any window, stride, dilation, padding and groups."""
+"""Convolution over one to three spatial axes, any window, stride, dilation, padding and groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.matrix_products import pack_panels
-from dryfit_cpu.kernels.operands import bound_array, fp32_bytes
+from dryfit_cpu.kernels.operands import fp32_bytes
 from dryfit_cpu.kernels.window_products import bind_window
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
@@ -33,7 +33,7 @@ def _window(group: LayerGroup, specs: Specs) -> Window:
 def pack(group: LayerGroup) -> dict[str, Array]:
     """The kernel as panels, with the scales of the group folded in.
 
-    A panel's rows are in the order in which a pixel's values lie in memory: kernel row, kernel column, channel.
+    A panel's rows are in the order in which a pixel's values lie in memory: slice, row, column, channel.
     """
     layer = cast("Convolution", group.main)
     weights, bias = epilogues.folded(group, *constant_weights(layer))
@@ -42,11 +42,10 @@ def pack(group: LayerGroup) -> dict[str, Array]:
 
 
 def accepts(group: LayerGroup, specs: Specs) -> bool:
-    """One or two spatial axes, weights that are known at build time, and an epilogue of the right form."""
+    """Weights that are known at build time, and an epilogue of the right form."""
     layer = group.main
     return (
         isinstance(layer, Convolution)
-        and len(layer.kernel_size_nd) <= 2
         and has_constant_weights(layer, specs)
         and epilogues.epilogue_of(group) is not None
     )
@@ -74,4 +73,4 @@ def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
 )
 def convolve(binding: Binding) -> NativeStep:
     """A step that convolves."""
-    return bind_window(binding, _window(binding.group, binding.specs), bound_array(binding, _input(binding.group).name))
+    return bind_window(binding, _window(binding.group, binding.specs), _input(binding.group).name)

@@ -39,9 +39,15 @@ class DenseOperands:
             epilogue: what the kernel does with its sums.
             array: what it writes; by default the group's output.
         """
-        threads = binding.num_threads
         if array is None:
             array = bound_array(binding, binding.group.outputs[0].name)
+        added = epilogue.residual
+        residual = np.broadcast_to(bound_array(binding, added.name), array.shape) if added is not None else None
+        return cls.between(array, residual, binding.num_threads)
+
+    @classmethod
+    def between(cls, array: Array, added: Array | None, threads: int) -> DenseOperands:
+        """Those in the place of an array of 3 or 4 axes and of what is added to it, which has its shape."""
         output = Operand.of(array)
         before: list[Work] = []
         after: list[Work] = []
@@ -50,8 +56,8 @@ class DenseOperands:
             after = copy_work(unordered, output.array, threads)
             output = Operand.of(unordered)
         residual = None
-        if epilogue.residual is not None:
-            residual = Operand.of(np.broadcast_to(bound_array(binding, epilogue.residual.name), array.shape))
+        if added is not None:
+            residual = Operand.of(added)
             if not residual.has_dense_channels:
                 copy = channels_last(output.shape, np.float32)
                 before = copy_work(residual.array, copy, threads)

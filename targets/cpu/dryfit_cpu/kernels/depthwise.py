@@ -44,6 +44,8 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
     if not isinstance(layer, Convolution) or not convolution.accepts(group, specs):
         return False
+    if len(layer.kernel_size_nd) > 2:
+        return False
     channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
     return layer.num_groups == channels == layer.num_output_maps
 

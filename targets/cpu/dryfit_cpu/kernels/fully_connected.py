@@ -15,7 +15,7 @@ from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.matrix_products import pack_panels
-from dryfit_cpu.kernels.operands import bound_array, fp32_bytes
+from dryfit_cpu.kernels.operands import fp32_bytes
 from dryfit_cpu.kernels.window_products import bind_window
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
@@ -74,4 +74,4 @@ def fully_connect(binding: Binding) -> NativeStep:
     """A step that sums over the image."""
     x = _input(binding.group)
     window = image_window(binding.specs[x.name], cast("FullyConnected", binding.group.main).num_output_channels)
-    return bind_window(binding, window, bound_array(binding, x.name))
+    return bind_window(binding, window, x.name)

@@ -1,4 +1,4 @@
-"""Convolution of quantized images: exact integer sums, requantized in the same pass."""
+"""Convolution of quantized images and volumes: exact integer sums, requantized in the same pass."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
     layer, weights = cast("Convolution", group.main), accepted_weights(group)
     kernel = np.moveaxis(weights.kernel, 1, -1)
     channels = kernel.shape[-1] * layer.num_groups
-    form = weight_runs(channels, pair(layer.kernel_size_nd), pair(layer.dilation_nd), layer.num_groups)
-    runs = packed_runs(kernel.reshape(kernel.shape[0], *form))
+    _, length = weight_runs(channels, pair(layer.kernel_size_nd), pair(layer.dilation_nd), layer.num_groups)
+    runs = packed_runs(kernel.reshape(kernel.shape[0], -1, length))
     return pack_integer_panels(group, runs, layer.num_groups)
 
 
@@ -39,7 +39,6 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
     return (
         isinstance(layer, Convolution)
-        and len(layer.kernel_size_nd) <= 2
         and 0 not in specs[layer.outputs[0].name].shape
         and integer_weights(group) is not None
         and requantization_of(group) is not None

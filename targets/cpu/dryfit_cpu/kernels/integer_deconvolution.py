@@ -11,12 +11,13 @@ from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.integer_depthwise import (
     bind_integer_channels,
     pack_integer_channels,
     sums_are_exact,
 )
-from dryfit_cpu.kernels.integer_products import Images, bind_integer_window, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_products import bind_integer_window, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_staging import weight_runs
 from dryfit_cpu.kernels.integer_weights import accepted_weights, integer_weights, pack_integer_panels, packed_runs
@@ -117,8 +118,7 @@ def _bind(binding: Binding, bind: _BindWindow) -> NativeStep:
             for array in (images.output, images.residual)
         ]
         made.append(bind(binding, phase.window, Images(source, cast("Array", outputs[0]), outputs[1]), steps, part))
-    work = [work for step in made for work in step.work]
-    return NativeStep(binding.group.name, work, [binding, images, *made])
+    return NativeStep.joined(binding.group.name, made)
 
 
 def _image(array: Array) -> Array:

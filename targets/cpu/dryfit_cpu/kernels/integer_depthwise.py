@@ -24,9 +24,9 @@ from dryfit_cpu.compiler.window_variants import (
 )
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
+from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.integer_convolution import window_of
 from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
-from dryfit_cpu.kernels.integer_products import Images
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, IntegerWeights, accepted_weights, integer_weights
 from dryfit_cpu.kernels.operands import Operand

@@ -17,8 +17,9 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.integer_matrix_multiply import pixels_of_rows, window_of_rows
-from dryfit_cpu.kernels.integer_products import Images, Panels, bind_integer_product, read_input
+from dryfit_cpu.kernels.integer_products import Panels, bind_integer_product, read_input
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.integer_weights import UNIT
 from dryfit_cpu.kernels.operands import Operand, aligned_empty

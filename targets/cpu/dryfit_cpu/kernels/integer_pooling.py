@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.layer import Layer
+from dryfit.network.layers.pooling import Pooling
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
@@ -32,6 +33,11 @@ _LARGEST_COUNT = 2**24 // 256
 """Values whose sum FP32 holds exactly."""
 
 
+def _places(layer: Layer, x: TensorSpec) -> int:
+    """Values that a result is made of, at most."""
+    return math.prod(layer.window_size_nd) if isinstance(layer, Pooling) else abs(math.prod(x.shape[2:]))
+
+
 def integer_pooling(
     name: str,
     kind: str,
@@ -46,7 +52,7 @@ def integer_pooling(
         if source is None or steps is None or not steps.only_scales:
             return False
         x = specs[source.tensor.name]
-        return can_run(group.main, x) and abs(math.prod(x.shape[2:])) < _LARGEST_COUNT
+        return can_run(group.main, x) and _places(group.main, x) < _LARGEST_COUNT
 
     @kernel(
         name,

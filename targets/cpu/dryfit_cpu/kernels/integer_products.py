@@ -15,6 +15,7 @@ from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
+from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
 from dryfit_cpu.kernels.integer_staging import (
     Staged,
@@ -25,7 +26,7 @@ from dryfit_cpu.kernels.integer_staging import (
 )
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
+from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes
 from dryfit_cpu.kernels.requantization import Requantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
 from dryfit_cpu.kernels.windows import Window
@@ -75,28 +76,6 @@ class Input:
 
 
 @attrs.frozen(eq=False)
-class Images:
-    """What a window product reads and writes, with axes N, C, H, W or N, C, W.
-
-    Attributes:
-        source: INT8.
-        output: INT8 or FP32.
-        residual: of the output's shape; None for none.
-    """
-
-    source: Array
-    output: Array
-    residual: Array | None
-
-    @classmethod
-    def of(cls, binding: Binding, source: str, residual: str) -> Images:
-        """The arrays of tensors; `residual` is "" for none."""
-        output = bound_array(binding, binding.group.outputs[0].name)
-        added = np.broadcast_to(bound_array(binding, residual), output.shape) if residual else None
-        return cls(bound_array(binding, source), output, added)
-
-
-@attrs.frozen(eq=False)
 class Panels:
     """Weights as this machine multiplies them, and what belongs to their channels; all by groups.
 
@@ -138,9 +117,11 @@ class Panels:
 
 
 def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
-    """A step for a layer with a window over an image: from the image that its group dequantizes to what it gives."""
+    """A step for a layer with a window, from what its group dequantizes to what it gives: images, or each volume."""
     source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
-    return bind_integer_window(binding, window, Images.of(binding, source.tensor.name, steps.residual), steps)
+    batches = Images.of(binding, source.tensor.name, steps.residual).batches()
+    made = [bind_integer_window(binding, window, images, steps) for images in batches]
+    return NativeStep.joined(binding.group.name, made)
 
 
 def bind_integer_window(
@@ -245,7 +226,7 @@ def read_input(binding: Binding, window: Window, source: Operand, fill: int) -> 
         keeps.append(image)
         runs, units, address = staged.runs, staged.run_units, image.ctypes.data
         image_stride, row, pixel = staged.strides
-    strides = (image_stride, row * window.stride[0], pixel * window.stride[1])
+    strides = window.steps((image_stride, row, pixel))
     segments, length = np.array(runs, np.int64), units * current_tier().staged_bytes
     if not window.is_gathered:
         return Input(address, strides, segments, length, work, keeps)

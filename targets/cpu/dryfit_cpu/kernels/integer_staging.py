@@ -36,29 +36,18 @@ class Staged:
     @classmethod
     def of(cls, window: Window) -> Staged:
         """The staged input of a window; its runs hold the packed weights in their order."""
-        N, C, H, W = window.input
-        (top, bottom), (left, right) = window.padding
-        size = current_tier().staged_bytes
+        C, size = window.input[1], current_tier().staged_bytes
         pitch = pixel_pitch(C, size)
         count, length = weight_runs(C, window.kernel, window.dilation, window.groups)
         if pitch > C or window.dilation[1] > 1 or window.groups > 1:
             count, length = window.kernel[0] * window.kernel[1], C // window.groups
-        columns = count // window.kernel[0]
-        shape = (N, top + H + bottom, left + W + right, pitch)
-        pixel = pitch * size
-        runs = [
-            y * window.dilation[0] * shape[2] * pixel + x * window.dilation[1] * pixel
-            for y in range(window.kernel[0])
-            for x in range(columns)
-        ]
-        return cls(shape, runs, -(-length // UNIT))
+        shape = (*window.padded_images, pitch)
+        return cls(shape, window.segments(_strides(shape), count // window.kernel[0]), -(-length // UNIT))
 
     @property
     def strides(self) -> tuple[int, int, int]:
         """Bytes from one image, row and pixel to the next."""
-        _, H, W, pitch = self.shape
-        pixel = pitch * current_tier().staged_bytes
-        return (H * W * pixel, W * pixel, pixel)
+        return _strides(self.shape)
 
     @property
     def words(self) -> int:
@@ -66,8 +55,14 @@ class Staged:
         return -(-math.prod(map(int, self.shape)) * current_tier().staged_bytes // 4)
 
 
+def _strides(shape: tuple[int, int, int, int]) -> tuple[int, int, int]:
+    _, H, W, pitch = shape
+    pixel = pitch * current_tier().staged_bytes
+    return (H * W * pixel, W * pixel, pixel)
+
+
 def weight_runs(channels: int, kernel: tuple[int, int], dilation: tuple[int, int], groups: int) -> tuple[int, int]:
-    """Runs of weights, and values in each: kernel rows where pixels lie together, else taps.
+    """Runs of weights in a slice of the window, and values in each: kernel rows where pixels lie together, else taps.
 
     On every machine the same. Rows of whole units are the same as taps of whole units.
     """
@@ -122,7 +117,7 @@ def runs_in_place(window: Window, strides: tuple[int, int, int, int]) -> tuple[S
         window: the geometry, without steps where it has one pixel.
         strides: bytes from one element of the image to the next along N, C, H, W.
     """
-    _, channel, row, pixel = strides
+    image, channel, row, pixel = strides
     _, C, H, W = window.input
     count, length = weight_runs(C, window.kernel, window.dilation, window.groups)
     if pixel != C:
@@ -130,6 +125,4 @@ def runs_in_place(window: Window, strides: tuple[int, int, int, int]) -> tuple[S
     fits = channel == 1 and length % UNIT == 0 and not window.is_padded and current_tier().has_byte_products
     if not fits or (pixel_conflicts(pixel * window.stride[1]) and H * W > 1):
         return None
-    columns = count // window.kernel[0]
-    rows = [y * window.dilation[0] * row for y in range(window.kernel[0])]
-    return [at + x * window.dilation[1] * pixel for at in rows for x in range(columns)], length // UNIT
+    return window.segments((image, row, pixel), count // window.kernel[0]), length // UNIT

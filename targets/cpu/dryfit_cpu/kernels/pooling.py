@@ -1,8 +1,8 @@
-"""Pooling over one or two spatial axes, and reductions over all of them."""
+"""Pooling over one to three spatial axes, and reductions over all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 import attrs
@@ -21,8 +21,9 @@ from dryfit_cpu.kernels.byte_pooling import byte_averages_work, byte_maxima_work
 from dryfit_cpu.kernels.copying import NO_ACTIVATION, chunks_for
 from dryfit_cpu.kernels.copying import Activation as ActivationCode
 from dryfit_cpu.kernels.epilogues import activation_code
+from dryfit_cpu.kernels.images import VOLUME_RANK, Images
 from dryfit_cpu.kernels.operands import Operand, bound_array
-from dryfit_cpu.kernels.windows import pair
+from dryfit_cpu.kernels.windows import Slices, pair
 from dryfit_cpu.steps import NativeStep, Work
 
 _POOL = NativeFunction("pooling", "pool")
@@ -67,22 +68,28 @@ class Ending:
 
 
 def bind_pooling(binding: Binding, ending: Ending) -> NativeStep:
-    """A step that pools."""
-    layer = cast("Pooling", binding.group.main)
-    x, y = bound_array(binding, ending.source), bound_array(binding, binding.group.outputs[0].name)
-    paddings = [*[(0, 0)] * (4 - x.ndim), *layer.paddings(x.shape[2:])]
-    work, keeps = _work(
-        ending,
-        (x, y),
-        binding.num_threads,
-        window=pair(layer.window_size_nd),
-        step=pair(layer.stride_nd),
-        dilation=pair(layer.dilation_nd),
-        paddings=paddings,
-        is_average=layer.pooling_type is PoolingType.AVERAGE,
-        counts_padding=not layer.average_count_excludes_padding,
-    )
-    return NativeStep(binding.group.name, [work], [binding, keeps])
+    """A step that pools images, or one volume after the other."""
+    layer, images = cast("Pooling", binding.group.main), Images.of(binding, ending.source)
+    slices, (rows, columns) = Slices(), [(0, 0), *layer.paddings(images.source.shape[2:])][-2:]
+    if images.source.ndim == VOLUME_RANK:
+        depth, _, _ = layer.paddings(images.source.shape[2:])
+        slices = Slices(layer.window_size_nd[0], layer.stride_nd[0], layer.dilation_nd[0], depth)
+    works = [
+        _work(
+            ending,
+            (batch.source, batch.output),
+            binding.num_threads,
+            window=pair(layer.window_size_nd),
+            step=pair(layer.stride_nd),
+            dilation=pair(layer.dilation_nd),
+            paddings=(rows, columns),
+            slices=slices,
+            is_average=layer.pooling_type is PoolingType.AVERAGE,
+            counts_padding=not layer.average_count_excludes_padding,
+        )
+        for batch in images.batches()
+    ]
+    return NativeStep(binding.group.name, [work for work, _ in works], [binding, images, works])
 
 
 def bind_reduction(binding: Binding, ending: Ending) -> NativeStep:
@@ -96,7 +103,8 @@ def bind_reduction(binding: Binding, ending: Ending) -> NativeStep:
         window=(x.shape[2], x.shape[3]),
         step=(1, 1),
         dilation=(1, 1),
-        paddings=[(0, 0), (0, 0)],
+        paddings=((0, 0), (0, 0)),
+        slices=Slices(),
         is_average=layer.op is ReduceOperation.AVG,
         counts_padding=False,
     )
@@ -111,7 +119,8 @@ def _work(
     window: tuple[int, int],
     step: tuple[int, int],
     dilation: tuple[int, int],
-    paddings: Sequence[tuple[int, int]],
+    paddings: tuple[tuple[int, int], tuple[int, int]],
+    slices: Slices,
     is_average: bool,
     counts_padding: bool,
 ) -> tuple[Work, object]:
@@ -119,7 +128,7 @@ def _work(
     source, output = Operand.of(arrays[0]), Operand.of(arrays[1])
     activation, alpha, beta = ending.activation
     (top, bottom), (left, right) = paddings
-    chunks = chunks_for(arrays[1].size * window[0] * window[1], threads)
+    chunks = chunks_for(arrays[1].size * slices.kernel * window[0] * window[1], threads)
     geometry = {
         "source": source.address,
         "image_stride": source.strides[0],
@@ -137,7 +146,7 @@ def _work(
         "top": top,
         "left": left,
     }
-    if is_average and activation == codes.CLIP and can_sum_bytes(source, window):
+    if is_average and activation == codes.CLIP and slices.is_one and can_sum_bytes(source, window):
         return byte_averages_work(
             chunks,
             geometry,
@@ -151,13 +160,20 @@ def _work(
             zero_point=ending.zero_point,
             rounding=ending.rounding,
         )
-    if not is_average and ending.keeps_bytes and has_whole_blocks(source) and has_whole_blocks(output):
+    keeps_bytes = ending.keeps_bytes and slices.is_one
+    if not is_average and keeps_bytes and has_whole_blocks(source) and has_whole_blocks(output):
         return byte_maxima_work(chunks, geometry)
     work = _POOL.work(
         chunks,
         **geometry,
         channel_stride=source.strides[1],
         kind=source.kind,
+        source_images=source.shape[0],
+        window_images=slices.kernel,
+        image_step=slices.stride,
+        image_dilation=slices.dilation,
+        front=slices.padding[0],
+        back=slices.padding[1],
         bottom=bottom,
         right=right,
         is_average=int(is_average),
@@ -193,7 +209,6 @@ def can_pool(layer: Layer, x: TensorSpec) -> bool:
     del x
     return (
         isinstance(layer, Pooling)
-        and len(layer.window_size_nd) <= 2
         and layer.pooling_type in (PoolingType.MAX, PoolingType.AVERAGE)
         and not layer.returns_indices
     )

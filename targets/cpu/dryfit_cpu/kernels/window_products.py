@@ -12,7 +12,8 @@ from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands
-from dryfit_cpu.kernels.epilogues import required_epilogue
+from dryfit_cpu.kernels.epilogues import Epilogue, required_epilogue
+from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.matrix_products import Axis, Product
 from dryfit_cpu.kernels.operands import Operand, Workspace
 from dryfit_cpu.kernels.windows import Window
@@ -44,7 +45,7 @@ class WindowInput:
 
     @classmethod
     def of(cls, window: Window, x: Array, workspace: Workspace, threads: int) -> WindowInput:
-        """An image with axes N, C, H, W or N, C, W.
+        """Images with axes N, C, H, W or N, C, W.
 
         It is staged where it is padded, no FP32 or not channels last; windows are gathered where rows are too short.
         """
@@ -55,12 +56,12 @@ class WindowInput:
             staged = workspace.take(window.staged_shape)
             work.append(stage_work(window, source, staged, threads))
             keeps.append(staged)
-            address, strides = staged.ctypes.data, staged.strides
+            address, strides = staged.ctypes.data, staged.strides[:3]
         else:
-            n, c, h, w = source.strides
-            address, strides = source.address, (n, h, w, c)
+            n, _, h, w = source.strides
+            address, strides = source.address, (n, h, w)
         segments, length = _segments(window, strides)
-        steps = (strides[0], strides[1] * window.stride[0], strides[2] * window.stride[1])
+        steps = window.steps(strides)
         if window.windows_shape is None:
             return cls(address, steps, segments, length, work, keeps)
         windows = workspace.take(window.windows_shape)
@@ -72,23 +73,33 @@ class WindowInput:
         return cls(windows.ctypes.data, steps, [0], windows.shape[1], work, [*keeps, windows, table])
 
 
-def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
-    """A step that convolves an image.
+def bind_window(binding: Binding, window: Window, source: str) -> NativeStep:
+    """A step that convolves images, or one volume after the other.
 
     The input is made ready; then comes the product; then a copy where the output is not channels last.
 
     Args:
         binding: a group with packed panels and an epilogue.
         window: the geometry.
-        x: the input, with axes N, C, H, W or N, C, W.
+        source: name of the input.
     """
-    threads = binding.num_threads
-    read = WindowInput.of(window, x, Workspace(binding), threads)
-    epilogue = required_epilogue(binding)
-    dense = DenseOperands.of(binding, epilogue)
+    epilogue, threads = required_epilogue(binding), binding.num_threads
+    residual = epilogue.residual.name if epilogue.residual is not None else ""
+    made = []
+    for images in Images.of(binding, source, residual).batches():
+        read = WindowInput.of(window, images.source, Workspace(binding), threads)
+        dense = DenseOperands.between(images.output, images.residual, threads)
+        made.append(_bind_product(binding, window, read, dense, epilogue))
+    return NativeStep.joined(binding.group.name, made)
+
+
+def _bind_product(
+    binding: Binding, window: Window, read: WindowInput, dense: DenseOperands, epilogue: Epilogue
+) -> NativeStep:
+    """A step that brings images where tiles read them, and multiplies."""
     target, residual = dense.output, dense.residual
     group_inputs, group_outputs = window.input[1] // window.groups, window.output[1] // window.groups
-    count, depth = -(-group_outputs // PANEL_CHANNELS), group_inputs * window.kernel[0] * window.kernel[1]
+    count, depth = -(-group_outputs // PANEL_CHANNELS), len(read.segments) * read.length
     panels = binding.weight("panels", (window.groups, count, depth, PANEL_CHANNELS))
     bias = binding.weight("bias", (window.groups, count * PANEL_CHANNELS))
     product = Product(
@@ -115,7 +126,7 @@ def bind_window(binding: Binding, window: Window, x: Array) -> NativeStep:
         ],
         epilogue=epilogue,
     )
-    main, tables = product.work(threads)
+    main, tables = product.work(binding.num_threads)
     work = [*read.work, *dense.before, main, *dense.after]
     return NativeStep(binding.group.name, work, [binding, *read.keeps, *tables, dense])
 
@@ -170,12 +181,10 @@ def gather_work(
 
 def _segments(window: Window, strides: Sequence[int]) -> tuple[list[int], int]:
     """Byte offsets of the runs of values of a pixel's window, and the values in each."""
-    _, row, pixel, _ = strides
     channels = window.input[1] // window.groups
-    rows = [y * window.dilation[0] * row for y in range(window.kernel[0])]
-    if pixel == 4 * channels and (window.dilation[1] == 1 or window.kernel[1] == 1):
-        return rows, window.kernel[1] * channels
-    return [at + x * window.dilation[1] * pixel for at in rows for x in range(window.kernel[1])], channels
+    if strides[2] == 4 * channels and (window.dilation[1] == 1 or window.kernel[1] == 1):
+        return window.segments(strides, 1), window.kernel[1] * channels
+    return window.segments(strides, window.kernel[1]), channels
 
 
 def pixel_axes(window: Window, strides: Sequence[int], output: Operand, residual: Operand | None) -> list[Axis]:

@@ -1,4 +1,8 @@
-"""The geometry of a window that slides over an image, as native functions take it."""
+"""The geometry of a window that slides over images, as native functions take it.
+
+A volume is seen as images too: its slices. A window over it is one over an image that goes on in several slices, as it
+goes on in several rows; and the slices of a volume are to the register block what the images of a batch are.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import attrs
 
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Shape, TensorSpec
+from dryfit_cpu.kernels.images import VOLUME_RANK
 from dryfit_cpu.kernels.matrix_products import is_narrow
 from dryfit_cpu.kernels.operands import fp32_bytes
 
@@ -22,8 +27,8 @@ _PITCH_PADDING = 64
 
 
 def pair(values: Sequence[int]) -> tuple[int, int]:
-    """Sizes along one or two spatial axes as (height, width)."""
-    return (1, values[0]) if len(values) == 1 else (values[0], values[1])
+    """Sizes along the spatial axes, of which the last two count, as (height, width)."""
+    return (1, values[0]) if len(values) == 1 else (values[-2], values[-1])
 
 
 def read_paddings(layer: Convolution, x: Shape, y: Shape) -> list[tuple[int, int]]:
@@ -52,14 +57,35 @@ def pixel_conflicts(distance: int) -> bool:
 
 
 @attrs.frozen
-class Window:
-    """A convolution's geometry in two spatial axes, for one input.
+class Slices:
+    """How a window goes on along the images, where they are the slices of a volume; by default not at all.
 
     Attributes:
-        input, output: (N, C, H, W).
+        kernel, stride, dilation: in slices.
+        padding: slices before and behind.
+    """
+
+    kernel: int = 1
+    stride: int = 1
+    dilation: int = 1
+    padding: tuple[int, int] = (0, 0)
+
+    @property
+    def is_one(self) -> bool:
+        """Whether a window sees one slice, and each output has its own."""
+        return self == Slices()
+
+
+@attrs.frozen
+class Window:
+    """A convolution's geometry: in two spatial axes for a batch of images, in three for the slices of one volume.
+
+    Attributes:
+        input, output: (N, C, H, W); of a volume N are the slices.
         kernel, stride, dilation: (height, width).
         padding: ((top, bottom), (left, right)).
         groups: number of groups.
+        slices: what it does along N.
     """
 
     input: tuple[int, int, int, int]
@@ -69,17 +95,22 @@ class Window:
     dilation: tuple[int, int]
     padding: tuple[tuple[int, int], tuple[int, int]]
     groups: int
+    slices: Slices = Slices()
 
     @classmethod
     def of(cls, layer: Convolution, x: TensorSpec, y: TensorSpec) -> Window:
-        """The geometry for these shapes; one spatial axis is a row of an image."""
+        """The geometry for these shapes; one spatial axis is a row of an image, three are one volume."""
 
-        def image(shape: Sequence[int]) -> tuple[int, int, int, int]:
-            return (shape[0], shape[1], *pair(shape[2:]))
+        def images(shape: Sequence[int]) -> tuple[int, int, int, int]:
+            return (shape[2 if len(shape) == VOLUME_RANK else 0], shape[1], *pair(shape[2:]))
 
         stride, dilation, kernel = pair(layer.stride_nd), pair(layer.dilation_nd), pair(layer.kernel_size_nd)
-        rows, columns = [*[(0, 0)] * (4 - x.rank), *read_paddings(layer, x.shape, y.shape)]
-        return cls(image(x.shape), image(y.shape), kernel, stride, dilation, (rows, columns), layer.num_groups)
+        *slices, rows, columns = [*[(0, 0)] * (4 - x.rank), *read_paddings(layer, x.shape, y.shape)]
+        along = Slices()
+        if slices:
+            along = Slices(layer.kernel_size_nd[0], layer.stride_nd[0], layer.dilation_nd[0], slices[0])
+        padding = (rows, columns)
+        return cls(images(x.shape), images(y.shape), kernel, stride, dilation, padding, layer.num_groups, along)
 
     @property
     def has_conflicts(self) -> bool:
@@ -91,11 +122,14 @@ class Window:
         """The fields by which native functions know the input and its padding."""
         images, channels, rows, columns = self.input
         (top, bottom), (left, right) = self.padding
+        front, back = self.slices.padding
         return {
             "images": images,
             "rows": rows,
             "columns": columns,
             "channels": channels,
+            "front": front,
+            "back": back,
             "top": top,
             "bottom": bottom,
             "left": left,
@@ -105,14 +139,39 @@ class Window:
     @property
     def is_padded(self) -> bool:
         """Whether it reads beyond the input."""
-        return any(side for axis in self.padding for side in axis)
+        return any(side for axis in (self.slices.padding, *self.padding) for side in axis)
+
+    @property
+    def padded_images(self) -> tuple[int, int, int]:
+        """(N, H, W) of the input with its padding."""
+        N, _, H, W = self.input
+        (top, bottom), (left, right) = self.padding
+        return (N + sum(self.slices.padding), top + H + bottom, left + W + right)
+
+    def segments(self, strides: Sequence[int], columns: int) -> list[int]:
+        """Byte offsets of the runs of values of an output pixel's window.
+
+        Args:
+            strides: bytes from one image, row and pixel of the input to the next.
+            columns: how many runs a row of the window is.
+        """
+        image, row, pixel = strides
+        return [
+            z * self.slices.dilation * image + y * self.dilation[0] * row + x * self.dilation[1] * pixel
+            for z in range(self.slices.kernel)
+            for y in range(self.kernel[0])
+            for x in range(columns)
+        ]
+
+    def steps(self, strides: Sequence[int]) -> tuple[int, int, int]:
+        """Bytes from one output image, row and pixel to the next in an input with such strides."""
+        image, row, pixel = strides
+        return (image * self.slices.stride, row * self.stride[0], pixel * self.stride[1])
 
     @property
     def staged_shape(self) -> tuple[int, int, int, int]:
         """(N, H, W, channel pitch) of the input with its padding."""
-        N, C, H, W = self.input
-        (top, bottom), (left, right) = self.padding
-        return (N, top + H + bottom, left + W + right, pixel_pitch(C, 4, self.stride[1]))
+        return (*self.padded_images, pixel_pitch(self.input[1], 4, self.stride[1]))
 
     @property
     def is_gathered(self) -> bool:
@@ -125,7 +184,8 @@ class Window:
     def windows_shape(self) -> tuple[int, int] | None:
         """(pixels, k) of the gathered windows; None where tiles can read the input as it is."""
         N, _, H, W = self.output
-        return (N * H * W, self.input[1] * self.kernel[0] * self.kernel[1]) if self.is_gathered else None
+        places = self.slices.kernel * self.kernel[0] * self.kernel[1]
+        return (N * H * W, self.input[1] * places) if self.is_gathered else None
 
     @property
     def workspace_bytes(self) -> int:

@@ -19,6 +19,8 @@ def stage(
     rows: int,
     columns: int,
     channels: int,
+    front: int,
+    back: int,
     top: int,
     bottom: int,
     left: int,
@@ -29,12 +31,12 @@ def stage(
 ) -> None:
     """Stage `[images, rows, columns, channels]` of any strides to pixels of `pitch` bytes, `fill` around it."""
     padded_rows, padded_columns = top + rows + bottom, left + columns + right
-    total = images * padded_rows
+    total = (front + images + back) * padded_rows
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        image = index // padded_rows
-        row = index - image * padded_rows - top
+        padded_image = index // padded_rows
+        row, image = index - padded_image * padded_rows - top, padded_image - front
         to = destination + index * padded_columns * pitch
-        if row < 0 or row >= rows:
+        if image < 0 or image >= images or row < 0 or row >= rows:
             stage_fill(to, padded_columns * pitch // STAGED_BYTES, fill)
         else:
             stage_fill(to, left * pitch // STAGED_BYTES, fill)

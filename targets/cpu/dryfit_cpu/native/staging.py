@@ -24,6 +24,8 @@ def stage(
     rows: int,
     columns: int,
     channels: int,
+    front: int,
+    back: int,
     top: int,
     bottom: int,
     left: int,
@@ -31,14 +33,14 @@ def stage(
     destination: int,
     pitch: int,
 ) -> None:
-    """Copy `[images, rows, columns, channels]` of any strides to pixels of `pitch` bytes, padded on four sides."""
+    """Copy `[images, rows, columns, channels]` of any strides to pixels of `pitch` bytes, padded on all sides."""
     padded_rows, padded_columns = top + rows + bottom, left + columns + right
-    total = images * padded_rows
+    total = (front + images + back) * padded_rows
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        image = index // padded_rows
-        row = index - image * padded_rows - top
+        padded_image = index // padded_rows
+        row, image = index - padded_image * padded_rows - top, padded_image - front
         to = destination + index * padded_columns * pitch
-        if row < 0 or row >= rows:
+        if image < 0 or image >= images or row < 0 or row >= rows:
             _clear(to, padded_columns * pitch // 4)
         else:
             _clear(to, left * pitch // 4)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from tests.core.builder.designs import lowered
 from tests.core.builder.networks import activation, add, chain, convolution, elu, fp16_config, image_network, named
@@ -171,13 +172,18 @@ def test_kernels_without_a_preference_keep_what_their_neighbours_have():
     assert {*layouts(chain("r", "r", "r")).values()} == {HostLayout.LINEAR}
 
 
-def test_only_tensors_of_rank_four_have_channels_to_put_last():
+def test_only_images_and_volumes_have_channels_to_put_last():
     network, x = image_network()
     shuffle = network.add_shuffle(convolution(network, x, "first"))
     shuffle.reshape_dims = (8, 36)
     network.mark_output(elu(network, named(shuffle, "flat"), "elu"))
+    volume = network.add_input("volume", FLOAT, (1, 8, 3, 6, 6))
+    for name in ("filtered", "filtered again"):
+        layer = network.add_convolution_nd(volume, 8, (1, 1, 1), np.ones((8, 8, 1, 1, 1), np.float32))
+        volume = named(layer, name)
+    network.mark_output(volume)
     chosen_layouts = layouts(network)
-    assert chosen_layouts["first"] is HostLayout.CHANNELS_LAST
+    assert chosen_layouts["first"] is chosen_layouts["filtered"] is HostLayout.CHANNELS_LAST
     assert chosen_layouts["flat"] is HostLayout.LINEAR
 
 

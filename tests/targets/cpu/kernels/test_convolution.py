@@ -114,6 +114,38 @@ def test_every_group_of_layers_in_every_layout_is_computed_as_the_references_do(
     assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution", layout=layouts["y"])
 
 
+@st.composite
+def volumes(draw):
+    """A network of one convolution with three spatial axes and what may follow it, and the layouts of its tensors."""
+    groups = draw(st.sampled_from([1, 1, 2, 4]))
+    C, K = groups * draw(st.sampled_from([1, 3, 16])), groups * draw(st.sampled_from([1, 16, 33]))
+    extents = draw(st.tuples(*[st.integers(1, 9)] * 3))
+    axis = st.tuples(st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.integers(0, 2), st.integers(0, 2))
+    axes = [draw(axis) for _ in range(3)]
+    for extent, (kernel, _, dilation, pre, post) in zip(extents, axes, strict=True):
+        assume(extent + pre + post > (kernel - 1) * dilation)
+    kernel, stride, dilation, pre, post = zip(*axes, strict=True)
+    parameters = {"stride_nd": stride, "dilation_nd": dilation, "pre_padding": pre, "post_padding": post}
+    network, dtype = Network(), draw(st.sampled_from(TYPES))
+    x = network.add_input("x", dtype, (draw(st.integers(1, 2)), C, *extents))
+    layers = [convolution(network, x, K, kernel, groups=groups, **parameters)]
+    if draw(st.booleans()):
+        value = layers[0].get_output(0)
+        shape = value.shape if draw(st.booleans()) else (1, K, 1, 1, 1)
+        residual = network.add_input("residual", dtype, shape)
+        layers.append(network.add_elementwise(value, residual, ElementWiseOperation.SUM))
+    layers.append(activation(network, layers[-1].get_output(0), draw(st.sampled_from(ACTIVATIONS))))
+    return network, layers, {name: draw(st.sampled_from(LAYOUTS)) for name in ("x", "residual", "y")}
+
+
+@settings(max_examples=80)
+@given(volumes())
+def test_every_convolution_of_volumes_is_computed_as_the_references_do(case):
+    network, layers, layouts = case
+    feeds = random_feeds(network, np.random.default_rng(2), layouts)
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution", layout=layouts["y"])
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 6, 7, 8, 12, 13, 14, 15, 20, 21, 22, 27, 28, 29, 35])
 def test_rows_of_every_width_are_covered_by_tiles(width, dtype):

@@ -25,7 +25,6 @@ from dryfit_cpu import codes
 from dryfit_cpu.kernels.integer_convolution import convolve_integers
 from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
-from dryfit_cpu.kernels.integer_volumes import convolve_integer_volumes
 from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of
 
@@ -114,14 +113,14 @@ def volumes(draw):
         chain.residual(0.05, rounds_first=draw(st.booleans()))
     if draw(st.booleans()):
         chain.quantize(0.03, draw(st.sampled_from([0, -5])))
-    return chain, {name: draw(st.sampled_from(["linear", "strided"])) for name in ("x", "residual", "y")}
+    return chain, {name: draw(st.sampled_from(LAYOUTS)) for name in ("x", "residual", "y")}
 
 
 @settings(max_examples=60)
 @given(volumes())
 def test_every_convolution_of_volumes_equals_the_definition(case):
     chain, layouts = case
-    assert_like_definition(chain, convolve_integer_volumes, exact_convolution(chain), layouts)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain), layouts)
 
 
 @settings(max_examples=160)

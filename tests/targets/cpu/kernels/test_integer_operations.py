@@ -130,6 +130,25 @@ def test_a_pooling_takes_distances_from_the_zero_point(kind, C, layout):
     np.testing.assert_array_equal(actual, expected)
 
 
+@pytest.mark.parametrize("kind", [PoolingType.MAX, PoolingType.AVERAGE])
+@pytest.mark.parametrize("layout", ["linear", "channels_last"])
+def test_a_pooling_of_volumes_takes_distances_from_the_zero_point(kind, layout):
+    chain = QuantizedChain((2, 70, 5, 6, 7), zero_point=-7)
+    sides = {"pre_padding": (1, 0, 1), "post_padding": (0, 0, 1), "average_count_excludes_padding": False}
+    chain.add(Pooling(pooling_type=kind, window_size_nd=(2, 3, 3), stride_nd=(2, 1, 2), **sides), [chain.value])
+    chain.quantize(0.031, 12)
+    steps, x = requantization_of(chain.group), chain.feeds()["x"].astype(np.float64) + 7
+    around = ((0, 0), (0, 0), (1, 0), (0, 0), (1, 1))
+    padded = np.pad(x, around, constant_values=-np.inf if kind is PoolingType.MAX else 0)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (2, 3, 3), (2, 3, 4))[:, :, ::2, :, ::2]
+    axes = (5, 6, 7)
+    values = windows.max(axis=axes) if kind is PoolingType.MAX else windows.sum(axis=axes) / 18
+    expected = requantized(values.astype(np.float32), in_units(np.array(SCALE), steps.unit), steps)
+    feeds = chain.feeds({"x": layout})
+    actual = run_group(chain.network, chain.layers, feeds, kernel=integer_pooling.pool_integers, layout=layout)
+    np.testing.assert_array_equal(actual, expected)
+
+
 def test_an_average_over_the_image_has_zero_points():
     chain = QuantizedChain((2, 40, 7, 7), zero_point=-128)
     chain.add(Reduce(op=ReduceOperation.AVG, axes=0b1100, keep_dims=True), [chain.value])

@@ -56,6 +56,42 @@ def test_every_window_is_pooled_as_the_reference_does(
     assert_like_reference(network, [layer, relu], feeds, kernel_name="cpu.pooling", layout=layouts[1])
 
 
+@settings(max_examples=60)
+@given(
+    dtype=st.sampled_from(TYPES),
+    kind=st.sampled_from([PoolingType.MAX, PoolingType.AVERAGE]),
+    shape=st.tuples(st.integers(1, 2), st.sampled_from([1, 3, 16, 70]), *[st.integers(2, 7)] * 3),
+    window=st.tuples(*[st.integers(1, 3)] * 3),
+    stride=st.tuples(*[st.integers(1, 3)] * 3),
+    dilation=st.tuples(*[st.integers(1, 2)] * 3),
+    padding=st.tuples(*[st.integers(0, 1)] * 6),
+    mode=st.sampled_from(PaddingMode),
+    excludes=st.booleans(),
+    layouts=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+)
+def test_every_window_of_volumes_is_pooled_as_the_reference_does(
+    dtype, kind, shape, window, stride, dilation, padding, mode, excludes, layouts
+):
+    network = Network()
+    x = network.add_input("x", dtype, shape)
+    layer = Pooling(
+        pooling_type=kind,
+        window_size_nd=window,
+        stride_nd=stride,
+        dilation_nd=dilation,
+        pre_padding=padding[:3],
+        post_padding=padding[3:],
+        padding_mode=mode,
+        average_count_excludes_padding=excludes,
+    )
+    try:
+        assert network.add_layer(layer, [x]).get_output(0).shape
+    except NetworkError:
+        assume(False)
+    feeds = random_feeds(network, np.random.default_rng(0), layouts[0])
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.pooling", layout=layouts[1])
+
+
 def test_one_spatial_axis_is_pooled():
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (2, 5, 17))

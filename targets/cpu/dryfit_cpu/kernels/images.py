@@ -1,0 +1,44 @@
+"""What a layer with a window reads and writes, as images: a batch of them at once, or volume by volume its slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+
+from dryfit.target.kernels import Array, Binding
+from dryfit_cpu.kernels.operands import bound_array
+
+VOLUME_RANK = 5
+
+
+@attrs.frozen(eq=False)
+class Images:
+    """Arrays with axes N, C, H, W or N, C, W or, until `batches` takes them apart, N, C, D, H, W.
+
+    Attributes:
+        source: what is read.
+        output: what is written.
+        residual: what is added, of the output's shape; None for nothing.
+    """
+
+    source: Array
+    output: Array
+    residual: Array | None = None
+
+    @classmethod
+    def of(cls, binding: Binding, source: str, residual: str = "") -> Images:
+        """The arrays of tensors, and of the group's output; `residual` is "" for none."""
+        output = bound_array(binding, binding.group.outputs[0].name)
+        added = np.broadcast_to(bound_array(binding, residual), output.shape) if residual else None
+        return cls(bound_array(binding, source), output, added)
+
+    def batches(self) -> Iterator[Images]:
+        """What is computed at a time: all images, or of each volume `[C, D, H, W]` its slices `[D, C, H, W]`."""
+        if self.source.ndim < VOLUME_RANK:
+            yield self
+            return
+        for number, volume in enumerate(self.source):
+            residual = self.residual[number].swapaxes(0, 1) if self.residual is not None else None
+            yield Images(volume.swapaxes(0, 1), self.output[number].swapaxes(0, 1), residual)
