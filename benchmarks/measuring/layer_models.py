@@ -217,6 +217,10 @@ def _other_layers() -> Iterator[LayerCase]:
     yield LayerCase("attention: softmax of 128", "softmax", "Softmax", [(1, 12, 128, 128)], attributes={"axis": 3})
     yield LayerCase("deconvolution 4x4 stride 2, 64 to 32, 56x56", "deconvolution", "ConvTranspose", [(1, 64, 56, 56)],
                     [(64, 32, 4, 4)], attributes={"strides": [2, 2], "pads": [1, 1, 1, 1]})  # fmt: skip
+    yield LayerCase("deconvolution 4x4 stride 2, 64 to 3, 56x56", "deconvolution", "ConvTranspose", [(1, 64, 56, 56)],
+                    [(64, 3, 4, 4)], attributes={"strides": [2, 2], "pads": [1, 1, 1, 1]})  # fmt: skip
+    yield LayerCase("deconvolution 2x2x2 stride 2, 64 to 32, 8x28x28", "deconvolution", "ConvTranspose",
+                    [(1, 64, 8, 28, 28)], [(64, 32, 2, 2, 2)], attributes={"strides": [2, 2, 2]})  # fmt: skip
     yield LayerCase("depthwise deconvolution 4x4 stride 2, 64, 56x56", "deconvolution", "ConvTranspose",
                     [(1, 64, 56, 56)], [(64, 1, 4, 4)],
                     attributes={"strides": [2, 2], "pads": [1, 1, 1, 1], "group": 64})  # fmt: skip

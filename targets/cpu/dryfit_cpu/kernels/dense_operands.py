@@ -11,7 +11,7 @@ from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.epilogues import Epilogue
 from dryfit_cpu.kernels.operands import Operand, aligned_empty, bound_array
-from dryfit_cpu.steps import Work
+from dryfit_cpu.steps import NativeStep, Work
 
 
 @attrs.frozen(eq=False)
@@ -44,6 +44,11 @@ class DenseOperands:
         added = epilogue.residual
         residual = np.broadcast_to(bound_array(binding, added.name), array.shape) if added is not None else None
         return cls.between(array, residual, binding.num_threads)
+
+    def around(self, steps: Sequence[NativeStep]) -> NativeStep:
+        """Steps that write and add these, with the copies that they need, as one."""
+        made = NativeStep.joined(steps[0].name, steps)
+        return attrs.evolve(made, work=[*self.before, *made.work, *self.after], keeps=[self, *steps])
 
     @classmethod
     def between(cls, array: Array, added: Array | None, threads: int) -> DenseOperands:

@@ -13,8 +13,8 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS
 from dryfit_cpu.kernels import deconvolution, epilogues
+from dryfit_cpu.kernels.collection import Products, can_collect, collect_work, fuses, pixels_of
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
-from dryfit_cpu.kernels.deconvolution import Products, collect_work, pixels_of
 from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
 from dryfit_cpu.steps import NativeStep, Work
@@ -28,7 +28,7 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
-    if not isinstance(layer, Deconvolution) or not deconvolution.accepts(group, specs):
+    if not isinstance(layer, Deconvolution) or not deconvolution.accepts(group, specs) or not can_collect(group):
         return False
     channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
     return layer.num_groups == channels == layer.num_output_maps
@@ -46,7 +46,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     kinds="deconvolution",
     data_types=FLOATS,
     accepts=_accepts,
-    fuses=deconvolution.fuses,
+    fuses=fuses,
     pack=_pack,
     packed_parameters=("kernel", "bias", "scale", "shift", "power"),
     workspace_bytes=_workspace_bytes,

@@ -35,10 +35,17 @@ class Images:
         return cls(bound_array(binding, source), output, added)
 
     def batches(self) -> Iterator[Images]:
-        """What is computed at a time: all images, or of each volume `[C, D, H, W]` its slices `[D, C, H, W]`."""
-        if self.source.ndim < VOLUME_RANK:
-            yield self
-            return
-        for number, volume in enumerate(self.source):
-            residual = self.residual[number].swapaxes(0, 1) if self.residual is not None else None
-            yield Images(volume.swapaxes(0, 1), self.output[number].swapaxes(0, 1), residual)
+        """What is computed at a time, with four axes: all images, or of each volume `[C, D, H, W]` its slices."""
+        outputs, residuals = _batches(self.output), _batches(self.residual)
+        for source, output in zip(_batches(self.source), outputs, strict=True):
+            yield Images(source, output, next(residuals, None))
+
+
+def _batches(array: Array | None) -> Iterator[Array]:
+    """`[N, C, W]` as images of one row, `[N, C, H, W]` as it is, and of `[N, C, D, H, W]` each volume as images."""
+    if array is None:
+        return
+    if array.ndim == VOLUME_RANK:
+        yield from array.swapaxes(1, 2)
+    else:
+        yield array[:, :, None, :] if array.ndim == VOLUME_RANK - 2 else array

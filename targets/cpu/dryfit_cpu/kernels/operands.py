@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 
@@ -127,6 +128,10 @@ class Workspace:
     def __init__(self, binding: Binding) -> None:
         self._memory = binding.workspace
         self._used = 0
+
+    def branch(self) -> Workspace:
+        """What is left, for steps that run one after the other: each of them may take the same memory."""
+        return copy.copy(self)
 
     def take(self, shape: Sequence[int]) -> Array:
         """An FP32 array that begins at a cache line; its contents are undefined."""

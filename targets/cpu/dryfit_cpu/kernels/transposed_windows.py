@@ -7,7 +7,9 @@ With a stride of 2 and a window of 4, along one axis, * marks what an output is 
     odd outputs              *     *    a convolution with places 3 and 1
 
 So each input value is multiplied once with each place of the window, as in a deconvolution, and sums are collected in
-registers, as in a convolution. Along two axes there is a convolution for each pair of such sets of outputs.
+registers, as in a convolution. Along several axes there is a convolution for each choice of such sets of outputs.
+
+Axes are always three: images, which are slices of a volume or lie apart, rows and columns.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import attrs
+import numpy as np
 
 from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.tensor import Shape
-from dryfit_cpu.kernels.windows import Window, pair
+from dryfit.network.tensor import Shape, Tensor
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Specs
+from dryfit_cpu.kernels.windows import Slices, Window, images_of
 
 
 @attrs.frozen
@@ -41,27 +47,71 @@ class Places:
 
 
 @attrs.frozen
-class Phase:
-    """Which outputs of an image are one convolution, and its geometry.
+class Part:
+    """The places of one of the convolutions, along all axes.
 
     Attributes:
-        window: of the convolution.
-        first_input: row and column of the input at which it begins.
-        first_output: row and column of its first output.
-        step: rows and columns from one output to the next.
+        name: ends the names of its packed weights.
+        axes: along images, rows and columns.
     """
 
+    name: str
+    axes: tuple[Places, Places, Places]
+
+    def kernel(self, weights: Array) -> Array:
+        """Of weights `[K, C / groups, *window]` those of these places; zeros for one where there are none.
+
+        Returns:
+            `[K, C / groups, images, rows, columns]`.
+        """
+        K, C, *window = weights.shape
+        chosen = weights.reshape(K, C, *three(window, 1))
+        for axis, places in enumerate(self.axes, 2):
+            chosen = chosen.take(list(places.places), axis)
+        shape = (K, C, *(max(len(places.places), 1) for places in self.axes))
+        return chosen if chosen.size else np.zeros(shape, weights.dtype)
+
+
+@attrs.frozen
+class Phase:
+    """Which outputs of images are one convolution, and its geometry.
+
+    Attributes:
+        part: its places.
+        window: of the convolution.
+        first_input: image, row and column of the input at which it begins.
+        first_output: image, row and column of its first output.
+        step: images, rows and columns from one output to the next.
+    """
+
+    part: Part
     window: Window
-    first_input: tuple[int, int]
-    first_output: tuple[int, int]
-    step: tuple[int, int]
+    first_input: tuple[int, int, int]
+    first_output: tuple[int, int, int]
+    step: tuple[int, int, int]
+
+    def inputs(self, array: Array) -> Array:
+        """What it reads of images `[N, C, H, W]`."""
+        image, row, column = self.first_input
+        return array[image:, :, row:, column:]
+
+    def outputs(self, array: Array) -> Array:
+        """What it writes of them."""
+        image, row, column = (slice(*axis) for axis in zip(self.first_output, itertools.repeat(None), self.step))
+        return array[image, :, row, column]
 
 
-def places_of(layer: Deconvolution) -> list[tuple[Places, Places]]:
-    """The places in rows and in columns of each convolution; whatever the extents are."""
-    axes = zip(pair(layer.kernel_size_nd), pair(layer.stride_nd), pair(layer.dilation_nd), strict=True)
-    rows, columns = (list(_places(*axis)) for axis in axes)
-    return list(itertools.product(rows, columns))
+def three(values: Sequence[int], missing: int) -> tuple[int, int, int]:
+    """What belongs to up to three spatial axes, with that of the missing ones in front."""
+    images, rows, columns = [*[missing] * (3 - len(values)), *values]
+    return images, rows, columns
+
+
+def parts_of(layer: Deconvolution) -> list[Part]:
+    """The convolutions, whatever the extents are."""
+    geometry = (three(values, 1) for values in (layer.kernel_size_nd, layer.stride_nd, layer.dilation_nd))
+    images, rows, columns = (list(_places(*axis)) for axis in zip(*geometry, strict=True))
+    return [Part(f"_{number}", axes) for number, axes in enumerate(itertools.product(images, rows, columns))]
 
 
 def _places(extent: int, stride: int, dilation: int) -> Iterator[Places]:
@@ -72,28 +122,37 @@ def _places(extent: int, stride: int, dilation: int) -> Iterator[Places]:
         yield Places(residue, range(first, extent, hop)[::-1], dilation // common)
 
 
-def phase_of(layer: Deconvolution, places: tuple[Places, Places], x: Shape, y: Shape) -> Phase | None:
-    """The convolution of these places for the shapes of input and output; None where no output is its own."""
-    input_extents, output_extents = pair(x[2:]), pair(y[2:])
-    paddings = [*[(0, 0)] * (2 - len(layer.kernel_size_nd)), *layer.paddings(x[2:])]
-    geometry = zip(
-        places, input_extents, output_extents, pair(layer.stride_nd), pair(layer.dilation_nd), paddings, strict=True
-    )
+def phases_of(group: LayerGroup, specs: Specs) -> list[Phase]:
+    """The convolutions of a group's deconvolution that have outputs, for these shapes."""
+    layer = cast("Deconvolution", group.main)
+    x, y = (specs[cast("Tensor", tensor).name].shape for tensor in (layer.inputs[0], layer.outputs[0]))
+    phases = (_phase(layer, part, x, y) for part in parts_of(layer))
+    return [phase for phase in phases if phase is not None]
+
+
+def _phase(layer: Deconvolution, part: Part, x: Shape, y: Shape) -> Phase | None:
+    """The convolution of a part; None where no output is its own."""
+    (N, C, *inputs), (M, K, *outputs) = images_of(x), images_of(y)
+    step = three(layer.stride_nd, 1)
+    cuts = [*[(0, 0)] * (3 - len(layer.kernel_size_nd)), *layer.paddings(x[2:])]
+    geometry = zip(part.axes, (N, *inputs), (M, *outputs), step, three(layer.dilation_nd, 1), cuts, strict=True)
     axes = [_axis(*axis) for axis in geometry]
     if any(axis.outputs <= 0 for axis in axes):
         return None
-    rows, columns = axes
+    images, rows, columns = axes
+    kernel = [max(len(places.places), 1) for places in part.axes]
     window = Window(
-        (x[0], x[1], rows.inputs, columns.inputs),
-        (y[0], y[1], rows.outputs, columns.outputs),
-        (max(len(places[0].places), 1), max(len(places[1].places), 1)),
+        (images.inputs, C, rows.inputs, columns.inputs),
+        (images.outputs, K, rows.outputs, columns.outputs),
+        (kernel[1], kernel[2]),
         (1, 1),
-        (places[0].dilation, places[1].dilation),
+        (part.axes[1].dilation, part.axes[2].dilation),
         (rows.padding, columns.padding),
         layer.num_groups,
+        Slices(kernel[0], 1, part.axes[0].dilation, images.padding),
     )
-    first_input, first_output = (rows.first_input, columns.first_input), (rows.first_output, columns.first_output)
-    return Phase(window, first_input, first_output, pair(layer.stride_nd))
+    first_input = (images.first_input, rows.first_input, columns.first_input)
+    return Phase(part, window, first_input, (images.first_output, rows.first_output, columns.first_output), step)
 
 
 @attrs.frozen

@@ -87,20 +87,36 @@ def bind_window(binding: Binding, window: Window, source: str) -> NativeStep:
     residual = epilogue.residual.name if epilogue.residual is not None else ""
     made = []
     for images in Images.of(binding, source, residual).batches():
-        read = WindowInput.of(window, images.source, Workspace(binding), threads)
         dense = DenseOperands.between(images.output, images.residual, threads)
-        made.append(_bind_product(binding, window, read, dense, epilogue))
+        read = WindowInput.of(window, images.source, Workspace(binding), threads)
+        product = bind_product(binding, window, read, dense.output, dense.residual, epilogue)
+        made.append(dense.around([product]))
     return NativeStep.joined(binding.group.name, made)
 
 
-def _bind_product(
-    binding: Binding, window: Window, read: WindowInput, dense: DenseOperands, epilogue: Epilogue
+def bind_product(
+    binding: Binding,
+    window: Window,
+    read: WindowInput,
+    target: Operand,
+    residual: Operand | None,
+    epilogue: Epilogue,
+    part: str = "",
 ) -> NativeStep:
-    """A step that brings images where tiles read them, and multiplies."""
-    target, residual = dense.output, dense.residual
+    """A step that brings images where tiles read them, and multiplies.
+
+    Args:
+        binding: a group with packed panels.
+        window: the geometry.
+        read: the images.
+        target: what is written, channels together.
+        residual: what is added, the same; None for nothing.
+        epilogue: what follows the sums.
+        part: ends the name of the packed panels.
+    """
     group_inputs, group_outputs = window.input[1] // window.groups, window.output[1] // window.groups
     count, depth = -(-group_outputs // PANEL_CHANNELS), len(read.segments) * read.length
-    panels = binding.weight("panels", (window.groups, count, depth, PANEL_CHANNELS))
+    panels = binding.weight(f"panels{part}", (window.groups, count, depth, PANEL_CHANNELS))
     bias = binding.weight("bias", (window.groups, count * PANEL_CHANNELS))
     product = Product(
         axes=pixel_axes(window, read.strides, target, residual),
@@ -127,13 +143,13 @@ def _bind_product(
         epilogue=epilogue,
     )
     main, tables = product.work(binding.num_threads)
-    work = [*read.work, *dense.before, main, *dense.after]
-    return NativeStep(binding.group.name, work, [binding, *read.keeps, *tables, dense])
+    return NativeStep(binding.group.name, [*read.work, main], [binding, *read.keeps, *tables, target, residual])
 
 
 def needs_staging(window: Window, source: Operand) -> bool:
     """Whether tiles cannot read the input where it lies."""
-    return window.is_padded or source.kind != FP32 or not source.has_dense_channels or window.has_conflicts
+    is_dense = source.kind == FP32 and source.has_dense_channels
+    return window.is_padded or not is_dense or window.has_conflicts(source.strides[3])
 
 
 def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> Work:

@@ -31,6 +31,11 @@ def pair(values: Sequence[int]) -> tuple[int, int]:
     return (1, values[0]) if len(values) == 1 else (values[-2], values[-1])
 
 
+def images_of(shape: Sequence[int]) -> tuple[int, int, int, int]:
+    """A shape as that of images (N, C, H, W): one spatial axis is a row, three are the slices of one volume."""
+    return (shape[2 if len(shape) == VOLUME_RANK else 0], shape[1], *pair(shape[2:]))
+
+
 def read_paddings(layer: Convolution, x: Shape, y: Shape) -> list[tuple[int, int]]:
     """What windows read before and behind each spatial axis; what rounding up adds behind the padding is zero too."""
     given = zip(layer.axes(x[2:]), layer.paddings(x[2:]), y[2:], strict=True)
@@ -99,24 +104,24 @@ class Window:
 
     @classmethod
     def of(cls, layer: Convolution, x: TensorSpec, y: TensorSpec) -> Window:
-        """The geometry for these shapes; one spatial axis is a row of an image, three are one volume."""
-
-        def images(shape: Sequence[int]) -> tuple[int, int, int, int]:
-            return (shape[2 if len(shape) == VOLUME_RANK else 0], shape[1], *pair(shape[2:]))
-
+        """The geometry for these shapes."""
         stride, dilation, kernel = pair(layer.stride_nd), pair(layer.dilation_nd), pair(layer.kernel_size_nd)
         *slices, rows, columns = [*[(0, 0)] * (4 - x.rank), *read_paddings(layer, x.shape, y.shape)]
         along = Slices()
         if slices:
             along = Slices(layer.kernel_size_nd[0], layer.stride_nd[0], layer.dilation_nd[0], slices[0])
         padding = (rows, columns)
-        return cls(images(x.shape), images(y.shape), kernel, stride, dilation, padding, layer.num_groups, along)
+        images = images_of(x.shape), images_of(y.shape)
+        return cls(*images, kernel, stride, dilation, padding, layer.num_groups, along)
 
-    @property
-    def has_conflicts(self) -> bool:
-        """Whether a block's pixels share one set of the first-level cache, for so long that a copy costs less."""
-        _, C, H, W = self.input
-        return 4 * C * self.stride[1] % _SHARED_SET_BYTES == 0 and H * W > 1 and self.output[1] >= _MANY_OUTPUTS
+    def has_conflicts(self, pixel_bytes: int) -> bool:
+        """Whether a block's pixels share one set of the first-level cache, for so long that a copy costs less.
+
+        Args:
+            pixel_bytes: from one pixel of the input to the next.
+        """
+        _, _, H, W = self.input
+        return pixel_bytes * self.stride[1] % _SHARED_SET_BYTES == 0 and H * W > 1 and self.output[1] >= _MANY_OUTPUTS
 
     def padding_fields(self) -> dict[str, int]:
         """The fields by which native functions know the input and its padding."""

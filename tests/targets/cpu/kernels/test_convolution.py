@@ -232,13 +232,6 @@ def test_computed_weights_are_left_to_the_reference():
     assert chosen_kernel(network, [layer]).name == "cpu.reference"
 
 
-def test_three_spatial_axes_are_left_to_the_reference():
-    network = Network()
-    x = network.add_input("x", DataType.FLOAT, (1, 2, 4, 4, 4))
-    layer = convolution(network, x, 3, (2, 2, 2))
-    assert chosen_kernel(network, [layer]).name == "cpu.reference"
-
-
 @pytest.mark.parametrize("kind", [ActivationType.RELU, ActivationType.CLIP])
 def test_nan_passes_through_a_clamp(kind):
     network = Network()

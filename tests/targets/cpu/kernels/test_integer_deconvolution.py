@@ -39,8 +39,8 @@ def chains(draw):
     """A deconvolution, and what quantizers write after one."""
     groups = draw(st.sampled_from([1, 1, 2, 4]))
     C, K = groups * draw(st.sampled_from([1, 3, 4, 16])), groups * draw(st.sampled_from([1, 3, 16, 33]))
-    rank = draw(st.sampled_from([1, 2, 2, 2]))
-    extents = tuple(draw(st.integers(1, 9)) for _ in range(rank))
+    rank = draw(st.sampled_from([1, 2, 2, 2, 3]))
+    extents = tuple(draw(st.integers(1, 9 if rank < 3 else 4)) for _ in range(rank))
     axis = st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(1, 3), st.integers(0, 3), st.integers(-2, 3))
     axes = [draw(axis) for _ in range(rank)]
     for extent, (kernel, stride, dilation, pre, post) in zip(extents, axes, strict=True):
@@ -65,7 +65,7 @@ def chains(draw):
         chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
     if draw(st.booleans()):
         chain.quantize(0.03, draw(st.sampled_from([0, -5])))
-    layouts = LAYOUTS if rank == 2 else ("linear", "strided")
+    layouts = LAYOUTS if rank >= 2 else ("linear", "strided")
     return chain, {name: draw(st.sampled_from(layouts)) for name in ("x", "residual", "y")}
 
 

@@ -18,6 +18,7 @@ from dryfit.network.network import Network
 from dryfit.reference.inference import infer_specs
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding
+from dryfit_cpu.kernels.deconvolution import deconvolve
 
 TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
 NONE, TRANSPOSE, VECTOR = MatrixOperation.NONE, MatrixOperation.TRANSPOSE, MatrixOperation.VECTOR
@@ -133,8 +134,50 @@ def test_every_deconvolution_is_computed_as_the_reference_does(
     scale = network.add_scale(layer.get_output(0), ScaleMode.CHANNEL, *generator.standard_normal((2, K)).astype("f4"))
     relu = network.add_activation(scale.get_output(0), ActivationType.RELU)
     feeds = random_feeds(network, generator, layouts[0])
-    name = "cpu.depthwise_deconvolution" if C == K == groups else "cpu.deconvolution"
-    assert_like_reference(network, [layer, scale, relu], feeds, kernel_name=name, layout=layouts[1])
+    name = "cpu.deconvolution_to_few_channels" if K // groups < 16 else "cpu.deconvolution"
+    name = "cpu.depthwise_deconvolution" if C == K == groups else name
+    layers = [layer, scale, relu]
+    assert_like_reference(network, layers, feeds, kernel_name=name, layout=layouts[1])
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.deconvolution", kernel=deconvolve, layout=layouts[1])
+
+
+@settings(max_examples=60)
+@given(
+    dtype=st.sampled_from(TYPES),
+    channels=st.sampled_from([(1, 3, 1), (3, 5, 1), (16, 32, 1), (6, 4, 2), (5, 5, 5)]),
+    volume=st.tuples(*[st.integers(1, 4)] * 3),
+    kernel=st.tuples(*[st.integers(1, 4)] * 3),
+    stride=st.tuples(*[st.integers(1, 3)] * 3),
+    dilation=st.tuples(*[st.integers(1, 2)] * 3),
+    padding=st.tuples(*[st.integers(0, 2)] * 3, *[st.integers(-1, 2)] * 3),
+    layouts=st.tuples(*[st.sampled_from(LAYOUTS)] * 3),
+)
+def test_every_deconvolution_of_volumes_with_a_sum_of_branches_is_computed_as_the_reference_does(
+    dtype, channels, volume, kernel, stride, dilation, padding, layouts
+):
+    C, K, groups = channels
+    for axis in range(3):
+        span = (volume[axis] - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        assume(span > padding[axis] + padding[axis + 3])
+    network = Network()
+    generator = np.random.default_rng(0)
+    weights = generator.standard_normal((C, K // groups, *kernel)) / np.sqrt(C // groups)
+    layer = Deconvolution(
+        num_output_maps=K,
+        kernel_size_nd=kernel,
+        kernel=weights.astype(np.float32),
+        bias=generator.standard_normal(K).astype(np.float32),
+        stride_nd=stride,
+        dilation_nd=dilation,
+        pre_padding=padding[:3],
+        post_padding=padding[3:],
+        num_groups=groups,
+    )
+    network.add_layer(layer, [network.add_input("x", dtype, (2, C, *volume))])
+    residual = network.add_input("residual", dtype, layer.get_output(0).shape)
+    total = network.add_elementwise(layer.get_output(0), residual, ElementWiseOperation.SUM)
+    feeds = random_feeds(network, generator, {"x": layouts[0], "residual": layouts[1]})
+    assert_like_reference(network, [layer, total], feeds, kernel_name="cpu.deconvolution", layout=layouts[2])
 
 
 @pytest.mark.parametrize("dtype", TYPES)
