@@ -8,10 +8,10 @@ from numba import float32
 
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
-from dryfit_cpu.compiler.memory import load_float, load_int, read, write
+from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, load_float, load_int, read, store, write
 from dryfit_cpu.compiler.vector_functions import square_root
-from dryfit_cpu.compiler.vectors import LANES, first_lanes, splat, sum_of
-from dryfit_cpu.native.unary import apply_function
+from dryfit_cpu.compiler.vectors import LANES, first_lanes, multiply_add, splat, sum_of
+from dryfit_cpu.native.unary import apply_function, apply_to_run
 
 PLACE_BYTES = 32
 """A row of the place table: byte offsets in source, output, scale and bias."""
@@ -58,7 +58,7 @@ def normalize(
     """`output = function((x - mean) / sqrt(variance + epsilon) * scale + bias)` for each index of three axes.
 
     Scale and bias are FP32. What is averaged over lies in `place_count` runs of `run` elements. A vector lies along the
-    run, or with `is_across` along the last of the three axes. The order depends on the shapes alone.
+    run, or with `is_across` along the last of the three axes. The order depends on shapes and layouts alone.
     """
     zero = splat(float32(0.0))
     step = 1 if is_across else LANES
@@ -67,6 +67,7 @@ def normalize(
     output_lane_stride = output_stride2 if is_across else output_run_stride
     scale_lane_stride = scale_stride2 if is_across else scale_run_stride
     bias_lane_stride = bias_stride2 if is_across else bias_run_stride
+    is_dense = kind == FP32 and run_stride == 4 and output_kind == FP32 and output_run_stride == 4 and not is_across
     divisor = splat(float32(run * place_count))
     total = extent0 * extent1 * blocks
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
@@ -89,7 +90,13 @@ def normalize(
             row = places + place * PLACE_BYTES
             at, to_run = start + load_int(row), to + load_int(row + 8)
             scale_run, bias_run = scale_start + load_int(row + 16), bias_start + load_int(row + 24)
-            for i in range(0, run, step):
+            done = 0
+            if is_dense:
+                done = _write_dense(
+                    at, to_run, run, (mean, factor), (scale_run, scale_run_stride), (bias_run, bias_run_stride)
+                )
+                apply_to_run(function, alpha, beta, to_run, to_run, done)
+            for i in range(done, run, step):
                 count = lanes if is_across else run - i
                 x = (read(at + i * run_stride, lane_stride, kind, count) - mean) * factor
                 x = x * _factor(scale_run + i * scale_run_stride, scale_lane_stride, count)
@@ -118,8 +125,11 @@ def _total(
     total = zero
     for place in range(place_count):
         at = start + load_int(places + place * PLACE_BYTES)
-        even, odd = zero, zero
-        for i in range(0, run, 2 * step):
+        even, odd, done = zero, zero, 0
+        if kind == FP32 and run_stride == 4 and not is_across:
+            done = run // (4 * LANES) * (4 * LANES)
+            even, odd = _dense_total(at, done, centre, is_squared)
+        for i in range(done, run, 2 * step):
             count = lanes if is_across else run - i
             x = first_lanes(count, read(at + i * run_stride, lane_stride, kind, count) - centre, zero)
             even = even + (x * x if is_squared else x)
@@ -130,6 +140,40 @@ def _total(
                 odd = odd + (x * x if is_squared else x)
         total = total + (even + odd)
     return total if is_across else splat(sum_of(total))
+
+
+@inlined
+def _dense_total(at: int, count: int, centre: Any, is_squared: int) -> Any:
+    """The same of values that lie together, as two sums; their number is a multiple of four vectors."""
+    zero = splat(float32(0.0))
+    a, b, c, d = zero, zero, zero, zero
+    if is_squared:
+        for i in range(at, at + 4 * count, 4 * VECTOR_BYTES):
+            v, w = load(i) - centre, load(i + VECTOR_BYTES) - centre
+            x, y = load(i + 2 * VECTOR_BYTES) - centre, load(i + 3 * VECTOR_BYTES) - centre
+            a, b, c, d = multiply_add(v, v, a), multiply_add(w, w, b), multiply_add(x, x, c), multiply_add(y, y, d)
+    else:
+        for i in range(at, at + 4 * count, 4 * VECTOR_BYTES):
+            a, b = a + (load(i) - centre), b + (load(i + VECTOR_BYTES) - centre)
+            c, d = c + (load(i + 2 * VECTOR_BYTES) - centre), d + (load(i + 3 * VECTOR_BYTES) - centre)
+    return a + c, b + d
+
+
+@inlined
+def _write_dense(at: int, to: int, run: int, moments: Any, scale: tuple[int, int], bias: tuple[int, int]) -> int:
+    """Write whole vectors of a run that lies together, before the function; returns how many elements they have."""
+    mean, factor = moments
+    whole = run // LANES * LANES
+    if scale[1] == 0 and bias[1] == 0:
+        factor, added = factor * splat(load_float(scale[0])), splat(load_float(bias[0]))
+        for i in range(0, 4 * whole, VECTOR_BYTES):
+            store(to + i, multiply_add(load(at + i) - mean, factor, added))
+        return whole
+    if scale[1] == 4 and bias[1] == 4:
+        for i in range(0, 4 * whole, VECTOR_BYTES):
+            store(to + i, multiply_add((load(at + i) - mean) * factor, load(scale[0] + i), load(bias[0] + i)))
+        return whole
+    return 0
 
 
 @inlined
