@@ -56,7 +56,9 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     del num_threads
     x = specs[_input(group).name]
     window = image_window(x, cast("FullyConnected", group.main).num_output_channels)
-    return fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT else 0
+    pixel = 4 * x.shape[1]
+    is_copied = x.dtype is not DataType.FLOAT or window.has_conflicts(pixel * x.shape[2] * x.shape[3], pixel)
+    return fp32_bytes(window.staged_shape) if is_copied else 0
 
 
 @kernel(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -18,6 +19,7 @@ from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
 from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes
+from dryfit_cpu.kernels.windows import pixel_pitch, share_sets
 from dryfit_cpu.steps import NativeStep, Work
 
 _MOST_BATCH_AXES = 2
@@ -48,6 +50,16 @@ def _as_output(array: Array, layer: MatrixMultiply) -> Array:
 def _stride(array: Array, axis: int) -> int:
     """Bytes along an axis; an axis of one element lies as one would wish."""
     return array.itemsize if array.shape[axis] == 1 else array.strides[axis]
+
+
+def _dense_shape(rows: Shape) -> Shape:
+    """The shape of a copy of the first operand `[*batch, M, K]`, whose rows are apart in the cache."""
+    return (*rows[:-1], pixel_pitch(rows[-1], 4))
+
+
+def _share_sets(rows: Shape, distance: int, outputs: int) -> bool:
+    """Whether rows so many bytes apart are better copied."""
+    return share_sets(math.prod(rows[:-1]), distance, outputs)
 
 
 def _panels_shape(columns: Shape) -> Shape:
@@ -135,10 +147,13 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     del num_threads
     layer = cast("MatrixMultiply", group.main)
     x, y = (specs[cast("Tensor", tensor).name] for tensor in layer.inputs)
+    nothing = np.empty((), np.float32)
+    rows = _as_rows(np.broadcast_to(nothing, x.shape), layer.op0)
+    columns = _as_columns(np.broadcast_to(nothing, y.shape), layer.op1)
     is_moved = x.dtype is not DataType.FLOAT or layer.op0 is MatrixOperation.TRANSPOSE
-    room = fp32_bytes(x.shape) if is_moved else 0
+    is_moved |= _share_sets(rows.shape, 4 * rows.shape[-1], columns.shape[-1])
+    room = fp32_bytes(_dense_shape(rows.shape)) if is_moved else 0
     if _constant_columns(group) is None:
-        columns = _as_columns(np.broadcast_to(np.empty((), np.float32), y.shape), layer.op1)
         room += fp32_bytes(_panels_shape(columns.shape))
     return room
 
@@ -159,14 +174,15 @@ def multiply(binding: Binding) -> NativeStep:
     layer, threads = cast("MatrixMultiply", binding.group.main), binding.num_threads
     workspace, work = Workspace(binding), list[Work]()
     rows = _as_rows(bound_array(binding, cast("Tensor", layer.inputs[0]).name), layer.op0)
-    if rows.dtype != np.float32 or _stride(rows, -1) != rows.itemsize:
-        dense = workspace.take(rows.shape)
+    given = bound_array(binding, binding.group.outputs[0].name)
+    output = target = _as_output(given, layer)
+    is_dense = rows.dtype == np.float32 and _stride(rows, -1) == rows.itemsize
+    if not is_dense or _share_sets(rows.shape, rows.strides[-2], output.shape[-1]):
+        dense = workspace.take(_dense_shape(rows.shape))[..., : rows.shape[-1]]
         work += copy_work(rows, dense, threads)
         rows = dense
     keeps: list[object] = [binding, rows]
 
-    given = bound_array(binding, binding.group.outputs[0].name)
-    output = target = _as_output(given, layer)
     after: list[Work] = []
     if _stride(target, -1) != target.itemsize:
         target = aligned_empty(output.shape, np.float32)

@@ -149,7 +149,7 @@ def bind_product(
 def needs_staging(window: Window, source: Operand) -> bool:
     """Whether tiles cannot read the input where it lies."""
     is_dense = source.kind == FP32 and source.has_dense_channels
-    return window.is_padded or not is_dense or window.has_conflicts(source.strides[3])
+    return window.is_padded or not is_dense or window.has_conflicts(source.strides[0], source.strides[3])
 
 
 def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> Work:

@@ -61,6 +61,11 @@ def pixel_conflicts(distance: int) -> bool:
     return distance % _CONFLICTING_BYTES == 0
 
 
+def share_sets(pixels: int, distance: int, outputs: int) -> bool:
+    """Whether a copy costs less than that pixels so many bytes apart lie in one set, while outputs are computed."""
+    return pixels > 1 and distance % _SHARED_SET_BYTES == 0 and outputs >= _MANY_OUTPUTS
+
+
 @attrs.frozen
 class Slices:
     """How a window goes on along the images, where they are the slices of a volume; by default not at all.
@@ -114,14 +119,17 @@ class Window:
         images = images_of(x.shape), images_of(y.shape)
         return cls(*images, kernel, stride, dilation, padding, layer.num_groups, along)
 
-    def has_conflicts(self, pixel_bytes: int) -> bool:
+    def has_conflicts(self, image_bytes: int, pixel_bytes: int) -> bool:
         """Whether a block's pixels share one set of the first-level cache, for so long that a copy costs less.
 
         Args:
-            pixel_bytes: from one pixel of the input to the next.
+            image_bytes: from one image of the input to the next; its pixels are a block's where outputs have one each.
+            pixel_bytes: from one pixel to the next.
         """
-        _, _, H, W = self.input
-        return pixel_bytes * self.stride[1] % _SHARED_SET_BYTES == 0 and H * W > 1 and self.output[1] >= _MANY_OUTPUTS
+        N, K, H, W = self.output
+        is_image = H * W == 1
+        pixels, distance = (N, image_bytes) if is_image else (H * W, pixel_bytes * self.stride[1])
+        return share_sets(pixels, distance, K)
 
     def padding_fields(self) -> dict[str, int]:
         """The fields by which native functions know the input and its padding."""

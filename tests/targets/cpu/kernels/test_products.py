@@ -40,6 +40,20 @@ def test_a_fully_connected_layer_sums_over_the_image(dtype, batch, image, layout
     assert_like_reference(network, [layer, relu], feeds, kernel_name="cpu.fully_connected")
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_that_share_sets_of_the_cache_are_multiplied_as_the_references_do(layout):
+    generator, (M, K, N) = np.random.default_rng(0), (9, 1024, 130)
+    weights = (generator.standard_normal((N, K)) / 32).astype(np.float32)
+    images, matrices = Network(), Network()
+    connected = images.add_fully_connected(images.add_input("x", DataType.FLOAT, (M, K, 1, 1)), N, weights)
+    x = matrices.add_input("x", DataType.FLOAT, (2, M, K))
+    columns = matrices.add_constant((1, K, N), np.ascontiguousarray(weights.T)[None]).get_output(0)
+    product = matrices.add_matrix_multiply(x, NONE, columns, NONE)
+    for network, layer, name in (images, connected, "fully_connected"), (matrices, product, "matrix_multiply"):
+        feeds = random_feeds(network, generator, layout)
+        assert_like_reference(network, [layer], feeds, kernel_name=f"cpu.{name}", layout=layout)
+
+
 def operand_shape(batch, outer, inner, op):
     """The shape of an operand `[outer, inner]` that the operation brings into its place."""
     if op is VECTOR:
