@@ -115,6 +115,12 @@ def power_of_two(builder: Builder, exponent: Value) -> Value:
 
 
 @operation(VECTOR, VECTOR)
+def counted_power_of_two(builder: Builder, value: Value) -> Value:
+    """2 to n of `1.5 * 2**23 + 127 + n`, for n between -126 and 127: the last bits of such a number count wholes."""
+    return builder.bitcast(builder.shl(builder.bitcast(value, INTS), emit.constant(INTS, 23)), FLOATS)
+
+
+@operation(VECTOR, VECTOR)
 def truncated(builder: Builder, value: Value) -> Value:
     """The whole number next to each lane towards zero, for numbers that INT32 can hold."""
     return builder.sitofp(builder.fptosi(value, INTS), FLOATS)

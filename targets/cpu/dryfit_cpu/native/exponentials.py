@@ -12,9 +12,10 @@ from numba import float32
 from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.exponents import scaled_exponential
 from dryfit_cpu.compiler.vector_functions import magnitude, negative, with_sign_of
-from dryfit_cpu.compiler.vectors import maximum, minimum, multiply_add, nearest, power_of_two, splat
+from dryfit_cpu.compiler.vectors import counted_power_of_two, maximum, minimum, multiply_add, nearest, splat
 
 _LOG2_E = float32(1.4426950408889634)
+_COUNTING = float32(1.5 * 2**23 + 127)
 _LN_2_HIGH, _LN_2_LOW = float32(-0.693359375), float32(2.12194440054690583e-4)
 _EXP_2, _EXP_3, _EXP_4 = float32(0.49999994), float32(0.16666521), float32(0.04166839)
 _EXP_5, _EXP_6 = float32(0.0083687315), float32(0.001381457)
@@ -25,14 +26,13 @@ _LOG_4, _LOG_5 = float32(0.21427651), float32(0.24300963)
 
 
 @inlined
-def _parts(bounded: Any) -> Any:
-    """Of e**x, which is `2**n * e**r`: the whole n, r with |r| <= ln(2) / 2, and (e**r - 1 - r) / r**2."""
-    n = nearest(bounded * splat(_LOG2_E))
+def _parts(bounded: Any, n: Any) -> Any:
+    """Of e**x, which is `2**n * e**r` for a whole n: r with |r| <= ln(2) / 2, and (e**r - 1 - r) / r**2."""
     r = multiply_add(n, splat(_LN_2_LOW), multiply_add(n, splat(_LN_2_HIGH), bounded))
     p = multiply_add(splat(_EXP_6), r, splat(_EXP_5))
     p = multiply_add(p, r, splat(_EXP_4))
     p = multiply_add(p, r, splat(_EXP_3))
-    return n, r, multiply_add(p, r, splat(_EXP_2))
+    return r, multiply_add(p, r, splat(_EXP_2))
 
 
 @inlined
@@ -40,15 +40,20 @@ def exponential(x: Any) -> Any:
     """E to the power of x, within 2 units in the last place; 0 below -87.3, infinity above 88.7, NaN for NaN."""
     one = splat(float32(1.0))
     # Below the range n is anything: there the result is replaced.
-    n, r, p = _parts(minimum(splat(float32(89.0)), x))
+    bounded = minimum(splat(float32(89.0)), x)
+    n = nearest(bounded * splat(_LOG2_E))
+    r, p = _parts(bounded, n)
     return scaled_exponential(multiply_add(multiply_add(p, r, one), r, one), n, x)
 
 
 @inlined
 def exponential_minus_one(x: Any) -> Any:
     """e**x - 1 for x <= 0, within 2 units in the last place; -1 below -17, NaN for NaN."""
-    n, r, p = _parts(maximum(splat(float32(-40.0)), x))
-    scale = power_of_two(n)
+    bounded = maximum(splat(float32(-40.0)), x)
+    # Added to a number as large as this, n is rounded to a whole one.
+    counted = multiply_add(bounded, splat(_LOG2_E), splat(_COUNTING))
+    r, p = _parts(bounded, counted - splat(_COUNTING))
+    scale = counted_power_of_two(counted)
     return multiply_add(multiply_add(p * r, r, r), scale, scale - splat(float32(1.0)))
 
 
@@ -63,7 +68,7 @@ def sigmoid(x: Any) -> Any:
 def hyperbolic_tangent(x: Any) -> Any:
     """tanh: -u / (2 + u) with u = e**-2|x| - 1, in which nothing cancels."""
     size = magnitude(x)
-    u = exponential_minus_one(negative(size + size))
+    u = exponential_minus_one(size * splat(float32(-2.0)))
     return with_sign_of(u / (u + splat(float32(2.0))), x)
 
 

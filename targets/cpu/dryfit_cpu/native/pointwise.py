@@ -6,12 +6,14 @@ from typing import Any
 
 from dryfit_cpu.codes import FIRST, FP32, INT8, MULTIPLY_ADD, NONE
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
-from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, read, stack_memory, store, write
+from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, load, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.native.combination import combine_runs
 from dryfit_cpu.native.indices import indices
 from dryfit_cpu.native.unary import apply_to_run
 
+_FEW_BYTES = 4 * VECTOR_BYTES
+"""Bytes that are copied before a call of the system's copy would have begun: such as a row of a packed panel."""
 _PIECE_BLOCKS = STACK_BYTES // VECTOR_BYTES
 
 
@@ -75,19 +77,21 @@ def pointwise(
     blocks = (extent3 + LANES - 1) // LANES
     total = extent0 * extent1 * extent2 * blocks
     block, stop = total * chunk // chunks, total * (chunk + 1) // chunks
+    row = block // blocks
+    first = block - row * blocks
+    i0, i1, i2 = indices(row, extent1, extent2)
     while block < stop:
-        row = block // blocks
-        first = block - row * blocks
+        if first == blocks:
+            first, (i0, i1, i2) = 0, _next_row(i0, i1, i2, extent1, extent2)
         last = min(
             blocks, first + stop - block, blocks if is_copy or is_function or is_operation else first + _PIECE_BLOCKS
         )
-        block += last - first
-        i0, i1, i2 = indices(row, extent1, extent2)
         i3 = first * LANES
         count = min(last * LANES, extent3) - i3
         from_a = a + i0 * a_stride0 + i1 * a_stride1 + i2 * a_stride2 + i3 * a_stride3
         from_b = b + i0 * b_stride0 + i1 * b_stride1 + i2 * b_stride2 + i3 * b_stride3
         from_c = c + i0 * c_stride0 + i1 * c_stride1 + i2 * c_stride2 + i3 * c_stride3
+        block, first = block + last - first, last
         to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2 + i3 * output_stride3
         if is_copy:
             _copy(from_a, a_stride3, a_kind, to, output_stride3, output_kind, count)
@@ -113,6 +117,17 @@ def pointwise(
         apply_to_run(activation, alpha, beta, source, piece, count)
         if not is_plain:
             _copy(piece, 4, FP32, to, output_stride3, output_kind, count)
+
+
+@inlined
+def _next_row(i0: int, i1: int, i2: int, extent1: int, extent2: int) -> tuple[int, int, int]:
+    """The indices of the row behind one: counted on, as rows may be too short to divide for each."""
+    i2 += 1
+    if i2 < extent2:
+        return i0, i1, i2
+    if i1 + 1 < extent1:
+        return i0, i1 + 1, 0
+    return i0 + 1, 0, 0
 
 
 @inlined
@@ -149,6 +164,10 @@ def _copy(source: int, stride: int, kind: int, output: int, output_stride: int, 
     """Copy so many values; returns how many."""
     size = 4 >> (kind & 3)
     if kind == output_kind and stride == size and output_stride == size:
+        if count * size <= _FEW_BYTES and count * size % VECTOR_BYTES == 0:
+            for i in range(0, count * size, VECTOR_BYTES):
+                store(output + i, load(source + i))
+            return count
         copy_bytes(output, source, count * size)
         return count
     if kind == INT8 and stride == 1 and output_kind == FP32 and output_stride == 4:
