@@ -69,7 +69,8 @@ def _reasons(report: Report, severity: str) -> list[tuple[str, str, str]]:
     reasons = []
     for rule, layers in found.items():
         name, first = layers[0]
-        others = f" and {len(layers) - 1} other layers" if len(layers) > 1 else ""
+        more = len(layers) - 1
+        others = f" and {more} other {'layer' if more == 1 else 'layers'}" if more else ""
         reasons.append((rule, f"{first['message']} ({name}{others})", first["remedy"]))
     return reasons
 

@@ -25,8 +25,8 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     copy.metadata.update(network.metadata)
     tensors: dict[str, Tensor] = {}
     for tensor in network.inputs:
-        tensors[tensor.name] = copy.add_input(tensor.name, tensor.dtype, tensor.shape)
-        tensors[tensor.name].network_dtype = tensor.network_dtype
+        tensors[tensor.name] = copy.add_input(tensor.name, tensor.spec.dtype, tensor.shape)
+        tensors[tensor.name].io_dtype = tensor.io_dtype
         copy_tensor_notes(tensor, tensors[tensor.name])
         if visit is not None:
             visit(tensors[tensor.name])

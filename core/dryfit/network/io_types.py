@@ -9,7 +9,6 @@ Source: TensorRT `ITensor::setType`, which for inputs and outputs says how they 
 
 from __future__ import annotations
 
-from dryfit.errors import NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -17,20 +16,12 @@ from dryfit.network.tensor import Tensor
 
 
 def with_network_types(network: Network) -> Network:
-    """The network in the types in which it computes: a copy, or itself where its inputs are given in no others.
-
-    Where layers were added that only take an input in the type in which it is given, that is the network's type.
-    """
-    if all(tensor.network_dtype is None for tensor in network.inputs):
+    """The network with inputs in the types in which it computes: a copy, or itself where they are given in those."""
+    if not given_types(network):
         return network
     copy = copy_network(network)
     for tensor in copy.inputs:
-        if tensor.network_dtype is not None:
-            tensor.dtype = tensor.network_dtype
-    try:
-        copy.refresh_shapes()
-    except NetworkError:
-        return network
+        tensor.io_dtype = None
     return copy
 
 
@@ -39,15 +30,10 @@ def io_type(tensor: Tensor) -> DataType:
 
     Of an output: the one that was stated for it, or else for its layer, or else the one that the network gives.
     """
-    producer = tensor.producer
-    if producer is None:
-        return tensor.dtype
-    stated = tensor.io_dtype or producer.output_types.get(tensor.output_index)
-    return stated or with_network_types(tensor.network).tensor(tensor.name).dtype
+    stated = tensor.producer and tensor.producer.output_types.get(tensor.output_index)
+    return tensor.io_dtype or stated or tensor.dtype
 
 
 def given_types(network: Network) -> dict[str, DataType]:
     """Name to type of the inputs that the caller gives in another type than the network computes on."""
-    if with_network_types(network) is network:
-        return {}
-    return {tensor.name: tensor.dtype for tensor in network.inputs if tensor.network_dtype is not None}
+    return {tensor.name: tensor.io_dtype for tensor in network.inputs if tensor.io_dtype is not None}

@@ -37,7 +37,7 @@ def network_text(network: Network) -> str:
         output "(Unnamed Layer* 0) [Identity]_output"
     """
     lines = [f"network {_name(network.name)}"]
-    lines += [f"input {_name(tensor.name)}: {_type(tensor)}" for tensor in network.inputs]
+    lines += [f"input {_name(tensor.name)}: {_type(tensor)}{_wanted(tensor)}" for tensor in network.inputs]
     lines += [layer_text(layer) for layer in network.layers]
     lines += [f"output {_name(tensor.name)}{_wanted(tensor)}" for tensor in network.outputs]
     return "\n".join(lines)
@@ -73,11 +73,11 @@ def _is_default(field: attrs.Attribute[Any], value: Any) -> bool:
 
 
 def _type(tensor: Tensor) -> str:
-    return f"{tensor.dtype.name}[{', '.join(map(str, tensor.shape))}]"
+    return f"{tensor.spec.dtype.name}[{', '.join(map(str, tensor.shape))}]"
 
 
 def _wanted(tensor: Tensor) -> str:
-    """In which type the caller is to find an output, where that was stated."""
+    """In which type the caller gives an input or finds an output, where that was stated."""
     return f" as {tensor.io_dtype.name}" if tensor.io_dtype is not None else ""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dryfit.errors import DryfitError, NetworkError
-from dryfit.network.data_types import EXCHANGED_TYPES, DataType
+from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
 from dryfit.network.layer import LAYER_KINDS, Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
@@ -30,7 +30,6 @@ _NETWORK_KEYS: dict[str, Any] = {
     "layers": list,
     "outputs": tuple[str, ...],
     "io_types": dict[str, DataType],
-    "network_types": dict[str, DataType],
 }
 _LAYER_KEYS: dict[str, Any] = {
     "kind": str,
@@ -71,8 +70,9 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
         "inputs": [_tensor_to_dict(tensor) for tensor in network.inputs],
         "layers": [_layer_to_dict(layer, arrays) for layer in network.layers],
         "outputs": [tensor.name for tensor in network.outputs],
-        "io_types": {tensor.name: tensor.io_dtype.name for tensor in network.outputs if tensor.io_dtype},
-        "network_types": {tensor.name: tensor.network_dtype.name for tensor in network.inputs if tensor.network_dtype},
+        "io_types": {
+            tensor.name: tensor.io_dtype.name for tensor in (*network.inputs, *network.outputs) if tensor.io_dtype
+        },
     }
     return data, arrays.arrays
 
@@ -135,7 +135,7 @@ def _saved(layer: Layer, name: str) -> Any:
 def _tensor_to_dict(tensor: Tensor) -> Plain:
     return {
         "name": tensor.name,
-        "dtype": tensor.dtype.name,
+        "dtype": tensor.spec.dtype.name,
         "shape": [int(extent) for extent in tensor.shape],
         "dynamic_range": tensor.dynamic_range and [float(bound) for bound in tensor.dynamic_range],
         "allowed_formats": None if tensor.allowed_formats is None else sorted(tensor.allowed_formats),
@@ -153,19 +153,18 @@ def _read_input(network: Network, data: Any, where: str) -> None:
 
 
 def _read_io_types(network: Network, fields: Plain) -> None:
-    """The types on the caller's side: real types that stand for one another, and of an output INT8 too."""
-    real, outputs = EXCHANGED_TYPES, {tensor.name: tensor for tensor in network.outputs}
-    inputs = {tensor.name: tensor for tensor in network.inputs}
-    for key, tensors, types in (("io_types", outputs, (*real, DataType.INT8)), ("network_types", inputs, real)):
-        for name, dtype in fields[key].items():
-            if name not in tensors or dtype not in types:
-                raise NetworkError(
-                    "No input or output has such a type on the caller's side alone",
-                    where=f"{key}, {name[:100]!r}",
-                    found=dtype.name,
-                    allowed=f"{', '.join(one.name for one in types)} for {', '.join(tensors) or 'none'}"[:1000],
-                )
-            setattr(tensors[name], "io_dtype" if key == "io_types" else "network_dtype", dtype)
+    """The types on the caller's side, which stand for those of the network."""
+    inputs = {tensor.name: tensor for tensor in network.inputs if tensor.spec.dtype in EXCHANGED_TYPES}
+    border = {tensor.name: tensor for tensor in network.outputs} | inputs
+    for name, dtype in fields["io_types"].items():
+        if name not in border or dtype not in STAND_IN_TYPES:
+            raise NetworkError(
+                "No input or output has such a type on the caller's side alone",
+                where=f"io_types, {name[:100]!r}",
+                found=dtype.name,
+                allowed=f"{', '.join(one.name for one in STAND_IN_TYPES)} for {', '.join(border) or 'none'}"[:1000],
+            )
+        border[name].io_dtype = dtype
 
 
 def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where: str) -> None:

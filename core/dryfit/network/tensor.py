@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import NetworkError
-from dryfit.network.data_types import EXCHANGED_TYPES, DataType
+from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
 from dryfit.network.shape_inputs import feeds_dimensions
 
 if TYPE_CHECKING:
@@ -74,10 +74,9 @@ class Tensor:
         output_index: which output of the producer.
         consumers: (layer, input index) pairs, kept by `Layer.set_input` only.
         allowed_formats: names of the tensor formats the user allows at the network's border; None for all.
-        io_dtype: of a network output: the type in which the caller is to find it; None where nothing was stated, so
-            that it is the layer's output type or the network's. `dtype = ...` states it.
-        network_dtype: of an input whose `dtype` was set to how the caller gives it: the type that it had, in which a
-            weakly typed network computes on it. None where that is the same.
+        io_dtype: of a network's input: the type in which the caller gives it, where the network computes on another;
+            of an output: the type in which the caller is to find it. None where nothing was stated, or it is the same.
+            `dtype = ...` states it.
         location: DEVICE, or HOST for shape tensors.
         dimension_names: axis to symbolic name, for dynamic dimensions.
     """
@@ -89,7 +88,6 @@ class Tensor:
     consumers: list[tuple[Layer, int]] = attrs.field(factory=list, repr=False)
     allowed_formats: frozenset[str] | None = None
     io_dtype: DataType | None = None
-    network_dtype: DataType | None = None
     location: TensorLocation = TensorLocation.DEVICE
     dimension_names: dict[int, str] = attrs.field(factory=dict)
     _spec: TensorSpec | None = None
@@ -97,7 +95,7 @@ class Tensor:
 
     @property
     def spec(self) -> TensorSpec:
-        """Shape, type and known value, as inferred now."""
+        """Shape, type in which the network computes, and known value, as inferred now."""
         self.network.refresh_shapes()
         return self._stated
 
@@ -116,14 +114,16 @@ class Tensor:
     def dtype(self) -> DataType:
         """Element type. Of an input or output of the network the type on the caller's side can be set.
 
-        Setting it says how the caller gives an input, or finds an output: FLOAT, HALF and BF16 stand for one another
-        in a weakly typed network, which computes as it did, so no other input or output gets another type. An output's
-        stated type is its `io_dtype`; inside the network it keeps the one that follows from its layer.
+        Setting it says how the caller gives an input, or finds an output: FLOAT, HALF, BF16 and, with a scale, INT8
+        stand for one another in a weakly typed network, which computes as it did, so no other input or output gets
+        another type. The stated type is `io_dtype`; layers read an input as what it was made, and an output keeps what
+        follows from its layer. An input that was made in INT8 holds whole numbers.
 
         Raises:
             NetworkError: when set: the tensor is neither input nor output, or an output cannot have the type.
         """
-        return self.spec.dtype
+        own = self.spec.dtype
+        return self.io_dtype or own if self.producer is None else own
 
     @dtype.setter
     def dtype(self, dtype: DataType) -> None:
@@ -131,10 +131,11 @@ class Tensor:
             self._state_io_dtype(dtype)
             return
         self._require_input("dtype")
-        own = self.network_dtype or self._stated.dtype
-        is_exchanged = own in EXCHANGED_TYPES and dtype in EXCHANGED_TYPES and not self.network.is_strongly_typed
-        self.network_dtype = own if is_exchanged and own is not dtype else None
-        self._spec = attrs.evolve(self._stated, dtype=dtype, value=None)
+        own = self._stated.dtype
+        if own in EXCHANGED_TYPES and dtype in STAND_IN_TYPES and not self.network.is_strongly_typed:
+            self.io_dtype = dtype if dtype is not own else None
+        else:
+            self.io_dtype, self._spec = None, attrs.evolve(self._stated, dtype=dtype, value=None)
         self.network.touch(0)
 
     @property
@@ -208,9 +209,9 @@ class Tensor:
 
     def _state_io_dtype(self, dtype: DataType) -> None:
         """Say in which type the caller is to find this output."""
-        own, types = self.dtype, (*EXCHANGED_TYPES, DataType.INT8)
-        may_differ = own in types and not self.network.is_strongly_typed
-        allowed = types if may_differ else (own,)
+        own = self.dtype
+        may_differ = own in STAND_IN_TYPES and not self.network.is_strongly_typed
+        allowed = STAND_IN_TYPES if may_differ else (own,)
         if dtype not in allowed:
             raise NetworkError(
                 "The output cannot be given in this type",

@@ -121,7 +121,7 @@ class PictureFolder:
         return pictures[::batch]
 
     def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:
-        """`float32[N, C, H, W]` or `float32[N, H, W, C]`."""
+        """`[N, C, H, W]` or `[N, H, W, C]`, in float32 or the type of an input of other real numbers."""
         tensor = _only_input(network, str(self.folder))
         batch, pictures = _batch(tensor), self._pictures()
         places = {name: place for place, name in enumerate(pictures)}

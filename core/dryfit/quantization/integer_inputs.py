@@ -77,16 +77,21 @@ def check_unscaled_inputs(network: Network, computes_integers: Callable[[Layer],
         for layer in _readers_of_codes(network, name):
             real = [words for _, words, dtype in operands_of_one_type(layer, layer.inputs) if dtype.is_floating_point]
             if real or not computes_integers(layer):
-                raise NetworkError(
-                    "An INT8 input without a scale is a whole number, and here a real one is meant",
-                    where=f"input {name!r}",
-                    found=f"{layer.where} reads it"
-                    + (f" with {real[0]}, which is real" if real else ", on a device that has no integer arithmetic"),
-                    allowed="a dynamic range for the input, or a floating-point type",
-                    source='TensorRT "Working with Quantized Types", explicit vs implicit quantization',
-                    remedy="State the input's dynamic range (--ranges, or a calibration cache), with the flag INT8 "
-                    "(--precision int8,fp16) where layers are to compute in INT8; or give the input in FP16",
-                )
+                reason = f"with {real[0]}, which is real" if real else "on a device that has no integer arithmetic"
+                raise unscaled_input(name, f"{layer.where} reads it {reason}")
+
+
+def unscaled_input(name: str, found: str) -> NetworkError:
+    """The error for an INT8 input without a scale where a real number can only be meant."""
+    return NetworkError(
+        "An INT8 input without a scale is a whole number, and here a real one is meant",
+        where=f"input {name!r}",
+        found=found,
+        allowed="a dynamic range for the input, or a floating-point type",
+        source='TensorRT "Working with Quantized Types", explicit vs implicit quantization',
+        remedy="State the input's dynamic range (--ranges, or a calibration cache), with the flag INT8 "
+        "(--precision int8,fp16) where layers are to compute in INT8; or give the input in FP16",
+    )
 
 
 def _readers_of_codes(network: Network, name: str) -> Iterator[Layer]:

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import CalibrationError
+from dryfit.network.data_types import EXCHANGED_TYPES
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.collector import Array
 
@@ -75,7 +76,7 @@ class PicturePreparation:
         return ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in attrs.fields(type(self)))
 
     def array(self, path: Path, tensor: Tensor) -> Array:
-        """The picture as float32 of the input's shape, without the batch.
+        """The picture in the input's shape, without the batch: in its type where that is real, else in float32.
 
         Raises:
             CalibrationError: the file is no picture, or the input is none of pictures.
@@ -97,6 +98,8 @@ class PicturePreparation:
         if order == "BGR":
             pixels = pixels[:, :, ::-1]
         values = (pixels - np.array(self.mean, np.float32)) * np.array(self.scale, np.float32)
+        if tensor.dtype in EXCHANGED_TYPES:
+            values = values.astype(tensor.dtype.numpy, copy=False)
         return np.ascontiguousarray(values.transpose(2, 0, 1) if channel_axis == 1 else values)
 
     def _resized(self, picture: Image, height: int, width: int) -> Image:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dryfit.errors import ExecutionError
+from dryfit.network.data_types import EXCHANGED_TYPES
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -81,11 +82,14 @@ def _checked_feeds(network: Network, feeds: Mapping[str, Array]) -> dict[str, Ar
     checked_input_shapes(network, {name: array.shape for name, array in arrays.items()})
     for tensor in network.inputs:
         array = arrays[tensor.name]
-        if array.dtype != tensor.dtype.numpy:
+        # Codes with a scale are the builder's: a reference computes on the real numbers that they stand for.
+        taken = tensor.dtype if tensor.dtype in EXCHANGED_TYPES else tensor.spec.dtype
+        if array.dtype != taken.numpy:
             raise ExecutionError(
                 "The input has the wrong type",
                 where=f"input {tensor.name!r}",
                 found=array.dtype,
-                allowed=tensor.dtype.numpy,
+                allowed=taken.numpy,
             )
+        arrays[tensor.name] = array.astype(tensor.spec.dtype.numpy, copy=False)
     return arrays

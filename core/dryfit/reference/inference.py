@@ -30,7 +30,7 @@ def infer_specs(network: Network, input_shapes: Mapping[str, Shape] | None = Non
     """
     network.refresh_shapes()
     specs = {
-        name: TensorSpec(shape, network.tensor(name).dtype)
+        name: TensorSpec(shape, network.tensor(name).spec.dtype)
         for name, shape in checked_input_shapes(network, input_shapes or {}).items()
     }
     for layer in network.layers:

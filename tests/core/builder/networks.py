@@ -22,9 +22,9 @@ def named(layer, name):
     return layer.get_output(0)
 
 
-def image_network(shape=(1, 8, 6, 6), name="net"):
+def image_network(shape=(1, 8, 6, 6), name="net", dtype=DataType.FLOAT):
     network = Network(name)
-    return network, network.add_input("x", DataType.FLOAT, shape)
+    return network, network.add_input("x", dtype, shape)
 
 
 def convolution(network, x, name, maps=8, kernel=3, seed=0):
@@ -46,9 +46,9 @@ def add(network, a, b, name):
     return named(network.add_elementwise(a, b, ElementWiseOperation.SUM), name)
 
 
-def chain(*kinds, shape=(1, 8, 6, 6)):
+def chain(*kinds, shape=(1, 8, 6, 6), dtype=DataType.FLOAT):
     """A network of layers one after another: `c` convolution, `r` ReLU, `e` ELU; named by kind and position."""
-    network, x = image_network(shape)
+    network, x = image_network(shape, dtype=dtype)
     make = {"c": convolution, "r": activation, "e": elu}
     for position, kind in enumerate(kinds):
         x = make[kind](network, x, f"{kind}{position}")

@@ -45,6 +45,10 @@ def test_an_unknown_rule_is_an_error_that_names_the_closest(dryfit_command: Any)
     assert "Did you mean 'dla.convolution.kernel'?" in ended.err
 
 
+def test_the_closest_may_be_the_first_words_of_ids(dryfit_command: Any) -> None:
+    assert "Did you mean 'dla.convolution'?" in dryfit_command("explain-rule", "dla.conv").err
+
+
 def test_the_first_words_of_ids_list_the_rules_that_begin_so(dryfit_command: Any) -> None:
     listed = dryfit_command("explain-rule", "DLA.pooling", "--json").json["rules"]
     assert [one["rule"] for one in listed] == [rule for rule in every_rule_id() if rule.startswith("dla.pooling.")]

@@ -62,6 +62,16 @@ def test_an_input_of_one_channel_takes_grey_pictures(tmp_path):
     assert (found["a.png"]["image"] == 77).all()
 
 
+@pytest.mark.parametrize("dtype", [DataType.FLOAT, DataType.HALF, DataType.BF16])
+def test_pictures_come_in_the_real_type_that_the_input_takes(tmp_path, dtype):
+    save(tmp_path / "a.png", np.full((2, 2, 3), 77))
+    network = Network("taker")
+    network.add_input("image", dtype, (1, 3, 2, 2))
+    found = all_of(PictureFolder(tmp_path, PicturePreparation(scale=1 / 256)), network)["a.png"]["image"]
+    assert found.dtype == dtype.numpy
+    np.testing.assert_array_equal(found, np.full((1, 3, 2, 2), 77 / 256, np.float32).astype(dtype.numpy))
+
+
 def test_resizing_stretches_crops_in_the_middle_or_fills_up(tmp_path):
     """A picture twice as wide as high: its left half is 10, its right half 200."""
     pixels = np.zeros((8, 16, 1)) + np.where(np.arange(16) < 8, 10, 200)[None, :, None]

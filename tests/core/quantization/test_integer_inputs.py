@@ -107,12 +107,13 @@ def codes_for_real_numbers(*kinds):
 @pytest.mark.parametrize(
     ("network", "config", "words"),
     [
-        (codes_for_real_numbers("c", "r", "c"), dla_config(), "with `kernel`, which is real"),
-        (codes_for_real_numbers("c"), int8_config(), "with `kernel`, which is real"),
-        (codes_for_real_numbers("e", "c"), BuilderConfig(), "layer 'c1'"),
-        (codes_for_real_numbers("r"), dla_config(), "on a device that has no integer arithmetic"),
+        (chain("c", "r", "c", dtype=INT8), dla_config(), "with `kernel`, which is real"),
+        (chain("c", dtype=INT8), int8_config(), "with `kernel`, which is real"),
+        (chain("e", "c", dtype=INT8), BuilderConfig(), "layer 'c1'"),
+        (chain("r", dtype=INT8), dla_config(), "on a device that has no integer arithmetic"),
+        (codes_for_real_numbers("r"), BuilderConfig(), "the network, which computes on real numbers there"),
     ],
-    ids=["weights on DLA", "weights with the flag", "weights later", "no weights on DLA"],
+    ids=["weights on DLA", "weights with the flag", "weights later", "no weights on DLA", "a network of real numbers"],
 )
 def test_codes_without_a_scale_are_refused_where_only_real_numbers_can_be_meant(network, config, words):
     with pytest.raises(NetworkError, match="An INT8 input without a scale is a whole number") as caught:

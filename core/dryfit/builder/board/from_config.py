@@ -150,9 +150,7 @@ def _output_types(network: Network) -> Iterator[tuple[Layer, tuple[DataType, ...
 
 def _formats(tensors: tuple[Tensor, ...] | list[Tensor]) -> tuple[IoFormat, ...]:
     """Types and formats of all inputs or outputs; none where the network says nothing of any."""
-    is_stated = any(
-        one.allowed_formats is not None or one.io_dtype is not None or one.network_dtype is not None for one in tensors
-    )
+    is_stated = any(one.allowed_formats is not None or one.io_dtype is not None for one in tensors)
     return tuple(map(IoFormat.of, tensors)) if is_stated else ()
 
 

@@ -108,19 +108,37 @@ class _Making:
 
     def add_input(self, tensor: Tensor) -> None:
         """An input in the type in which the engine takes it, which changes no other."""
-        is_exchanged = tensor.dtype in EXCHANGED_TYPES and not self._is_typed
-        new = self._network.add_input(tensor.name, DataType.FLOAT if is_exchanged else tensor.dtype, tensor.shape)
+        bounds = self._range_of_codes(tensor)
+        is_real = (tensor.dtype in EXCHANGED_TYPES or bounds is not None) and not self._is_typed
+        new = self._network.add_input(tensor.name, DataType.FLOAT if is_real else tensor.dtype, tensor.shape)
         copy_tensor_notes(tensor, new)
+        if bounds is not None:
+            new.dynamic_range = bounds
         if new.dtype is not tensor.dtype:
             new.dtype = tensor.dtype
         self._tensors[tensor.name] = new
 
+    def _range_of_codes(self, tensor: Tensor) -> tuple[float, float] | None:
+        """The range of an INT8 input that the builder takes for real numbers: stated, or of the scale that it found."""
+        if tensor.dtype is not DataType.INT8 or tensor.dynamic_range is not None:
+            return tensor.dynamic_range
+        for layer, _ in tensor.consumers:
+            if layer.kind == "dequantize" and layer.name not in self._own_layers and layer.inputs[1] is not None:
+                scale = layer.inputs[1].producer
+                if isinstance(scale, Constant) and self._is_told(scale):
+                    limit = 127 * float(scale.weights.item())
+                    return -limit, limit
+        return None
+
+    def _is_told(self, layer: Layer) -> bool:
+        return layer.name not in self._stored.unknown
+
     def add(self, layer: Layer) -> None:
         if isinstance(layer, Constant):
-            if layer.name not in self._stored.unknown:
+            if self._is_told(layer):
                 self._known[layer.outputs[0].name] = self._widened(layer.outputs[0].spec.value)
             return
-        if layer.name in self._stored.unknown or any(one is not None and not self._has(one) for one in layer.inputs):
+        if not self._is_told(layer) or any(one is not None and not self._has(one) for one in layer.inputs):
             return
         if layer.name not in self._own_layers and layer.kind in CONVERSIONS and self._skip(layer):
             return
@@ -148,8 +166,8 @@ class _Making:
         return True
 
     def _stands_for_real(self, tensor: Tensor) -> bool:
-        """Whether a tensor is real numbers already, or an input in INT8 that the builder takes for such."""
-        return tensor.dtype in EXCHANGED_TYPES or (tensor.producer is None and tensor.dynamic_range is not None)
+        """Whether a tensor is real numbers already, as an input in INT8 is that the builder takes for such."""
+        return tensor.spec.dtype in EXCHANGED_TYPES
 
     def _copy(self, layer: Layer) -> None:
         new = copy_layer(layer)

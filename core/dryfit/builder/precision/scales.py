@@ -10,13 +10,18 @@ from dryfit.builder.explicit_quantization.mode import QuantizationMode, is_expli
 from dryfit.builder.placement.assign import Assignment
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.io_types import with_network_types
+from dryfit.network.io_types import given_types, with_network_types
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
 from dryfit.passes.specialise import specialise
 from dryfit.quantization.calibration import Samples
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.integer_inputs import check_scaled_inputs, check_unscaled_inputs, integer_inputs
+from dryfit.quantization.integer_inputs import (
+    check_scaled_inputs,
+    check_unscaled_inputs,
+    integer_inputs,
+    unscaled_input,
+)
 from dryfit.quantization.observed_tensors import floating_point_network
 from dryfit.quantization.scale_table import ScaleTable, scale_table
 
@@ -60,7 +65,8 @@ def int8_inputs(network: Network, scales: ScaleTable, config: BuilderConfig) -> 
     """Names of the INT8 inputs of an implicitly quantized network: whole numbers that stand for real ones.
 
     Raises:
-        NetworkError: such an input meets whole numbers that have no scale.
+        NetworkError: such an input meets whole numbers that have no scale, or has none though the network computes on
+            real numbers.
     """
     ranged = {name for name, entry in scales.entries.items() if entry.dynamic_range is not None}
     found = frozenset(integer_inputs(network))
@@ -69,6 +75,9 @@ def int8_inputs(network: Network, scales: ScaleTable, config: BuilderConfig) -> 
         found &= ranged
     by_hand = {tensor.name for tensor in network.inputs if tensor.dynamic_range is not None}
     check_scaled_inputs(network, found | by_hand)
+    for name, dtype in given_types(network).items():
+        if dtype is DataType.INT8 and name not in found:
+            raise unscaled_input(name, "the network, which computes on real numbers there")
     return found
 
 

@@ -46,11 +46,12 @@ def find_rules(words: str) -> FoundRules:
 
 
 def unknown_rule(words: str) -> UnknownNameError:
-    """The error for what is no rule."""
+    """The error for what is no rule: the closest are ids, or first words of them."""
     every = all_rules()
     counts = ", ".join(f"{family.word} ({len(rules)})" for family, rules in every if rules)
     ids = [one["rule"] for _, rules in every for one in rules]
-    return UnknownNameError("rule", words, ids, told=f"{counts}; `{LIST_COMMAND}` lists them all")
+    first_words = {one.rpartition(".")[0] for one in ids}
+    return UnknownNameError("rule", words, {*ids, *first_words}, told=f"{counts}; `{LIST_COMMAND}` lists them all")
 
 
 def _families_of(word: str) -> list[RuleFamily]:

@@ -266,6 +266,17 @@ def test_an_input_in_int8_and_an_output_in_half_stay_what_they_are():
     np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
 
 
+def test_an_input_in_int8_has_the_range_of_the_scale_that_was_found_for_it():
+    network = network_of(convolution)
+    network.inputs[0].dtype = DataType.INT8
+    plan = loaded_plan(network, config_of("INT8", "FP16"))
+    plan.network.inputs[0].reset_dynamic_range()  # as where a calibration cache told it, not the user
+    stored = stored_network(plan).network
+    assert (stored.inputs[0].dtype, stored.inputs[0].spec.dtype) == (DataType.INT8, DataType.FLOAT)
+    assert stored.inputs[0].dynamic_range == pytest.approx((-6.0, 6.0), rel=1e-6)
+    assert not [one.name for one in stored.layers if one.kind in {"quantize", "dequantize"}]
+
+
 def test_an_engine_that_keeps_the_users_network_gives_that_one():
     network, config = network_of(convolution), config_of("INT8")
     config.set_flag(dryfit.BuilderFlag.REFIT)

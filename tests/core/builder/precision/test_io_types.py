@@ -13,8 +13,10 @@ from dryfit.errors import NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
 from dryfit.network.io_types import io_type, with_network_types
+from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.network.serialization import network_from_dict, network_to_dict
+from dryfit.reference.executor import run_reference
 
 FLOAT, HALF, INT8 = DataType.FLOAT, DataType.HALF, DataType.INT8
 CONFIGS = {"GPU": fp16_config, "DLA": dla_config, "GPU in FP32": BuilderConfig}
@@ -131,14 +133,43 @@ def test_an_input_that_gets_its_own_type_again_has_no_other_any_more():
     assert with_network_types(network) is network
 
 
-def test_layers_that_take_an_input_only_as_it_is_given_make_that_the_networks_type():
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+@pytest.mark.parametrize("is_stated_first", [False, True])
+def test_an_input_given_in_half_meets_the_networks_float_constants(config, is_stated_first):
+    network, x = image_network((1, 8, 6, 6))
+    if is_stated_first:
+        x.dtype = HALF
+    bias = network.add_constant((1, 8, 1, 1), np.linspace(-1, 1, 8, dtype=np.float32).reshape(1, 8, 1, 1))
+    network.mark_output(network.add_elementwise(x, bias.get_output(0), ElementWiseOperation.SUM).get_output(0))
+    x.dtype = HALF
+    assert built_types(network, config()) == (HALF, FLOAT)
+    values = np.linspace(-2, 2, 288, dtype=np.float16).reshape(1, 8, 6, 6)
+    (expected,) = run_reference(network, {"x": values}).values()
+    (found,) = Builder().build_engine(network, config()).create_execution_context(1).run({"x": values}).values()
+    assert found.dtype == expected.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("config", [BuilderConfig, fp16_config], ids=["FP32", "FP16"])
+def test_an_input_given_in_int8_with_a_scale_meets_the_networks_float_constants(config):
+    network, x = image_network((1, 8, 6, 6))
+    bias = network.add_constant((1, 8, 1, 1), np.linspace(-1, 1, 8, dtype=np.float32).reshape(1, 8, 1, 1))
+    network.mark_output(network.add_elementwise(x, bias.get_output(0), ElementWiseOperation.SUM).get_output(0))
+    x.dtype = INT8
+    x.set_dynamic_range(-2.0, 2.0)
+    codes = np.linspace(-128, 127, 288).astype(np.int8).reshape(1, 8, 6, 6)
+    (found,) = Builder().build_engine(network, config()).create_execution_context(1).run({"x": codes}).values()
+    (expected,) = run_reference(network, {"x": codes * np.float32(2 / 127)}).values()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=3e-3)
+
+
+def test_an_input_that_is_given_in_half_is_in_the_networks_type_for_its_layers():
     network = Network("typed", 0)
     x = network.add_input("x", FLOAT, (4,))
     x.dtype = HALF
     other = network.add_input("other", HALF, (4,))
-    network.mark_output(network.add_concatenation([x, other]).get_output(0))
-    assert io_type(network.outputs[0]) is HALF
-    assert built_types(network, BuilderConfig()) == (HALF, HALF)
+    with pytest.raises(NetworkError, match="found FLOAT and HALF"):
+        network.add_concatenation([x, other])
 
 
 @pytest.mark.parametrize("copied", [copy_network, lambda network: network_from_dict(*network_to_dict(network))])
@@ -147,17 +178,14 @@ def test_stated_types_go_with_copies_and_files(copied):
     network.inputs[0].dtype = HALF
     network.outputs[0].dtype = DataType.BF16
     copy = copied(network)
-    assert copy.inputs[0].network_dtype is FLOAT
+    assert (copy.inputs[0].spec.dtype, copy.inputs[0].io_dtype) == (FLOAT, HALF)
     assert copy.outputs[0].io_dtype is DataType.BF16
     assert [str(IoFormat.of(one)) for one in (*copy.inputs, *copy.outputs)] == ["fp16:chw", "bf16:chw"]
 
 
-@pytest.mark.parametrize(
-    ("key", "stated"),
-    [("network_types", {"x": "INT64"}), ("network_types", {"c0": "HALF"}), ("io_types", {"c0": "FP8"})],
-)
-def test_a_file_with_types_that_stand_for_nothing_is_refused(key, stated):
+@pytest.mark.parametrize(("name", "stated"), [("x", "INT64"), ("c0", "FP8"), ("c0_output0", "HALF")])
+def test_a_file_with_types_that_stand_for_nothing_is_refused(name, stated):
     data, arrays = network_to_dict(chain("c"))
-    data[key] = stated
-    with pytest.raises(NetworkError, match=f"{key}, {next(iter(stated))!r}.*{next(iter(stated.values()))}"):
+    data["io_types"] = {name: stated}
+    with pytest.raises(NetworkError, match=f"io_types, {name!r}.*found {stated}"):
         network_from_dict(data, arrays)
