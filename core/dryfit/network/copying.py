@@ -23,6 +23,7 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     network.refresh_shapes()
     copy = Network(network.name, network.flags)
     copy.metadata.update(network.metadata)
+    copy.quantize_method = network.quantize_method
     tensors: dict[str, Tensor] = {}
     for tensor in network.inputs:
         tensors[tensor.name] = copy.add_input(tensor.name, tensor.spec.dtype, tensor.shape)
@@ -54,6 +55,7 @@ def copy_layer(layer: LayerT) -> LayerT:
         onnx_nodes=layer.onnx_nodes,
         precision=layer.precision,
         output_types=dict(layer.output_types),
+        quantize_method=layer.quantize_method,
         **{name: dict(value) if isinstance(value, dict) else value for name, value in values.items()},  # type: ignore[arg-type]
     )
 

@@ -152,6 +152,8 @@ class Layer(abc.ABC):
         onnx_nodes: names of the ONNX nodes that the layer came from.
         precision: the computation type the user asked for, or None.
         output_types: output index to the type the user asked for.
+        quantize_method: name of the quantize method that computes it, with the quantization around it, in integers;
+            "none" for none whatever the network has; "" as the network has it.
         inputs: tensors, None where an optional input is absent. Changed by `set_input` only.
         outputs: tensors that this layer produces.
         network: the owner; None before the layer is added.
@@ -167,6 +169,7 @@ class Layer(abc.ABC):
     onnx_nodes: tuple[str, ...] = ()
     precision: DataType | None = attrs.field(default=None, validator=_computes)
     output_types: dict[int, DataType] = attrs.field(factory=dict)
+    quantize_method: str = ""
     inputs: list[Tensor | None] = attrs.field(factory=list, repr=False)
     outputs: list[Tensor] = attrs.field(factory=list, repr=False)
     network: Any = attrs.field(default=None, repr=False)

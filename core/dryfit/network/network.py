@@ -24,6 +24,10 @@ class Network(CreationFlags, LayerMethods, WeightsNames):
         name: of the network, for reports.
         flags: bit mask of `NetworkDefinitionCreationFlag`.
 
+    Attributes:
+        quantize_method: name of the quantize method of every layer that states none of its own; "" for none. With
+            "none" only layers that name one have one, and imported models keep the integers that these need.
+
     Example:
         >>> from dryfit.network.data_types import DataType
         >>> network = Network("example")
@@ -37,6 +41,7 @@ class Network(CreationFlags, LayerMethods, WeightsNames):
         WeightsNames.__init__(self)
         self.name = name
         self.metadata: dict[str, str] = {}
+        self.quantize_method = ""
         self.layers: list[Layer] = []
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []

@@ -26,6 +26,7 @@ _NETWORK_KEYS: dict[str, Any] = {
     "name": str,
     "flags": int,
     "metadata": dict[str, str],
+    "quantize_method": str,
     "inputs": list,
     "layers": list,
     "outputs": tuple[str, ...],
@@ -38,6 +39,7 @@ _LAYER_KEYS: dict[str, Any] = {
     "onnx_nodes": tuple[str, ...],
     "precision": DataType | None,
     "output_types": dict[str, DataType],
+    "quantize_method": str,
     "parameters": dict,
     "inputs": tuple[str | None, ...],
     "outputs": list,
@@ -67,6 +69,7 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
         "name": network.name,
         "flags": network.flags,
         "metadata": dict(network.metadata),
+        "quantize_method": network.quantize_method,
         "inputs": [_tensor_to_dict(tensor) for tensor in network.inputs],
         "layers": [_layer_to_dict(layer, arrays) for layer in network.layers],
         "outputs": [tensor.name for tensor in network.outputs],
@@ -91,6 +94,7 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
     fields = _fields(data, _NETWORK_KEYS, "network")
     network = Network(fields["name"], fields["flags"])
     network.metadata.update(fields["metadata"])
+    network.quantize_method = fields["quantize_method"]
     for index, item in enumerate(fields["inputs"]):
         _read_input(network, item, f"inputs[{index}]")
     for index, item in enumerate(fields["layers"]):
@@ -119,6 +123,7 @@ def _layer_to_dict(layer: Layer, arrays: ArrayNames) -> Plain:
         "onnx_nodes": list(layer.onnx_nodes),
         "precision": layer.precision and layer.precision.name,
         "output_types": {str(index): dtype.name for index, dtype in layer.output_types.items()},
+        "quantize_method": layer.quantize_method,
         "parameters": parameters,
         "inputs": [tensor and tensor.name for tensor in layer.inputs],
         "outputs": [_tensor_to_dict(tensor) for tensor in layer.outputs],
@@ -212,6 +217,7 @@ def _layer(fields: Plain, arrays: Mapping[str, Array], where: str) -> Layer:
             _index(key, len(fields["outputs"]), f"{where}.output_types"): dtype
             for key, dtype in fields["output_types"].items()
         },
+        quantize_method=fields["quantize_method"],
         **parameters,
     )
     if not layer.name:

@@ -29,15 +29,12 @@ def pooling(layer: Pooling, inputs: Sequence[Array]) -> list[Array]:
     return [rounded(blend.astype(average.dtype), x.dtype)]
 
 
-def _around(layer: Pooling, x: Array, fill: float) -> Array:
+def views_of_windows(layer: Pooling, x: Array, fill: float) -> list[Array]:
+    """For each place in the window, row after row, the elements `[N, C, *outputs]` under it; outside x lies `fill`."""
     window = (layer.window_size_nd, layer.stride_nd, layer.dilation_nd)
+    outputs = layer.output_extents(x.shape[2:])
     pre_padding = [pre for pre, _ in layer.paddings(x.shape[2:])]
-    return padded(x, *window, pre_padding, layer.output_extents(x.shape[2:]), fill)
-
-
-def _views(layer: Pooling, source: Array, spatial: Sequence[int]) -> list[Array]:
-    window = (layer.window_size_nd, layer.stride_nd, layer.dilation_nd)
-    return [view for _, view in views_under(source, *window, layer.output_extents(spatial))]
+    return [view for _, view in views_under(padded(x, *window, pre_padding, outputs, fill), *window, outputs)]
 
 
 def _lowest(x: Array) -> float:
@@ -45,18 +42,18 @@ def _lowest(x: Array) -> float:
 
 
 def _maximum(layer: Pooling, x: Array) -> Array:
-    return reduce(np.maximum, _views(layer, _around(layer, x, _lowest(x)), x.shape[2:]))
+    return reduce(np.maximum, views_of_windows(layer, x, _lowest(x)))
 
 
 def _average(layer: Pooling, x: Array) -> Array:
-    views = _views(layer, _around(layer, x, 0), x.shape[2:])
+    views = views_of_windows(layer, x, 0)
     total = views[0].astype(x.dtype if np.issubdtype(x.dtype, np.floating) else np.float64)
     for view in views[1:]:
         total += view
-    return (total / _counts(layer, x.shape[2:])).astype(total.dtype)
+    return (total / counted_elements(layer, x.shape[2:])).astype(total.dtype)
 
 
-def _counts(layer: Pooling, spatial: Sequence[int]) -> Array:
+def counted_elements(layer: Pooling, spatial: Sequence[int]) -> Array:
     """Elements of each window that an average counts: `[*outputs]`."""
     counts = np.ones((), np.float64)
     axes = zip(
@@ -80,11 +77,11 @@ def _maximum_and_indices(layer: Pooling, x: Array) -> list[Array]:
     """The maxima, and the index of the first one of each window in the flattened input."""
     values = widened(x)
     spatial = x.shape[2:]
-    windows = np.stack(_views(layer, _around(layer, values, _lowest(values)), spatial))
+    windows = np.stack(views_of_windows(layer, values, _lowest(values)))
     places = np.arange(math.prod(spatial), dtype=np.int64)
     places = places.reshape(spatial, order="F" if layer.column_major_indices else "C")[None, None]
     # Padding has no index. It can hold the maximum only beside elements that are as low: they win.
-    under = np.stack(_views(layer, _around(layer, places, -1), spatial))
+    under = np.stack(views_of_windows(layer, places, -1))
     is_maximum = (windows == windows.max(axis=0)) & (under >= 0)
     chosen = np.argmax(is_maximum, axis=0)[None]
     index = np.take_along_axis(np.broadcast_to(under, windows.shape), chosen, axis=0)[0]

@@ -28,7 +28,7 @@ _F = np.float32
 
 
 @attrs.frozen
-class _Axis:
+class ResizedAxis:
     """One axis of a resize.
 
     Attributes:
@@ -60,7 +60,7 @@ def resize(layer: Resize, inputs: Sequence[Any]) -> list[Array]:
         NetworkError: the extents or scales that the inputs hold do not fit.
     """
     x: Array = inputs[0]
-    axes = _axes(layer, inputs)
+    axes = axes_of(layer, inputs)
     is_crop = layer.coordinate_transformation is ResizeCoordinateTransformation.TF_CROP_AND_RESIZE
     is_nearest = layer.resize_mode is InterpolationMode.NEAREST
     if any(a.extent == 0 and a.output for a in axes):
@@ -69,14 +69,19 @@ def resize(layer: Resize, inputs: Sequence[Any]) -> list[Array]:
     for a in axes:
         if a.extent == a.output and a.scale == 1 and not is_crop:
             continue
-        places = _places(layer, a)
+        places = places_of(layer, a)
         y = y.take(_nearest(layer, places, a), axis=a.axis) if is_nearest else _interpolated(layer, y, places, a)
     if is_crop:
         y = _with_extrapolation(layer, y, axes)
     return [y if is_nearest else rounded(y, x.dtype)]
 
 
-def _axes(layer: Resize, inputs: Sequence[Any]) -> list[_Axis]:
+def axes_of(layer: Resize, inputs: Sequence[Any]) -> list[ResizedAxis]:
+    """What is known of each axis of input 0, from parameters or inputs.
+
+    Raises:
+        NetworkError: extents or scales do not fit.
+    """
     x, shape, scales, roi = (*inputs, None, None, None)[:4]
     shape = layer.shape if shape is None else shape.ravel().tolist()
     scales = layer.scales if scales is None else scales.ravel().tolist()
@@ -96,7 +101,7 @@ def _axes(layer: Resize, inputs: Sequence[Any]) -> list[_Axis]:
         scales = [_F(output) / _F(max(extent, 1)) for output, extent in zip(outputs, x.shape, strict=True)]
     roi = roi or (0.0,) * x.ndim + (1.0,) * x.ndim
     return [
-        _Axis(
+        ResizedAxis(
             axis,
             x.shape[axis],
             outputs[axis],
@@ -109,7 +114,7 @@ def _axes(layer: Resize, inputs: Sequence[Any]) -> list[_Axis]:
     ]
 
 
-def _places(layer: Resize, a: _Axis) -> Array:
+def places_of(layer: Resize, a: ResizedAxis) -> Array:
     """The place in the input, `float32[output]`, of each output index."""
     kind, mode = layer.coordinate_transformation, ResizeCoordinateTransformation
     index, half, last = np.arange(a.output, dtype=_F), _F(0.5), _F(a.extent - 1)
@@ -135,7 +140,7 @@ def _places(layer: Resize, a: _Axis) -> Array:
     return places
 
 
-def _nearest(layer: Resize, places: Array, a: _Axis) -> Array:
+def _nearest(layer: Resize, places: Array, a: ResizedAxis) -> Array:
     mode = layer.nearest_rounding
     if mode is ResizeRoundMode.FLOOR:
         index = np.floor(places)
@@ -148,7 +153,7 @@ def _nearest(layer: Resize, places: Array, a: _Axis) -> Array:
     return np.clip(index, 0, a.extent - 1).astype(np.intp)
 
 
-def _interpolated(layer: Resize, y: Array, places: Array, a: _Axis) -> Array:
+def _interpolated(layer: Resize, y: Array, places: Array, a: ResizedAxis) -> Array:
     """The axis sampled: a weighted sum of the elements around each place."""
     is_cubic = layer.resize_mode is InterpolationMode.CUBIC
     stretch = min(float(a.scale), 1.0) if layer.antialias else 1.0
@@ -170,11 +175,11 @@ def _interpolated(layer: Resize, y: Array, places: Array, a: _Axis) -> Array:
     return total
 
 
-def _with_extrapolation(layer: Resize, y: Array, axes: Sequence[_Axis]) -> Array:
+def _with_extrapolation(layer: Resize, y: Array, axes: Sequence[ResizedAxis]) -> Array:
     """The extrapolation value where the place of any axis is outside the input."""
     outside = np.zeros((1,) * y.ndim, np.bool_)
     for a in axes:
-        places = _places(layer, a)
+        places = places_of(layer, a)
         shape = [1] * y.ndim
         shape[a.axis] = -1
         outside = outside | ((places < 0) | (places > a.extent - 1)).reshape(shape)

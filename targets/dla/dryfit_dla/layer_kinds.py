@@ -54,6 +54,10 @@ UNSUPPORTED = {
     "padding": f"{_NEVER}; convolution and pooling pad by themselves",
     "plugin": "plugins never run on the DLA",
     "quantize": _QUANTIZATION,
+    "quantized_operator": (
+        "a quantize method is the arithmetic of a library or of another device, and is computed on the host: let the "
+        "layer run on the CPU, or leave its quantize method out"
+    ),
     "ragged_softmax": _NEVER,
     "reverse_sequence": _NEVER,
     "scatter": _DATA,

@@ -30,12 +30,15 @@ def nothing_host_only(question: Question) -> Finding | None:
     if getattr(layer, "is_host_only", False):
         if layer.kind in ("quantize", "dequantize"):
             return Finding(f"a {layer.kind} with {layer.host_only_reason}", _SYMMETRIC, remedy=_QUANTIZE_AGAIN)
+        if layer.kind == "quantized_operator":
+            return Finding(f"{layer.computes} by {layer.host_only_reason}", "TensorRT's own arithmetic", remedy=_METHOD)
         return Finding(f"a {layer.kind} with options that TensorRT does not have", "TensorRT's own")
     return None
 
 
 _ON_THE_HOST = 'Such a layer runs on the CPU: allow it with --fallback CPU, or config.allow_fallback("CPU")'
 _SYMMETRIC = "symmetric INT8, FP8, INT4 or FP4 by scales of a tensor, a channel or a one-dimensional block"
+_METHOD = f"Quantize methods are computed on the host. {_ON_THE_HOST}; or leave the method out"
 _QUANTIZE_AGAIN = f"Quantize the model so, with zero points of 0. {_ON_THE_HOST}"
 
 _EVERY_LAYER = rules(

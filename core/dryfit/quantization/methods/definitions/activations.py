@@ -1,0 +1,107 @@
+"""Leaky ReLU, and ReLU with its clipped forms: one function of each code.
+
+`v` is the distance `x - zx` of a code from its zero point.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.network.layers.activation import ActivationType
+from dryfit.quantization.methods.call import OperatorCall
+from dryfit.quantization.methods.definitions.code_tables import by_table
+from dryfit.quantization.methods.definitions.output_codes import output_range
+from dryfit.quantization.methods.fixed_point import shifted_right
+from dryfit.quantization.methods.method import MethodRule
+from dryfit.quantization.methods.requantize import codes_of_real, effective_multiplier, encoded, requantize
+
+Array = np.ndarray[Any, Any]
+FRACTION_BITS = "fraction_bits"
+"""The option of `leaky_relu_by_shift`: how many bits of the ratios are behind the point."""
+
+
+def relu(call: OperatorCall, rule: MethodRule) -> Array:
+    """`requantize(v)`, clamped to the codes of the activation's limits."""
+    return _with_ratio(_limited(call), rule)
+
+
+def relu_of_codes(call: OperatorCall, rule: MethodRule) -> Array:
+    """The codes themselves, clamped to those of the activation's limits; input and output have one grid."""
+    low, high = output_range(_limited(call), rule)
+    return np.clip(call.operand(0).values, low, high).astype(call.to_type.numpy)
+
+
+def _limited(call: OperatorCall) -> OperatorCall:
+    """The call with the limits that its layer, a ReLU or a clip, stands for."""
+    low, high = activation_limits(call)
+    return attrs.evolve(call, limits=(max(low, call.limits[0]), min(high, call.limits[1])))
+
+
+def activation_limits(call: OperatorCall) -> tuple[float, float]:
+    """Lowest and highest real number that a ReLU or a clip lets through."""
+    layer: Any = call.layer
+    return (layer.alpha, layer.beta) if layer.activation_type is ActivationType.CLIP else (0.0, np.inf)
+
+
+def _with_ratio(call: OperatorCall, rule: MethodRule) -> Array:
+    operand, (scale, zero_point) = call.operand(0), call.output_grid
+    factors = encoded(
+        rule.record,
+        effective_multiplier(rule.record.scale_rule, np.asarray(operand.one_scale), _ONE, np.asarray(scale)),
+    )
+    codes = output_range(call, rule)
+    table = by_table(operand, lambda v: requantize(rule.record, v, factors, zero_point, codes))
+    return table.astype(call.to_type.numpy)
+
+
+_ONE = np.asarray(1, np.float32)
+
+
+def leaky_relu(call: OperatorCall, rule: MethodRule) -> Array:
+    """`requantize(v)` with the ratio `f32(sx / sy)`, or where v < 0 with `f32(f32(sx * alpha) / sy)`."""
+    operand, (scale, zero_point) = call.operand(0), call.output_grid
+    slope = np.float32(getattr(call.layer, "alpha", 0))
+    ratios = (operand.one_scale / scale, operand.one_scale * slope / scale)
+    codes = output_range(call, rule)
+
+    def function(v: Array) -> Array:
+        above, below = (
+            requantize(rule.record, v, encoded(rule.record, float(one)), zero_point, codes) for one in ratios
+        )
+        return np.where(v >= 0, above, below)
+
+    return by_table(operand, function).astype(call.to_type.numpy)
+
+
+def leaky_relu_by_shift(call: OperatorCall, rule: MethodRule) -> Array:
+    """`round(v * rte(2**bits * ratio) / 2**bits) + zy`: ratio f32(sx / sy), or where v < 0 f32(alpha * that).
+
+    Reads the option `fraction_bits` and the rounding of the rule's requantization.
+    """
+    operand, (scale, zero_point) = call.operand(0), call.output_grid
+    bits, slope = rule.options[FRACTION_BITS], np.float32(getattr(call.layer, "alpha", 0))
+    ratio = operand.one_scale / scale
+    above, below = (int(np.rint(np.float32(2**bits) * one)) for one in (ratio, ratio * slope))
+    codes = output_range(call, rule)
+
+    def function(v: Array) -> Array:
+        products = v.astype(np.int64) * np.where(v >= 0, above, below)
+        return np.asarray(np.clip(shifted_right(products, bits, rule.record.rounding) + zero_point, *codes))
+
+    return by_table(operand, function).astype(call.to_type.numpy)
+
+
+def leaky_relu_by_ratio(call: OperatorCall, rule: MethodRule) -> Array:
+    """`f32(f32(sx / sy) * v)`, below zero times alpha, then rounded: one FP32 operation at a time."""
+    operand, (scale, zero_point) = call.operand(0), call.output_grid
+    ratio, slope = operand.one_scale / scale, np.float32(getattr(call.layer, "alpha", 0))
+    codes = output_range(call, rule)
+
+    def function(v: Array) -> Array:
+        units = v.astype(np.float32) * ratio
+        return codes_of_real(np.where(units < 0, units * slope, units), rule.record, zero_point, codes)
+
+    return by_table(operand, function).astype(call.to_type.numpy)

@@ -1,0 +1,1 @@
+"""Methods of the devices that are simulated: what they have in common."""

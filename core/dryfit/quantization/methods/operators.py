@@ -1,0 +1,66 @@
+"""The operators that quantize methods are about, by name, and which layers they are."""
+
+from __future__ import annotations
+
+from dryfit.network.layer import Layer
+from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.pooling import Pooling, PoolingType
+from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.resize import InterpolationMode, Resize
+
+OPERATORS = {
+    "average_pool": "average pooling over a window",
+    "global_average_pool": "mean over the spatial axes",
+    "bias_add": "sum with a constant that differs by channel",
+    "concat": "concatenation along an axis",
+    "convolution": "convolution: groups, depthwise, pointwise",
+    "deconvolution": "transposed convolution",
+    "eltwise_sum": "sum of two tensors",
+    "inner_product": "fully connected, matrix product with a constant",
+    "leaky_relu": "x, or alpha * x below zero",
+    "quantize": "real numbers to codes",
+    "dequantize": "codes to real numbers",
+    "requantize": "codes to codes of another scale, zero point or type",
+    "relu": "max(x, 0), and clipped ones",
+    "resize_bilinear": "bilinear interpolation of images",
+    "sigmoid": "1 / (1 + exp(-x))",
+    "softmax": "exp(x) over its sum along an axis",
+}
+"""Name to what it is."""
+
+_BY_KIND = {
+    "concatenation": "concat",
+    "convolution": "convolution",
+    "deconvolution": "deconvolution",
+    "fully_connected": "inner_product",
+    "matrix_multiply": "inner_product",
+    "softmax": "softmax",
+    "quantize": "quantize",
+    "dequantize": "dequantize",
+    "identity": "requantize",
+}
+_ACTIVATIONS = {
+    ActivationType.RELU: "relu",
+    ActivationType.CLIP: "relu",
+    ActivationType.SIGMOID: "sigmoid",
+    ActivationType.LEAKY_RELU: "leaky_relu",
+}
+
+
+def operator_of(layer: Layer) -> str | None:
+    """The operator that a layer of real numbers is; None for one that quantize methods do not speak of.
+
+    A sum with a constant along the channels is an `eltwise_sum` here: only its neighbours tell that it is a `bias_add`.
+    """
+    if isinstance(layer, Activation):
+        return _ACTIVATIONS.get(layer.activation_type)
+    if isinstance(layer, Elementwise):
+        return "eltwise_sum" if layer.op is ElementWiseOperation.SUM else None
+    if isinstance(layer, Pooling):
+        return "average_pool" if layer.pooling_type is PoolingType.AVERAGE else None
+    if isinstance(layer, Reduce):
+        return "global_average_pool" if layer.op is ReduceOperation.AVG else None
+    if isinstance(layer, Resize):
+        return "resize_bilinear" if layer.resize_mode is InterpolationMode.LINEAR else None
+    return _BY_KIND.get(layer.kind)

@@ -1,0 +1,1 @@
+"""Rules of convolution, deconvolution, inner product, and of codes to codes."""
