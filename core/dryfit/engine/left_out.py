@@ -10,6 +10,7 @@ from dryfit.engine.plan import Operation, Plan
 from dryfit.errors import EngineFileError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.quantized_operator import WEIGHTS_INPUT, QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.network.stand_ins import is_stand_in
 from dryfit.target.group import is_repeatable
@@ -56,17 +57,24 @@ def _lacking(network: Network) -> Iterator[tuple[Layer, str]]:
 def _is_packed(layer: Layer, plan: Plan) -> bool:
     """Whether what is lacking is packed: of a layer with what runs it, of a constant with all that reads it.
 
-    A constant is read by dequantizations alone, each in front of layers whose weights are packed.
+    A constant is read as weights alone: by dequantizations, each in front of layers whose weights are packed, or by
+    quantized operators.
     """
     if not isinstance(layer, Constant):
         running = [operation for operation in plan.operations if layer.name in operation.layers]
         return bool(running) and all(operation.weights for operation in running)
     if layer.outputs[0].is_network_output:
         return False
-    readers = {reader.name for reader, _ in layer.outputs[0].consumers}
+    consumers = layer.outputs[0].consumers
+    are_weights = all(
+        index == (WEIGHTS_INPUT if isinstance(reader, QuantizedOperator) else 0)
+        and (is_repeatable(reader) or isinstance(reader, QuantizedOperator))
+        for reader, index in consumers
+    )
+    readers = {reader.name for reader, _ in consumers}
     using = [operation for operation in plan.operations if readers & set(operation.layers)]
-    are_repeatable = all(is_repeatable(reader) and index == 0 for reader, index in layer.outputs[0].consumers)
-    return are_repeatable and bool(using) and all(_has_packed(operation, readers) for operation in using)
+    dequantizations = {reader.name for reader, _ in consumers if is_repeatable(reader)}
+    return are_weights and bool(using) and all(_has_packed(operation, dequantizations) for operation in using)
 
 
 def _has_packed(operation: Operation, dequantizations: set[str]) -> bool:

@@ -42,6 +42,9 @@ a where it is at least 0, else a * b."""
 LEAVES_SUMS, SCALES, ADDS, ROUNDS_AND_ADDS, ROUNDS_LAST = range(5)
 """How an integer register block ends: with its sums, or requantized; then with a residual, or another rounding."""
 
+REAL_PRODUCTS, TWO_STEPS, ONE_STEP, DOUBLE_PRODUCTS = range(4)
+"""How sums are scaled: by FP32 numbers; by fixed-point ones, rounded twice or once; by FP64 numbers, and rounded."""
+
 TILES_OUTSIDE, PANELS_OUTSIDE = 0, 1
 """The outer loop of a matrix product."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.quantized_operator import WEIGHTS_INPUT, QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.network.stand_ins import stand_in
 from dryfit.target.group import LayerGroup
@@ -41,32 +42,36 @@ def drop_packed_weights(network: Network, packed: Packed) -> None:
 
 
 def packed_constants(network: Network, packed: Packed) -> list[Constant]:
-    """The constants whose every reader is a dequantization that every group that has it packed with its weights."""
-    needed = {layer.name for group, kernel in packed for layer in group.layers} - _superfluous(packed)
+    """The constants that are read as weights only, by groups that packed them."""
+    packed_reads = _packed_reads(packed)
     return [
         layer
         for layer in network.layers
         if isinstance(layer, Constant)
         and layer.outputs[0].consumers
         and not layer.outputs[0].is_network_output
-        and all(reader.kind == "dequantize" and index == 0 for reader, index in layer.outputs[0].consumers)
-        and not any(reader.name in needed for reader, _ in layer.outputs[0].consumers)
+        and all((reader.name, index) in packed_reads for reader, index in layer.outputs[0].consumers)
     ]
 
 
-def _superfluous(packed: Packed) -> set[str]:
-    """Names of the dequantizations of weights that no group runs, since all that have them packed what they give."""
-    found: set[str] = set()
-    run: set[str] = set()
+def _packed_reads(packed: Packed) -> set[tuple[str, int]]:
+    """Names of layers and numbers of their inputs that every group which has the layer packed."""
+    found: set[tuple[str, int]] = set()
+    run: set[tuple[str, int]] = set()
     for group, kernel in packed:
-        weights = _dequantized_weights(group) if kernel.packs_constants else None
+        weights = _weights_read(group) if kernel.packs_constants else None
         for layer in group.layers:
-            (found if layer is weights else run).add(layer.name)
+            for index in range(len(layer.inputs)):
+                is_packed = weights is not None and layer is weights[0] and index == weights[1]
+                (found if is_packed else run).add((layer.name, index))
     return found - run
 
 
-def _dequantized_weights(group: LayerGroup) -> Layer | None:
-    """The layer of a group that gives its main layer's weights."""
-    tensor = group.main.inputs[1] if len(group.main.inputs) > 1 else None
+def _weights_read(group: LayerGroup) -> tuple[Layer, int] | None:
+    """The layer of a group that reads the codes of the main layer's weights, and at which input."""
+    main = group.main
+    if isinstance(main, QuantizedOperator):
+        return main, WEIGHTS_INPUT
+    tensor = main.inputs[1] if len(main.inputs) > 1 else None
     producer = None if tensor is None else tensor.producer
-    return producer if producer in group.prologue else None
+    return (producer, 0) if producer is not None and producer in group.prologue else None

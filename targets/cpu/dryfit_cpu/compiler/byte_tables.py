@@ -1,4 +1,4 @@
-"""Looking up INT8 values in a table of 256 results."""
+"""Looking up INT8 values in a table of 256 results, and pairs of them in one of 65,536."""
 
 from __future__ import annotations
 
@@ -93,3 +93,30 @@ def look_up_apart(
 
     arguments = [destination, step, source, source_step, count, table, is_real]
     emit.outlined(builder, "look_up_apart", arguments, body)
+
+
+@operation(types.void, *[types.int64] * 8)
+def look_up_pairs_apart(
+    builder: Builder,
+    destination: Value,
+    step: Value,
+    first: Value,
+    first_step: Value,
+    second: Value,
+    second_step: Value,
+    count: Value,
+    table: Value,
+) -> None:
+    """Write the bytes that a table of 65,536 has for so many pairs of values, at any distance."""
+
+    def body(builder: Builder, *arguments: Value) -> None:
+        destination, step, first, first_step, second, second_step, count, table = arguments
+        loop = Loop(builder, count, [destination, first, second])
+        to, at_first, at_second = loop.values
+        row = builder.shl(_index(builder, at_first), word(8))
+        place = builder.or_(row, _index(builder, at_second))
+        store(builder, load(builder, BYTE, builder.add(table, place)), to)
+        loop.finish([builder.add(to, step), builder.add(at_first, first_step), builder.add(at_second, second_step)])
+
+    arguments = [destination, step, first, first_step, second, second_step, count, table]
+    emit.outlined(builder, "look_up_pairs_apart", arguments, body)

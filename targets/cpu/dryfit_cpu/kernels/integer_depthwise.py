@@ -29,6 +29,7 @@ from dryfit_cpu.kernels.integer_convolution import window_of
 from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, IntegerWeights, accepted_weights, integer_weights
+from dryfit_cpu.kernels.method_numbers import FixedPoint, scale_fields
 from dryfit_cpu.kernels.operands import Operand
 from dryfit_cpu.kernels.requantization import (
     Requantization,
@@ -63,6 +64,7 @@ def pack_integer_channels(group: LayerGroup, kernel: Array, part: str = "") -> d
         f"weights{part}": np.ascontiguousarray(np.moveaxis(kernel[:, 0], 0, -1)),
         f"bias{part}": weights.starts(kernel.reshape(len(kernel), -1).sum(axis=1, dtype=np.int32)),
         "multipliers": weights.multipliers(unit),
+        **weights.fixed_point(),
         **({REAL_BIAS: real_bias} if real_bias is not None else {}),
     }
 
@@ -132,6 +134,7 @@ def bind_integer_channels(
     weights, outside = _Weights.of(binding, window, source.shape[1], part), outside_of(zero_point)
     last = steps.last_limits if steps.rounds_last else steps.limits
     panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last))
+    fixed = FixedPoint.of(binding, (window.input[1],), source.shape[1])
     columns = (window.stride[1], window.dilation[1])
     blocks = block_table(SUMS, source.shape[1], window.kernel, columns, panels)
     added = residual.strides if residual is not None else (0, 0, 0, 0)
@@ -147,6 +150,7 @@ def bind_integer_channels(
         blocks=blocks.ctypes.data,
         block_count=len(blocks),
         form=_form(steps, output, weights),
+        **scale_fields(weights.multipliers, fixed, steps.scaling),
         **output.output_fields(),
         residual=residual.address if residual is not None else 0,
         residual_image_stride=added[0],
@@ -164,7 +168,9 @@ def bind_integer_channels(
         left=window.padding[1][0],
         **steps.fields(),
     )
-    return NativeStep(binding.group.name, [*before, work], [binding, source, output, residual, blocks, panels, outside])
+    return NativeStep(
+        binding.group.name, [*before, work], [binding, source, output, residual, blocks, panels, outside, fixed]
+    )
 
 
 def _with_whole_blocks(source: Operand, threads: int) -> tuple[Operand, list[Work]]:

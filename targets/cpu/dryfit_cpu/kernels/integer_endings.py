@@ -43,7 +43,7 @@ def ending_of(steps: Requantization, output_kind: int, residual_kind: int, large
     code = _CODES.get((bool(steps.residual), steps.rounds_sum, steps.rounds_last), codes.LEAVES_SUMS)
     is_common = steps.rounding is RoundingMode.HALF_TO_EVEN and output_kind == residual_kind == codes.INT8
     is_sum = steps.operation in (codes.FIRST, codes.SUM) and steps.zero_point == steps.residual_zero == 0
-    if not (is_common and is_sum and steps.is_quantized):
+    if not (is_common and is_sum and steps.is_quantized) or steps.scaling != codes.REAL_PRODUCTS:
         return codes.LEAVES_SUMS
     sizes = [largest_scaled]
     if steps.rounds_sum:

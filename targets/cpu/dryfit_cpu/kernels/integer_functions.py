@@ -132,7 +132,8 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
     return isinstance(layer, Dequantize) or table_of(longer) is not None
 
 
-def _work(table: Table, source: Array, output: Array, threads: int) -> list[Work]:
+def lookup_work(table: Table, source: Array, output: Array, threads: int) -> list[Work]:
+    """Work that looks up each value of an array."""
     if not output.size:
         return []
     arrays = {"output": output, "source": source, "table": _tables(table, output.shape)}
@@ -163,4 +164,4 @@ def look_up(binding: Binding) -> NativeStep:
     source = quantized_source(group.main.inputs[0], group)
     values = bound_array(binding, cast("Tensor", source and source.tensor).name)
     table = cast("Table", table_of(group, binding.rounding))
-    return NativeStep(group.name, _work(table, values, output, binding.num_threads), [binding, table])
+    return NativeStep(group.name, lookup_work(table, values, output, binding.num_threads), [binding, table])

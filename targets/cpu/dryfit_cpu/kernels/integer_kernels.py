@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import numpy as np
@@ -40,6 +41,8 @@ def quantized_kernel(layer: Layer, group: LayerGroup) -> tuple[Array, Array] | N
     axis = 0
     if isinstance(layer, MatrixMultiply):
         axis = values.ndim - (1 if layer.op1 is MatrixOperation.NONE else 2)
+        if math.prod(values.shape[:-2]) != 1:
+            return None
     if scales.size > 1 and scales.size != scales.shape[axis]:
         return None
     if isinstance(layer, MatrixMultiply):

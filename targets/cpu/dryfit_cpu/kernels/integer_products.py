@@ -26,6 +26,7 @@ from dryfit_cpu.kernels.integer_staging import (
 )
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
+from dryfit_cpu.kernels.method_numbers import FixedPoint, scale_fields
 from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes
 from dryfit_cpu.kernels.requantization import Requantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
@@ -84,12 +85,14 @@ class Panels:
         starts: INT32 `[groups, panels * 32]`: what sums begin at.
         multipliers: FP32, of the same shape.
         real_bias: the same; None where there is none.
+        fixed: what scales sums in the place of the multipliers; None where these do.
     """
 
     values: Array
     starts: Array
     multipliers: Array
     real_bias: Array | None
+    fixed: FixedPoint | None = None
 
     @classmethod
     def of(cls, binding: Binding, window: Window, read: Input, part: str = "") -> Panels:
@@ -110,10 +113,11 @@ class Panels:
         sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
         multipliers = binding.weight("multipliers", channels)
         real_bias = binding.weight(REAL_BIAS, channels) if REAL_BIAS in binding.weights else None
+        fixed = FixedPoint.of(binding, channels)
         if current_tier().staged_bytes == 1:
-            return cls(panels, starts - 128 * sums, multipliers, real_bias)
+            return cls(panels, starts - 128 * sums, multipliers, real_bias, fixed)
         pairs = panels.reshape(groups, count, units, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
-        return cls(np.ascontiguousarray(pairs, dtype=np.int16), starts, multipliers, real_bias)
+        return cls(np.ascontiguousarray(pairs, dtype=np.int16), starts, multipliers, real_bias, fixed)
 
 
 def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
@@ -160,7 +164,7 @@ def bind_integer_product(
     residual, before = None, list[Work]()
     if images.residual is not None:
         residual, before = _with_dense_channels(images.residual, threads, is_read=True)
-    panels, starts, multipliers, real_bias = attrs.astuple(weights, recurse=False)
+    panels, starts, multipliers, real_bias, fixed = attrs.astuple(weights, recurse=False)
     axes = joined(pixel_axes(window, read.strides, output, residual))
     tiles = tile_table(axes)[0]
     depth = len(read.segments) * read.length
@@ -185,7 +189,7 @@ def bind_integer_product(
         input=read.address,
         weights=panels.ctypes.data,
         starts=starts.ctypes.data,
-        multipliers=multipliers.ctypes.data,
+        **scale_fields(multipliers, fixed, steps.scaling),
         real_bias=real_bias.ctypes.data if real_bias is not None else 0,
         output=output.address,
         residual=residual.address if residual is not None else 0,
@@ -206,7 +210,7 @@ def bind_integer_product(
         residual_kind=residual_kind,
         **steps.fields(),
     )
-    keeps = [binding, images, read, output, residual, panels, starts, multipliers, real_bias, tiles, table]
+    keeps = [binding, images, read, output, residual, panels, starts, multipliers, fixed, real_bias, tiles, table]
     return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 import attrs
@@ -17,7 +18,9 @@ from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.kernels.constants import WeightedSum
 from dryfit_cpu.kernels.integer_kernels import quantized_kernel
 from dryfit_cpu.kernels.integer_stages import Quantized, folded_layers, quantized_source
+from dryfit_cpu.kernels.method_numbers import MethodNumbers
 from dryfit_cpu.kernels.requantization import in_units, required_requantization
+from dryfit_cpu.kernels.stated_groups import StatedGroup
 
 REAL_BIAS = "real_bias"
 """Name of packed weights that only a layer with a real bias has."""
@@ -38,6 +41,7 @@ class IntegerWeights:
         scales: FP64 `[K]`: of the products, with what scales them afterwards.
         bias: INT32 `[K]`, in units of the products: part of the sums.
         real_bias: FP64 `[K]`, added after the scale; None for none.
+        stated: the numbers of a quantize method, in the place of what scales and real bias give; None elsewhere.
     """
 
     source: Quantized
@@ -45,10 +49,15 @@ class IntegerWeights:
     scales: Array
     bias: Array
     real_bias: Array | None
+    stated: MethodNumbers | None = None
 
     def multipliers(self, unit: float) -> Array:
         """FP32 `[K]`: of the sums."""
-        return in_units(self.scales, unit)
+        return in_units(self.scales, unit) if self.stated is None else self.stated.multipliers
+
+    def fixed_point(self) -> Mapping[str, Array]:
+        """Name to `[K]`: what scales sums in the place of FP32 multipliers; none where these do."""
+        return {} if self.stated is None else self.stated.fixed_point
 
     def starts(self, weight_sums: Array) -> Array:
         """INT32 `[K]`: what sums begin at, so that they are those of distances from the zero point.
@@ -60,11 +69,15 @@ class IntegerWeights:
 
     def bias_in(self, unit: float) -> Array | None:
         """FP32 `[K]`: what is added to scaled sums; None for nothing."""
+        if self.stated is not None:
+            return self.stated.real_bias
         return None if self.real_bias is None else in_units(self.real_bias, unit)
 
 
 def integer_weights(group: LayerGroup) -> IntegerWeights | None:
     """The weights of a group's main layer; None where they or the input are not quantized, or sums may overflow."""
+    if isinstance(group, StatedGroup):
+        return group.weights
     layer = group.main
     source = quantized_source(layer.inputs[0], group)
     known = quantized_kernel(layer, group)
@@ -79,13 +92,18 @@ def integer_weights(group: LayerGroup) -> IntegerWeights | None:
     bias = bias if bias.size else np.zeros(K)
     units = _whole_units(bias, scales)
     whole, real = (np.zeros(K), bias) if units is None else (units, np.zeros(K))
-    largest_products = (kernel.size // max(K, 1)) * (128.0 + abs(source.zero_point)) * 128.0
-    if not (np.abs(whole) + largest_products <= _LARGEST_SUM).all():
-        return None
     after, _ = folded_layers(group)
     if after is not None:
         scales, real = scales * after.factor, real * after.factor.astype(np.float64) + after.shift
-    return IntegerWeights(source, kernel, scales, whole.astype(np.int32), real if real.any() else None)
+    weights = IntegerWeights(source, kernel, scales, whole, real if real.any() else None)
+    return attrs.evolve(weights, bias=whole.astype(np.int32)) if is_within_int32(weights) else None
+
+
+def is_within_int32(weights: IntegerWeights) -> bool:
+    """Whether no sum can be larger than INT32 holds."""
+    inputs = weights.kernel.size // max(len(weights.kernel), 1)
+    largest_products = inputs * (128.0 + abs(weights.source.zero_point)) * 128.0
+    return bool((np.abs(weights.bias.astype(np.float64)) + largest_products <= _LARGEST_SUM).all())
 
 
 def _bias(layer: Layer, group: LayerGroup) -> Array | None:
@@ -165,5 +183,6 @@ def pack_integer_panels(group: LayerGroup, runs: Array, groups: int = 1, part: s
         f"bias{part}": channels(weights.starts(sums)),
         f"weight_sums{part}": channels(sums),
         "multipliers": channels(weights.multipliers(unit)),
+        **{name: channels(values) for name, values in weights.fixed_point().items()},
         **({REAL_BIAS: channels(bias)} if bias is not None else {}),
     }

@@ -16,6 +16,7 @@ from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
 from dryfit_cpu.kernels.epilogues import require_one_shape
 from dryfit_cpu.kernels.integer_stages import Stage, stages_of
+from dryfit_cpu.kernels.stated_groups import StatedGroup
 
 _ROUNDING_CODES = {
     RoundingMode.HALF_TO_EVEN: codes.HALF_TO_EVEN,
@@ -46,6 +47,7 @@ class Requantization:
         zero_point: is added to INT8 results after the last rounding; its limits are that much lower.
         rounding: how whole numbers are found.
         is_quantized: whether the result is INT8; else it is real.
+        scaling: code of how sums are scaled; by FP32 multipliers, unless a quantize method says otherwise.
     """
 
     unit: float
@@ -63,6 +65,7 @@ class Requantization:
     zero_point: int
     rounding: RoundingMode
     is_quantized: bool
+    scaling: int = codes.REAL_PRODUCTS
 
     @property
     def only_scales(self) -> bool:
@@ -97,6 +100,8 @@ def rounding_code(mode: RoundingMode) -> int:
 
 def requantization_of(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Requantization | None:
     """The requantization of a group on a device that rounds in this way; None where its epilogue is of another form."""
+    if isinstance(group, StatedGroup):
+        return group.steps
     stages = stages_of(group)
     if stages is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit_cpu.codes import LEAVES_SUMS, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
+from dryfit_cpu.codes import DOUBLE_PRODUCTS, LEAVES_SUMS, PANEL_WORDS, REAL_PRODUCTS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import copy_rows
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, held_arguments, integer_micro_kernel
@@ -12,7 +12,7 @@ from dryfit_cpu.compiler.memory import load, load_int, load_integers, stack_memo
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
-from dryfit_cpu.native.requantization import requantized, write_limited
+from dryfit_cpu.native.requantization import fixed_products, fixed_scales, requantized, write_limited
 
 _TILE_BYTES = 8 * TILE_WORDS
 _PANEL_BYTES = 8 * PANEL_WORDS
@@ -34,6 +34,8 @@ def convolve(
     weights: int,
     starts: int,
     multipliers: int,
+    shifts: int,
+    scaling: int,
     real_bias: int,
     output: int,
     residual: int,
@@ -71,13 +73,15 @@ def convolve(
     """Exact sums over k of input and weights, requantized, for tiles x panels.
 
     Tile and panel tables are those of `native/convolution.py`; starts, multipliers and the real bias, whose address is
-    0 where there is none, have a word a channel, as the bias has there. What happens to a sum stands in
+    0 where there is none, have a word a channel, as the bias has there; shifts, where the scaling has such, a word, or
+    two where they are FP64 multipliers. What happens to a sum stands in
     `kernels/integer_definition.py`, step by step, under the same names.
     """
     scratch = stack_memory()
     # A block that its channels do not fill reads and writes pieces of stack, which have room for all of them.
     output_piece, residual_piece = scratch, scratch + _ROWS * _CHANNELS
     words = segment_count * segment_length
+    shift_bytes = 2 if scaling == DOUBLE_PRODUCTS else 1
     modes = (rounding, operation, rounds_sum != 0, rounds_last != 0)
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
@@ -125,24 +129,33 @@ def convolve(
                     places = min(_HALF, pixels - run * _HALF)
                     sums = scratch + run * _HALF * BLOCK_ROW_BYTES
                     to, at = (output1, residual1) if run else (output0, residual0)
-                    rows = (sums, to, output_stride, at, residual_stride, places, multipliers + at_channel, panel_bias)
-                    _finish_rows(rows, channels, output_kind, residual_kind, modes, (*steps, residual_zero, zero_point))
+                    scales = (multipliers + at_channel, shifts + shift_bytes * at_channel, scaling, panel_bias)
+                    rows = (sums, to, output_stride, at, residual_stride, places)
+                    last_steps = (*steps, residual_zero, zero_point)
+                    _finish_rows(rows, scales, channels, output_kind, residual_kind, modes, last_steps)
             tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + words * 32
 
 
 @inlined
-def _finish_rows(rows: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any) -> None:
+def _finish_rows(
+    rows: Any, scales: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any
+) -> None:
     """The results of so many pixels from their sums, in any form."""
-    sums, output, output_stride, residual, residual_stride, places, multipliers, real_bias = rows
+    sums, output, output_stride, residual, residual_stride, places = rows
+    multipliers, shifts, scaling, real_bias = scales
     output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
     for channel in range(0, channels, LANES):
         count = channels - channel
-        multiplier = load(multipliers + 4 * channel)
+        scale = fixed_scales(multipliers, shifts, channel, scaling)
         to, at = output + channel * output_size, residual + channel * residual_size
         for place in range(places):
-            x = load_integers(sums + place * BLOCK_ROW_BYTES + 4 * channel) * multiplier
-            if real_bias != 0:
-                x = x + load(real_bias + 4 * channel)
+            at_sums = sums + place * BLOCK_ROW_BYTES + 4 * channel
+            if scaling == REAL_PRODUCTS:
+                x = load_integers(at_sums) * scale[0]
+                if real_bias != 0:
+                    x = x + load(real_bias + 4 * channel)
+            else:
+                x = fixed_products(load(at_sums), scale, shifts + 8 * channel, scaling, modes[0])
             x = requantized(x, at, residual_size, residual_kind, count, modes, steps)
             write_limited(to, output_size, output_kind, x, count, modes, steps)
             to, at = to + output_stride, at + residual_stride

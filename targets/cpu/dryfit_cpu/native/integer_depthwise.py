@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit_cpu.codes import REAL_PRODUCTS
 from dryfit_cpu.compiler.channel_sums import sum_windows
 from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.fixed_point import as_integer_bits
 from dryfit_cpu.compiler.memory import load, load_int, stack_memory
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS, WAITING_OUTPUTS
 from dryfit_cpu.native.channel_blocks import BLOCK_BYTES, blocks_of_line
 from dryfit_cpu.native.pooling import inside
-from dryfit_cpu.native.requantization import requantized, write_limited
+from dryfit_cpu.native.requantization import fixed_products, fixed_scales, requantized, write_limited
 
 
 @native
@@ -28,6 +30,9 @@ def depthwise(
     blocks: int,
     block_count: int,
     form: int,
+    multipliers: int,
+    shifts: int,
+    scaling: int,
     output: int,
     output_image_stride: int,
     output_row_stride: int,
@@ -71,7 +76,8 @@ def depthwise(
     """Exact sums over windows, requantized; the source's channels lie together, and fill the blocks.
 
     Blocks are described in `compiler/window_variants.py`, and so is the form: INT8 results whose channels lie together
-    may be written at once; all others go through scaled sums on the stack.
+    may be written at once; all others go through scaled sums on the stack. Those that fixed-point multipliers and
+    shifts scale, one each a channel, are there as they are.
     """
     scratch = stack_memory()
     modes = (rounding, operation, rounds_sum != 0, rounds_last != 0)
@@ -115,6 +121,7 @@ def depthwise(
                         scratch + pixel * width * 4, min(width, channels - channel),
                         add + (first + pixel) * residual_pixel_stride, residual_channel_stride, residual_kind,
                         to + (first + pixel) * output_pixel_stride, output_channel_stride, output_kind, modes, steps,
+                        (multipliers, shifts, channel, scaling),
                     )  # fmt: skip
 
 
@@ -130,10 +137,17 @@ def _write_pixel(
     output_kind: int,
     modes: Any,
     steps: Any,
+    scales: Any,
 ) -> None:
-    """The results of an output from its scaled sums."""
+    """The results of an output from its scaled sums, or from sums that fixed-point numbers scale."""
+    multipliers, shifts, first_channel, scaling = scales
     for lane in range(0, channels, LANES):
         count = channels - lane
         add = residual + lane * residual_stride
-        x = requantized(load(sums + lane * 4), add, residual_stride, residual_kind, count, modes, steps)
+        x = load(sums + lane * 4)
+        if scaling != REAL_PRODUCTS:
+            place = first_channel + lane
+            scale = fixed_scales(multipliers, shifts, place, scaling)
+            x = fixed_products(as_integer_bits(x), scale, shifts + 8 * place, scaling, modes[0])
+        x = requantized(x, add, residual_stride, residual_kind, count, modes, steps)
         write_limited(output + lane * output_stride, output_stride, output_kind, x, count, modes, steps)

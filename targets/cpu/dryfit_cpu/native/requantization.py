@@ -6,9 +6,21 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import FIRST, HALF_AWAY_FROM_ZERO, HALF_TO_EVEN, INT8, MAX, PROD, SUM
+from dryfit_cpu.codes import (
+    FIRST,
+    HALF_AWAY_FROM_ZERO,
+    HALF_TO_EVEN,
+    HALF_UP,
+    INT8,
+    MAX,
+    ONE_STEP,
+    PROD,
+    SUM,
+    TWO_STEPS,
+)
 from dryfit_cpu.compiler.compilation import inlined
-from dryfit_cpu.compiler.memory import read, store_bytes, write
+from dryfit_cpu.compiler.fixed_point import double_products, one_step, two_steps
+from dryfit_cpu.compiler.memory import load, read, store_bytes, write
 from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, nearest, splat, truncated, where_negative
 
 
@@ -24,6 +36,29 @@ def rounded(x: Any, mode: int) -> Any:
     if mode == HALF_AWAY_FROM_ZERO:
         return whole + up - where_negative(zero - half - part, zero, one)
     return whole + up - where_negative(part + half, one, zero)
+
+
+@inlined
+def fixed_scales(multipliers: int, shifts: int, channel: int, scaling: int) -> Any:
+    """What belongs to a vector of channels: mantissas, or FP32 multipliers; and shifts, where there are such."""
+    first = load(multipliers + 4 * channel)
+    if scaling in (TWO_STEPS, ONE_STEP):
+        return first, load(shifts + 4 * channel)
+    return first, first
+
+
+@inlined
+def fixed_products(sums: Any, scales: Any, doubles: int, scaling: int, rounding: int) -> Any:
+    """Sums, as the bits of INT32 numbers, scaled by what belongs to their channels, and rounded to whole numbers.
+
+    `kernels/method_numbers.py` says what scales and doubles are.
+    """
+    mantissas, shifts = scales
+    if scaling == TWO_STEPS:
+        return two_steps(sums, mantissas, shifts, rounding == HALF_UP)
+    if scaling == ONE_STEP:
+        return one_step(sums, mantissas, shifts)
+    return double_products(sums, doubles)
 
 
 @inlined
