@@ -12,6 +12,7 @@ import attrs
 from dryfit.builder.calibration.observation import build_observer
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
+from dryfit.builder.explicit_quantization.operator_rules import OperatorRule, operator_rules
 from dryfit.builder.precision.reason import PrecisionReason
 from dryfit.builder.refit.preparation import check_refit_flags
 from dryfit.builder.refusals import build_errors, refusals_of
@@ -22,6 +23,7 @@ from dryfit.engine.plan import LayerPlacement, Reformat, RejectedSegment, Segmen
 from dryfit.errors import DryfitError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
+from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
 from dryfit.quantization.scale_table import ScaleTable
 from dryfit.target.cost import CostEstimate
 from dryfit.target.verdict import Verdict
@@ -46,6 +48,8 @@ class Assessment:
         reasons: layer name to why it is computed in the type that it is computed in.
         rejected: segments that could not be on their device.
         memory_warnings: those of the warnings that tell of limits of memory pools that were lowered.
+        quantized_operators: which layers quantize methods compute, and by which rules.
+        left: layers that stay in real numbers though the network has a quantize method, with the reasons.
         errors: what a build raises for these decisions, in its words.
     """
 
@@ -62,6 +66,8 @@ class Assessment:
     reasons: Mapping[str, PrecisionReason]
     rejected: Sequence[RejectedSegment] = ()
     memory_warnings: Sequence[str] = ()
+    quantized_operators: Sequence[OperatorRule] = ()
+    left: Sequence[LeftLayer] = ()
     errors: Sequence[DryfitError] = attrs.field(default=(), eq=lambda errors: [*map(str, errors)])
 
     @property
@@ -116,6 +122,8 @@ def assessment_of(design: Design, config: BuilderConfig) -> Assessment:
         reasons=design.precisions.reasons,
         rejected=design.partition.rejected,
         memory_warnings=design.memory_warnings,
+        quantized_operators=operator_rules(design.network),
+        left=design.operators.left,
         errors=build_errors(design, config),
     )
 

@@ -38,6 +38,8 @@ from dryfit.network.tensor import Tensor
 from dryfit.network.verify import check
 from dryfit.passes.canonical import canonical_pipeline
 from dryfit.passes.claim_quantized_groups import GroupClaims
+from dryfit.passes.quantized_operators.chosen_methods import chosen_methods
+from dryfit.passes.quantized_operators.form_quantized_operators import QuantizedOperators
 from dryfit.plugins import registry
 from dryfit.plugins.contributions import BuildObserver
 from dryfit.quantization.rewrites import RewriteJournal
@@ -68,6 +70,7 @@ class Design:
         problems: why the segments, each of which has its place, cannot be as they are together, in words.
         passes: names of the passes that the network went through, in order.
         claims: what became of its quantized groups.
+        operators: which of its layers are computed by quantize methods, and which are not and why.
         rewrites: what became of its quantizations and dequantizations.
         scales: the INT8 scales of the user's tensors.
         sparse_layers: names of the layers of which a device skips zeros of weights; none without `SPARSE_WEIGHTS`.
@@ -86,6 +89,7 @@ class Design:
     problems: Sequence[str]
     passes: Sequence[str]
     claims: GroupClaims
+    operators: QuantizedOperators
     rewrites: RewriteJournal
     scales: ScaleTable
     sparse_layers: frozenset[str] = frozenset()
@@ -94,7 +98,13 @@ class Design:
     @property
     def warnings(self) -> Sequence[str]:
         """What the user should know of, such as layers that fell back."""
-        return [*self.claims.warnings, *self.assignment.warnings, *self.precisions.warnings, *self.memory_warnings]
+        return [
+            *self.claims.warnings,
+            *map(str, self.operators.left),
+            *self.assignment.warnings,
+            *self.precisions.warnings,
+            *self.memory_warnings,
+        ]
 
     def refused(self) -> Sequence[Verdict | str]:
         """What `refusals` says: verdicts of layers, and words on segments."""
@@ -124,8 +134,8 @@ class Design:
 
     def _cause(self, layer: Layer) -> str:
         """Why a layer is where it is and, where it took the place of a quantized group, why it is there at all."""
-        claim = self.claims.causes.get(layer.name)
-        return "; ".join(filter(None, (self.assignment.causes[layer.name], claim)))
+        taken = {**self.claims.causes, **self.operators.causes}.get(layer.name)
+        return "; ".join(filter(None, (self.assignment.causes[layer.name], taken)))
 
 
 def design_network(network: Network, config: BuilderConfig, stages: Stages) -> Design:
@@ -141,7 +151,8 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     own_devices = config.explicit_device_types(network)
     claims = GroupClaims()
     rewrites = RewriteJournal()
-    pipeline = canonical_pipeline(claims, rewrites, CodesOnDevices(config, own_devices))
+    operators = QuantizedOperators(rewrites)
+    pipeline = canonical_pipeline(claims, rewrites, CodesOnDevices(config, own_devices), operators)
     work = stages.run(
         "canonicalise",
         lambda: canonicalise(with_network_types(network), config, pipeline),
@@ -158,7 +169,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         "place", lambda: assign_devices(work, config, own_devices, stages.observer), assignment_lines
     )
     check_unscaled(work, assignment)
-    for warning in [*claims.warnings, *assignment.warnings]:
+    for warning in [*claims.warnings, *map(str, operators.left), *assignment.warnings]:
         logger.warning("%s", warning)
     specs = infer_specs(work, optimum_shapes(work, config))
     variants = _variants(config, assignment)
@@ -224,6 +235,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         ),
         passes=pipeline.names,
         claims=claims,
+        operators=operators,
         rewrites=rewrites,
         scales=scales,
         memory_warnings=memory_warnings,
@@ -255,6 +267,7 @@ def _without_stuck(assignment: Assignment, partition: Partition) -> tuple[Assign
 def _check(network: Network, config: BuilderConfig) -> None:
     """Refuse a network that is wrong, or that does not go with the config."""
     check(network)
+    chosen_methods(network)  # refuses names that nobody brings before anything is done
     check_modes(network, config)
 
 

@@ -34,8 +34,14 @@ def build_errors(design: Design, config: BuilderConfig) -> list[DryfitError]:
 
 
 def refusals_of(design: Design) -> list[str]:
-    """What can run nowhere, plugins, copies and segments that cannot be as they are: each for itself, in words."""
-    return [*design.refusals, *design.claims.problems, *design.formats.problems, *design.problems]
+    """What can run nowhere, plugins, operators, copies and segments that cannot be as they are: each in words."""
+    return [
+        *design.refusals,
+        *design.claims.problems,
+        *design.operators.problems,
+        *design.formats.problems,
+        *design.problems,
+    ]
 
 
 def require_places(design: Design, config: BuilderConfig) -> None:
@@ -75,6 +81,17 @@ def _quantized_plugins(design: Design, config: BuilderConfig) -> Iterator[BuildE
             "Plugin layers cannot have the quantized types that their outputs were set to",
             found=_listed(design.claims.problems),
             remedy="Quantize what they read and give, or call reset_output_type on them",
+        )
+
+
+def _quantize_methods(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
+    """Layers that ask for a quantize method and are not what it is about."""
+    del config
+    if design.operators.problems:
+        yield BuildError(
+            "Layers cannot be computed by the quantize methods that they ask for",
+            found=_listed(design.operators.problems),
+            remedy='Quantize what they read and give, or set their quantize_method to another one, or to ""',
         )
 
 
@@ -132,6 +149,7 @@ _CHECKS: tuple[Callable[[Design, BuilderConfig], Iterator[DryfitError]], ...] = 
     _placement,
     _segments,
     _quantized_plugins,
+    _quantize_methods,
     _copies,
     _constraints,
     _assumed_scales,

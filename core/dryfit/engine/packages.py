@@ -1,4 +1,4 @@
-"""Which packages an engine needs: who brought its devices and plugin layers when it was built."""
+"""Which packages an engine needs: who brought its devices, plugin layers and quantize methods when it was built."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ def layer_key(name: str, version: str, namespace: str = "") -> str:
     return f"layer {namespace}::{name} {version}" if namespace else f"layer {name} {version}"
 
 
+def method_key(name: str) -> str:
+    """The key of a quantize method in `Plan.packages`."""
+    return f"quantize_method {name}"
+
+
 def install_remedy(plan: Plan, key: str) -> str:
     """What to do where something that an engine needs is not installed.
 
     Args:
         plan: of the engine.
-        key: what is missing, as `target_key` or `layer_key` names it.
+        key: what is missing, as `target_key`, `layer_key` or `method_key` names it.
     """
     package = plan.packages.get(key)
     if not package:

@@ -217,8 +217,8 @@ class Plan:
         plugins: active plugins: `name version (distribution)`.
         layers: the user's layers in execution order, with device and cause.
         warnings: what the builder warned of, such as layers that fell back to another device.
-        packages: `target DEVICE` or `layer namespace::Name version` to the package that brought it when the engine was
-            built, as `distribution version`: what has to be installed to run it.
+        packages: `target DEVICE`, `layer namespace::Name version` or `quantize_method NAME` to the package that brought
+            it when the engine was built, as `distribution version`: what has to be installed to run it.
         rejected: segments that could not be on their device, and went elsewhere.
         refit: what it takes to exchange weights; None where they cannot be.
     """

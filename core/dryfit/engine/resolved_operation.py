@@ -12,6 +12,7 @@ from dryfit.engine.buffers import check_size
 from dryfit.engine.packages import install_remedy, target_key
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.plugin_layers import require_layer_plugins
+from dryfit.engine.quantized_operators import require_quantize_methods
 from dryfit.engine.segment_program import load_program, operation_group, segment_kernel
 from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownNameError
 from dryfit.network.stand_ins import is_stand_in
@@ -85,11 +86,13 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
     """The operations of a plan with their layers and kernels.
 
     Raises:
-        PluginError: a kernel's target or a layer plugin is not installed; the message says which package brings it.
+        PluginError: a kernel's target, a layer plugin or a quantize method is not installed; the message says which
+            package brings it.
         EngineFileError: the device has no kernel of that name, a kernel is named for a kind of layer, or for types,
             that it does not serve, or the program of a compiled segment cannot be loaded.
     """
     require_layer_plugins(plan)
+    require_quantize_methods(plan)
     layers = {layer.name: layer for layer in plan.network.layers}
     kernels: dict[str, Mapping[str, Kernel]] = {}
     resolved = []

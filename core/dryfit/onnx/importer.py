@@ -50,6 +50,7 @@ def network_from_onnx(
     folder: Path | None = None,
     constants: Mapping[str, Array] | None = None,
     flags: int = 0,
+    quantize_method: str = "",
 ) -> Network:
     """The network of an ONNX model.
 
@@ -60,6 +61,8 @@ def network_from_onnx(
         folder: where the external data of bytes or of a `ModelProto` lie.
         constants: contents of graph inputs that are to be fixed; those are then no inputs of the network.
         flags: of the network: a mask of `NetworkDefinitionCreationFlag`. Types are the model's with any of them.
+        quantize_method: of the network. With one, even "none", integers of biases stay integers, and operators that
+            compute on quantized integers themselves (`QLinearConv`) are imported.
 
     Raises:
         ModelRefusedError: an `OnnxImportError` that lists every node that cannot be imported, and why.
@@ -67,6 +70,7 @@ def network_from_onnx(
     """
     model, external = read_model(source, folder)
     network = Network(model.graph.name or "network", flags)
+    network.quantize_method = quantize_method
     graph = GraphImport(network, model, external, constants or {})
     if graph.run():
         raise ModelRefusedError(graph.problems, graph.half_seen_nodes)

@@ -1,6 +1,7 @@
-"""Operators that take and give quantized integers themselves. Models with them are not imported.
+"""Operators that take and give quantized integers themselves. Models with them are not imported for devices.
 
-TensorRT refuses such models too: it takes quantize and dequantize nodes around operators on real numbers.
+TensorRT refuses such models too: it takes quantize and dequantize nodes around operators on real numbers. Into networks
+with a quantize method some are imported: see `dryfit.onnx.operators.quantized_integers`.
 
 Source: TensorRT "Working with Quantized Types", ONNX support; ONNX Runtime, contributed operators.
 """
@@ -41,5 +42,6 @@ def integer_operator(op_type: str, domain: str) -> NodeRefusedError | None:
         found=f"{domain or 'ai.onnx'} {op_type}",
         allowed="QuantizeLinear and DequantizeLinear around operators on real numbers",
         remedy="Export or quantize the model again in Q/DQ form (ONNX Runtime's quantizer: quant_format=QuantFormat.QDQ"
-        "; Model Optimizer and PyTorch write it)",
+        "; Model Optimizer and PyTorch write it), or compute it on this machine in a library's own integers: "
+        "--quantize-method NAME, or network.quantize_method before parsing, for the operators that methods have",
     )

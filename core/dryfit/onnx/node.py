@@ -58,6 +58,18 @@ class Node:
         self._graph = graph
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
         self._layers: list[Layer] = []
+        self._main: Layer | None = None
+
+    @property
+    def quantize_method(self) -> str:
+        """The quantize method of the network that is made; "" where it has none."""
+        return self._graph.network.quantize_method
+
+    def on(self, *inputs: Operand | None) -> Node:
+        """The same node with other inputs, for the function of an operator that this one is made of."""
+        other = Node(self.proto, self.name, self.opset, inputs, self._graph)
+        other._layers = self._layers
+        return other
 
     # Inputs -------------------------------------------------------------------------------------------------------
 
@@ -222,11 +234,17 @@ class Node:
         """The network's tensor of an operand; a constant layer is added for known contents, once."""
         return self._graph.tensor_of(operand)
 
+    def name_last(self) -> None:
+        """Keep the node's plain name for the layer that does the work among those that were added up to now."""
+        work = [layer for layer in self._layers if layer.kind not in _HELPERS] or self._layers
+        self._main = work[-1] if work else None
+
     def finish(self) -> None:
         """Give the node's plain name to the layer that does its work, after the operator function returned."""
-        work = [layer for layer in self._layers if layer.kind not in _HELPERS] or self._layers
-        if work:
-            self._graph.network.rename_layer(work[-1], self.name)
+        if self._main is None:
+            self.name_last()
+        if self._main is not None:
+            self._graph.network.rename_layer(self._main, self.name)
 
     def refusal(
         self,

@@ -6,7 +6,7 @@ import inspect
 
 import onnx
 
-from dryfit.onnx.integer_operators import INTEGER_OPERATORS
+from dryfit.onnx.integer_operators import INTEGER_OPERATORS, integer_operator
 from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, all_importers
 
 _HEAD = f"""# ONNX operators
@@ -19,7 +19,8 @@ then, and becomes no layer. An operator that is not in the table is imported by 
 as a layer plugin of its name, or through the function by which ONNX defines it. Strings, sequences, optionals, sparse
 tensors and graphs inside nodes are not supported. Operators that compute on quantized integers themselves
 ({", ".join(sorted(INTEGER_OPERATORS))}, and ONNX Runtime's own) are refused, all of
-a model in one error: quantized models are taken in Q/DQ form.
+a model in one error: quantized models are taken in Q/DQ form. Into a network with a
+[quantize method](../how-to/compute-as-a-library.md) those that the table has are imported.
 
 | operator | opsets | becomes |
 |---|---|---|
@@ -37,6 +38,8 @@ def operator_table() -> str:
         first = max(importer.since, OLDEST_OPSET, _introduced(importer.op_type))
         name = f"{importer.domain}.{importer.op_type}" if importer.domain else importer.op_type
         opsets = "any" if importer.domain else f"{first} to {last}"
+        if integer_operator(importer.op_type, importer.domain) is not None:
+            opsets = f"{opsets}, with a quantize method"
         summary = (inspect.getdoc(importer.function) or "").splitlines()[0]
         rows.append(f"| {name} | {opsets} | {summary} |")
     return _HEAD + "\n".join(rows) + "\n"

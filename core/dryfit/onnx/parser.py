@@ -15,6 +15,7 @@ import attrs
 from dryfit.errors import DryfitError
 from dryfit.network.network import Network
 from dryfit.onnx.importer import GraphImport, network_from_onnx
+from dryfit.onnx.integer_operators import integer_operator
 from dryfit.onnx.layer_plugins import has_layer_plugin
 from dryfit.onnx.model_file import ModelSource, read_model
 from dryfit.onnx.problems import ErrorCode, ImportProblem
@@ -112,6 +113,8 @@ class OnnxParser:
 
         So can one that has the name of a layer plugin.
         """
+        if not self._network.quantize_method and integer_operator(op_name, "") is not None:
+            return False
         found = find_importer(op_name, "", NEWEST_OPSET) or find_importer(op_name, TENSORRT_DOMAIN, 1)
         return found is not None or has_layer_plugin(op_name)
 

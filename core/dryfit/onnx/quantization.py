@@ -22,7 +22,7 @@ def add_quantize(node: Node, x: Operand, scale: Operand, to_type: DataType) -> O
         NodeRefusedError: scales or zero points do not fit, or a scale is not finite or not positive.
     """
     axis, block_shape = _granularity(node, x, scale)
-    _check_scales(node, scale)
+    check_scales(node, scale)
     saturate = bool(node.get_int("saturate", 1))
     layer = Quantize(axis=axis, to_type=to_type, block_shape=block_shape, saturate=saturate)
     return node.add(layer, x, scale, _zero_point(node, scale), fold=False)
@@ -31,17 +31,22 @@ def add_quantize(node: Node, x: Operand, scale: Operand, to_type: DataType) -> O
 def add_dequantize(node: Node, x: Operand, scale: Operand) -> Operand:
     """The node's dequantize layer; the real numbers themselves where it dequantizes an INT32 constant.
 
+    Such a constant is the bias of a quantized layer. In a network with a quantize method it stays as it is: the method
+    adds integers.
+
     The result has the type that `output_dtype` says, or else the scale's; FLOAT where the scale is a power of two.
 
     Raises:
         NodeRefusedError: scales or zero points do not fit, or a scale is not finite or not positive.
     """
     axis, block_shape = _granularity(node, x, scale)
-    _check_scales(node, scale)
+    check_scales(node, scale)
     default = DataType.FLOAT if scale.dtype is DataType.E8M0 else scale.dtype
     to_type = _stated_type(node, "output_dtype") or default
     layer = Dequantize(axis=axis, to_type=to_type, block_shape=block_shape)
-    return node.add(layer, x, scale, _zero_point(node, scale), fold=x.dtype is DataType.INT32)
+    return node.add(
+        layer, x, scale, _zero_point(node, scale), fold=x.dtype is DataType.INT32 and not node.quantize_method
+    )
 
 
 def quantized_type(node: Node, default: DataType) -> DataType:
@@ -90,7 +95,12 @@ def _granularity(node: Node, x: Operand, scale: Operand) -> tuple[int, tuple[int
     return axis, tuple(block_size if index == axis else 1 for index in range(x.rank)) if block_size else ()
 
 
-def _check_scales(node: Node, scale: Operand) -> None:
+def check_scales(node: Node, scale: Operand) -> None:
+    """Refuse a scale that is known and that no quantization can have.
+
+    Raises:
+        NodeRefusedError: it is not finite, or not positive.
+    """
     wrong = None if scale.value is None else wrong_scales(scale.value)
     if wrong is not None:
         raise node.refusal(

@@ -52,12 +52,19 @@ def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
         if layer.kind not in kept and len(known) == len(outputs):
             folded.append(layer)
             values.update(known)
-    _replace(network, folded, values)
+    replace_by_constants(network, folded, values)
     network.refresh_shapes()  # and with them the order: the new constants stand at the end
     return folded
 
 
-def _replace(network: Network, folded: list[Layer], values: Mapping[str, Array]) -> None:
+def replace_by_constants(network: Network, folded: Sequence[Layer], values: Mapping[str, Array]) -> None:
+    """Put constants in the places of layers.
+
+    Args:
+        network: of the layers.
+        folded: layers that read constants and each other only.
+        values: name of each of their outputs to its contents.
+    """
     gone = {id(layer) for layer in folded}
     replaced: list[tuple[Constant, str, str]] = []
     for layer in folded:

@@ -44,7 +44,7 @@ def replace_groups(network: Network, replacements: Sequence[tuple[QuantizedGroup
 def _put_in_place(network: Network, group: QuantizedGroup, layer: Layer, specs: Sequence[TensorSpec]) -> Layer:
     """Add a layer behind a group's inputs, and let it give what the group gives."""
     added = network.add_layer(layer, group.inputs, specs)
-    for output, quantized, real in zip(added.outputs, group.outputs, group.layer.outputs, strict=True):
+    for output, quantized, real in zip(added.outputs, group.outputs, group.real_outputs, strict=True):
         copy_tensor_notes(quantized, output)
         for quantize, _ in real.consumers:
             network.replace_uses(quantize.outputs[0], output)
@@ -53,5 +53,6 @@ def _put_in_place(network: Network, group: QuantizedGroup, layer: Layer, specs: 
 
 def _members(group: QuantizedGroup) -> list[Layer]:
     """The layers that go with a group: all but dequantizations that others read."""
-    quantizes = [quantize for real in group.layer.outputs for quantize, _ in real.consumers]
-    return [group.layer, *quantizes, *group.private_dequantizes]
+    quantizes = [quantize for real in group.real_outputs for quantize, _ in real.consumers]
+    activation = [] if group.activation is None else [group.activation]
+    return [group.layer, *activation, *quantizes, *group.private_dequantizes]

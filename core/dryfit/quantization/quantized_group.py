@@ -6,7 +6,7 @@ device, a plugin or a kernel can take on as a whole: quantized tensors in, quant
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -37,6 +37,8 @@ class QuantizedGroup:
         dequantizes: for each input of the layer the layer that dequantizes it; None for an input that is no data
             (an index, a shape), that is a constant in real numbers (a bias), or that is absent.
         quantizes: for each output the layer that quantizes it; of several that do the same, one.
+        activation: a layer between the layer and its quantization that the group computes too, or None.
+        constants: index of an input to the integers that take the place of real numbers that are known (a bias).
 
     Example:
         >>> group = find_quantized_group(network.layer("conv"))
@@ -49,14 +51,23 @@ class QuantizedGroup:
     layer: Layer
     dequantizes: Sequence[Dequantize | None]
     quantizes: Sequence[Quantize]
+    activation: Layer | None = None
+    constants: Mapping[int, Tensor] = attrs.field(factory=dict)
 
     @property
     def inputs(self) -> Sequence[Tensor | None]:
         """The layer's inputs on the quantized side: what is dequantized, and what is not quantized as it is."""
-        return [
+        found = [
             tensor if dequantize is None else dequantize.inputs[0]
             for tensor, dequantize in zip(self.layer.inputs, self.dequantizes, strict=True)
         ]
+        found += [None] * (max(self.constants, default=-1) + 1 - len(found))
+        return [self.constants.get(index, tensor) for index, tensor in enumerate(found)]
+
+    @property
+    def real_outputs(self) -> Sequence[Tensor]:
+        """What is quantized: the outputs of the last layer that computes."""
+        return (self.activation or self.layer).outputs
 
     @property
     def outputs(self) -> Sequence[Tensor]:
@@ -88,66 +99,87 @@ class QuantizedGroup:
         return not output.is_network_output and all(reader is self.layer for reader, _ in output.consumers)
 
 
-def find_quantized_group(layer: Layer) -> QuantizedGroup | None:
+def find_quantized_group(
+    layer: Layer, activation: Layer | None = None, *, takes_zero_points: bool = False
+) -> QuantizedGroup | None:
     """The quantized group around a layer of a network, or None where there is none.
 
     There is one when all data that the layer reads comes out of dequantize layers, and all that it gives goes into
-    quantize layers that do the same, each with a scale that is known. A zero point makes it none: devices do not have
-    them, and what overlooked one would compute something else. So does a result that is wanted in real numbers, or
-    quantized under the names of two network outputs.
+    quantize layers that do the same, each with a scale that is known. A result that is wanted in real numbers, or
+    quantized under the names of two network outputs, makes it none.
+
+    Args:
+        layer: the centre.
+        activation: the layer that alone reads what the centre gives, and is to be part of the group.
+        takes_zero_points: whether the group may have zero points. Devices do not have them, and what overlooked one
+            would compute something else.
     """
     if layer.kind in _NO_CENTRE:
         return None
     dequantizes: list[Dequantize | None] = []
     for tensor in layer.inputs:
         producer = None if tensor is None else tensor.producer
-        if isinstance(producer, Dequantize) and _has_known_scale(producer):
+        if isinstance(producer, Dequantize) and _has_known_scale(producer, takes_zero_points=takes_zero_points):
             dequantizes.append(producer)
         elif tensor is None or not tensor.dtype.is_floating_point or getattr(producer, "kind", "") == "constant":
             dequantizes.append(None)
         else:
             return None
-    quantizes = [quantize for output in layer.outputs if (quantize := _quantization(output)) is not None]
-    is_group = any(dequantizes) and len(quantizes) == len(layer.outputs)
-    return QuantizedGroup(layer, dequantizes, quantizes) if is_group else None
+    outputs = (activation or layer).outputs
+    found = [_quantization(output, takes_zero_points=takes_zero_points) for output in outputs]
+    quantizes = [quantize for quantize in found if quantize is not None]
+    is_group = any(dequantizes) and len(quantizes) == len(outputs)
+    return QuantizedGroup(layer, dequantizes, quantizes, activation) if is_group else None
 
 
-def missing_for_group(layer: Layer) -> list[str]:
-    """What keeps a layer that is no centre of a quantized group from being one, in words; [] where nothing does."""
+def missing_for_group(layer: Layer, activation: Layer | None = None, *, takes_zero_points: bool = False) -> list[str]:
+    """What keeps a layer that is no centre of a quantized group from being one, in words; [] where nothing does.
+
+    Args:
+        layer: the centre.
+        activation: what is to be part of the group, as in `find_quantized_group`.
+        takes_zero_points: whether the group may have zero points.
+    """
     found = []
+    unknown = _UNKNOWN if takes_zero_points else _UNKNOWN_SCALE
     for tensor in layer.inputs:
         producer = None if tensor is None else tensor.producer
         if tensor is None or not tensor.dtype.is_floating_point or getattr(producer, "kind", "") == "constant":
             continue
         if not isinstance(producer, Dequantize):
             found.append(f"its input {tensor.name!r} is not dequantized")
-        elif not _has_known_scale(producer):
-            found.append(f"{producer.where}, which gives its input {tensor.name!r}, {_UNKNOWN_SCALE}")
-    behind = [tensor for tensor in layer.outputs if _quantization(tensor) is None]
-    return [*found, *(f"its output {tensor.name!r} {_missing_behind(tensor)}" for tensor in behind)]
+        elif not _has_known_scale(producer, takes_zero_points=takes_zero_points):
+            found.append(f"{producer.where}, which gives its input {tensor.name!r}, {unknown}")
+    outputs = (activation or layer).outputs
+    behind = [one for one in outputs if _quantization(one, takes_zero_points=takes_zero_points) is None]
+    return [*found, *(f"its output {one.name!r} {_missing_behind(one, unknown, takes_zero_points)}" for one in behind)]
 
 
 _UNKNOWN_SCALE = "has a zero point, or a scale that is no constant"
+_UNKNOWN = "has a scale or a zero point that is no constant"
 
 
-def _missing_behind(output: Tensor) -> str:
+def _missing_behind(output: Tensor, unknown: str, takes_zero_points: bool) -> str:
     """Why no quantize layer stands for all readers of an output."""
     others = [reader.name for reader, index in output.consumers if not isinstance(reader, Quantize) or index]
     if output.is_network_output:
         return "is an output of the network"
     if others or not output.consumers:
         return f"is read in real numbers by {', '.join(map(repr, others))}" if others else "is not quantized"
-    if not all(_has_known_scale(reader) for reader, _ in output.consumers if isinstance(reader, Quantize)):
-        return f"goes into a quantization that {_UNKNOWN_SCALE}"
+    quantizes = [reader for reader, _ in output.consumers if isinstance(reader, Quantize)]
+    if not all(_has_known_scale(one, takes_zero_points=takes_zero_points) for one in quantizes):
+        return f"goes into a quantization that {unknown}"
     return "is quantized in different ways, or under the names of two network outputs"
 
 
-def _quantization(output: Tensor) -> Quantize | None:
+def _quantization(output: Tensor, *, takes_zero_points: bool = False) -> Quantize | None:
     """The quantize layer that stands for all readers of an output; None where they do not all do the same."""
     readers = [reader for reader, index in output.consumers if isinstance(reader, Quantize) and index == 0]
     if not readers or len(readers) != len(output.consumers) or output.is_network_output:
         return None
-    if not all(_has_known_scale(reader) and _is_same(reader, readers[0]) for reader in readers):
+    if not all(_has_known_scale(reader, takes_zero_points=takes_zero_points) for reader in readers):
+        return None
+    if not all(_is_same(reader, readers[0]) for reader in readers):
         return None
     named = [reader for reader in readers if reader.outputs[0].is_network_output]
     return None if len(named) > 1 else (named or readers)[0]
@@ -155,13 +187,16 @@ def _quantization(output: Tensor) -> Quantize | None:
 
 def _is_same(one: Quantize, other: Quantize) -> bool:
     settings = [(q.to_type, q.saturate) for q in (one, other)]
-    return settings[0] == settings[1] and np.array_equal(_scale(one), _scale(other))
+    is_equal = settings[0] == settings[1] and np.array_equal(_scale(one), _scale(other))
+    return is_equal and np.array_equal(_zero_point(one), _zero_point(other))
 
 
-def _has_known_scale(layer: Quantize | Dequantize) -> bool:
-    """Whether the scale is a constant, and no zero point stands beside it."""
-    x, scale = layer.inputs[0], layer.inputs[1]
-    if len(layer.inputs) > 2 or x is None or scale is None or scale.spec.value is None:
+def _has_known_scale(layer: Quantize | Dequantize, *, takes_zero_points: bool = False) -> bool:
+    """Whether the scale is a constant, and no zero point stands beside it, or one that is a constant too."""
+    x, scale, zero_point = layer.inputs[0], layer.inputs[1], layer.get_input(2)
+    if x is None or scale is None or scale.spec.value is None:
+        return False
+    if zero_point is not None and not (takes_zero_points and zero_point.spec.value is not None):
         return False
     is_blocked = bool(layer.block_shape) or (len(scale.shape) > 1 and scale.spec.value.size > 1)
     return x.spec.is_static or not is_blocked
@@ -172,3 +207,9 @@ def _scale(layer: Quantize | Dequantize) -> Array:
     if x is None or scale is None or scale.spec.value is None:
         raise layer.problem("The scale is not known", allowed="a constant", remedy="Find the group again")
     return spread(layer, scale.spec.value, x.shape, layer.axis, layer.block_shape).astype(DataType.FLOAT.numpy)
+
+
+def _zero_point(layer: Quantize | Dequantize) -> Array:
+    tensor = layer.get_input(2)
+    value = None if tensor is None else tensor.spec.value
+    return np.zeros(1, np.int32) if value is None else value.astype(np.int32)

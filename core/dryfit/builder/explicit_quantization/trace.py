@@ -48,6 +48,8 @@ class QuantizationOutcome(enum.Enum):
     """It is a step of its own."""
     CLAIMED = "claimed"
     """A plugin took it, and what stands beside it, as one layer."""
+    OPERATOR = "quantized operator"
+    """A quantize method computes it, and what stands beside it, as one layer on codes."""
     REMOVED = "removed"
     """Nothing needs its result."""
     UNPLACED = "unplaced"
@@ -146,11 +148,13 @@ class _Tracer:
         return self._placed(layer, versions, rewrites)
 
     def _without_version(self, layer: Quantize | Dequantize, rewrites: tuple[Rewrite, ...]) -> TracedQuantization:
-        claims = self._design.claims
-        taker = claims.taken.get(layer.name)
-        if taker is not None:
-            cause = claims.causes[taker]
-            return TracedQuantization(layer, QuantizationOutcome.CLAIMED, (taker,), "inside", cause, rewrites)
+        for made, outcome in (
+            (self._design.claims, QuantizationOutcome.CLAIMED),
+            (self._design.operators, QuantizationOutcome.OPERATOR),
+        ):
+            taker = made.taken.get(layer.name)
+            if taker is not None:
+                return TracedQuantization(layer, outcome, (taker,), "inside", made.causes[taker], rewrites)
         reason = "Nothing needs its result"
         return TracedQuantization(layer, QuantizationOutcome.REMOVED, reason=reason, rewrites=rewrites)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
 from dryfit.network.layers.dequantize import Dequantize
@@ -32,13 +33,17 @@ def gemm(node: Node) -> Operand:
     trans_a, trans_b = bool(node.get_int("transA", 0)), bool(node.get_int("transB", 0))
     outputs = b.shape[0 if trans_b else 1]
     bias = _bias(c, outputs, beta)
+    integers = c if bias is None and beta == 1.0 and _is_integer_bias(c, outputs) else None
+    if integers is not None:
+        bias = np.zeros(0, np.float32)
     if not trans_a and not a.is_known and a.dtype.is_floating_point and bias is not None:
         if b.value is not None:
             kernel = _scaled(b.value if trans_b else b.value.T, alpha)
-            return _fully_connected(node, a, FullyConnected(num_output_channels=outputs, kernel=kernel), bias, None)
+            layer = FullyConnected(num_output_channels=outputs, kernel=kernel)
+            return _fully_connected(node, a, layer, bias, None, integers)
         weights = _quantized_weights(node, b, trans_b) if alpha == 1.0 else None
         if weights is not None:
-            return _fully_connected(node, a, FullyConnected(num_output_channels=outputs), bias, weights)
+            return _fully_connected(node, a, FullyConnected(num_output_channels=outputs), bias, weights, integers)
     operations = [MatrixOperation.TRANSPOSE if flag else MatrixOperation.NONE for flag in (trans_a, trans_b)]
     y = node.add(MatrixMultiply(op0=operations[0], op1=operations[1]), a, b)
     if alpha != 1.0:
@@ -48,10 +53,25 @@ def gemm(node: Node) -> Operand:
     return add(node, y, c if beta == 1.0 else multiply(node, c, scalar(node, beta, c)))
 
 
-def _fully_connected(node: Node, a: Operand, layer: FullyConnected, bias: Array, weights: Operand | None) -> Operand:
+def _fully_connected(
+    node: Node,
+    a: Operand,
+    layer: FullyConnected,
+    bias: Array,
+    weights: Operand | None,
+    integers: Operand | None,
+) -> Operand:
     layer.bias = bias if bias.size else None
-    y = node.add(layer, _with_spatial_axes(node, a), *([] if weights is None else [weights]))
+    others = [] if weights is None and integers is None else [weights]
+    y = node.add(layer, _with_spatial_axes(node, a), *others, *([] if integers is None else [integers]))
     return squeeze(node, y, (2, 3))
+
+
+def _is_integer_bias(c: Operand | None, outputs: int) -> bool:
+    """Whether C is a vector that is dequantized from INT32, which networks with a quantize method keep."""
+    producer = None if c is None or c.tensor is None else c.tensor.producer
+    data = producer.inputs[0] if isinstance(producer, Dequantize) else None
+    return c is not None and c.shape == (outputs,) and data is not None and data.dtype is DataType.INT32
 
 
 def _scaled(weights: Array, factor: float) -> Array:

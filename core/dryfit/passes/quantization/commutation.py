@@ -256,6 +256,7 @@ COMMUTATIONS: dict[str, Commutation] = {
         Commutation("constant", "", "it reads no values; its quantization is computed while building", data=_none),
         Commutation("quantize", "", "it begins a scale of its own"),
         Commutation("dequantize", "", "it ends a scale; of the same scale, Q after DQ changes nothing and goes"),
+        Commutation("quantized_operator", "", "it computes codes of a scale of its own by the method that it names"),
         Commutation("dynamic_quantize", "", "it chooses scales by real numbers"),
     )
 }

@@ -16,12 +16,14 @@ from dryfit.passes.quantization.commutation import Commutation, commutation_of
 from dryfit.passes.quantization.moving import (
     GOAL,
     Judge,
+    LayerTest,
     Movement,
     Way,
     any_device,
     readers_of,
     way_by_kind,
     way_on_codes,
+    way_on_the_host,
 )
 from dryfit.passes.quantization.scale_numbers import Numbers, compared_scales, constant_value, numbers_of
 from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
@@ -41,11 +43,14 @@ class MoveDequantizes:
     Args:
         journal: is told what became of each.
         judge: says which layers devices compute on codes.
+        over: the layers to move over: on the host, which moves codes of any type and zero point, and however little
+            is gained; None for those that commute, for devices.
     """
 
-    def __init__(self, journal: RewriteJournal, judge: Judge = any_device) -> None:
+    def __init__(self, journal: RewriteJournal, judge: Judge = any_device, over: LayerTest | None = None) -> None:
         self._journal = journal
         self._judge = judge
+        self._over = over
 
     def __call__(self, network: Network) -> bool:
         """Move what can move; returns whether anything did."""
@@ -68,6 +73,8 @@ class MoveDequantizes:
 
     def _way(self, row: Commutation, layer: Layer, moving: Sequence[Dequantize], movement: Movement) -> Way:
         numbers = [numbers_of(one, movement.specs) for one in moving]
+        if self._over is not None:
+            return way_on_the_host(row, layer, numbers, movement) if self._over(layer) else GOAL
         return (
             way_by_kind(row, layer, movement)
             and _way_of_numbers(row, layer, moving, numbers, movement)

@@ -16,6 +16,7 @@ from dryfit.passes.quantization.commutation import Commutation, commutation_of
 from dryfit.passes.quantization.moving import (
     GOAL,
     Judge,
+    LayerTest,
     Movement,
     Way,
     any_device,
@@ -23,6 +24,7 @@ from dryfit.passes.quantization.moving import (
     readers_of,
     way_by_kind,
     way_on_codes,
+    way_on_the_host,
 )
 from dryfit.passes.quantization.scale_numbers import Numbers, compared_scales, constant_value, numbers_of
 from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
@@ -39,16 +41,19 @@ class MoveQuantizes:
     Args:
         journal: is told what became of each.
         judge: says which layers devices compute on codes.
+        over: the layers to move over: on the host, which moves codes of any type and zero point, and however little
+            is gained; None for those that commute, for devices.
     """
 
-    def __init__(self, journal: RewriteJournal, judge: Judge = any_device) -> None:
+    def __init__(self, journal: RewriteJournal, judge: Judge = any_device, over: LayerTest | None = None) -> None:
         self._journal = journal
         self._judge = judge
+        self._over = over
 
     def __call__(self, network: Network) -> bool:
         """Move what can move; returns whether anything did."""
         movement = Movement(NAME, network, self._journal)
-        sweep = _Sweep(movement, self._judge)
+        sweep = _Sweep(movement, self._judge, self._over)
         for layer in reversed(list(network.layers)):
             if len(layer.outputs) == 1:
                 sweep.meet(layer)
@@ -58,9 +63,10 @@ class MoveQuantizes:
 class _Sweep:
     """Looks at one layer after another, from the last to the first."""
 
-    def __init__(self, movement: Movement, judge: Judge) -> None:
+    def __init__(self, movement: Movement, judge: Judge, over: LayerTest | None = None) -> None:
         self._movement = movement
         self._judge = judge
+        self._over = over
         self._quantizes: dict[Tensor, list[Quantize]] = {}
         self._taken: dict[tuple[Tensor, Numbers], bool] = {}
         for layer in movement.network.layers:
@@ -89,6 +95,13 @@ class _Sweep:
 
     def _way(self, row: Commutation, layer: Layer, quantizes: Sequence[Quantize]) -> Way:
         numbers = [numbers_of(one, self._movement.specs) for one in quantizes]
+        if self._over is not None:
+            return (
+                GOAL
+                if not self._over(layer) or constant_value(quantizes[0].inputs[1]) is None
+                else way_on_the_host(row, layer, numbers, self._movement)
+                and self._way_of_readers(layer.outputs[0], quantizes)
+            )
         return (
             way_by_kind(row, layer, self._movement)
             and self._way_of_readers(layer.outputs[0], quantizes)

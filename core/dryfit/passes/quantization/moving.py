@@ -19,12 +19,17 @@ from dryfit.network.layers.quantize import Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.passes.quantization.commutation import Commutation
+from dryfit.passes.quantization.scale_numbers import Numbers
 from dryfit.quantization.rewrites import Rewrite, RewriteAction, RewriteJournal
 
 Specs = Sequence[TensorSpec | None]
 
 Judge = Callable[[Layer, Specs, Specs], str]
 """`(layer, specs of inputs with codes, with real numbers) -> why its device does not take the codes`; "" if it does."""
+
+
+LayerTest = Callable[[Layer], bool]
+"""Whether a layer is one of those that are meant."""
 
 
 def any_device(layer: Layer, specs: Specs, real: Specs) -> str:  # noqa: ARG001
@@ -188,6 +193,21 @@ def way_on_codes(layer: Layer, indices: Iterable[int], dtype: DataType, movement
     except NetworkError as error:
         return Way(f"it is not computed on codes: {error}")
     return Way() if judge is None else Way(judge(layer, specs, real))
+
+
+def way_on_the_host(row: Commutation, layer: Layer, numbers: Sequence[Numbers], movement: Movement) -> Way:
+    """What is said of a layer that the host computes on codes of any type, with zero points, of one scale a tensor.
+
+    Args:
+        row: of the layer's kind; the layer moves or picks codes, and adds none.
+        layer: the layer.
+        numbers: of the quantizations or dequantizations around it.
+        movement: knows the specs.
+    """
+    if not numbers[0].is_per_tensor or any(one != numbers[0] for one in numbers):
+        return GOAL
+    indices = [index for index, _ in row.data_inputs(layer)]
+    return way_by_kind(row, layer, movement) and way_on_codes(layer, indices, numbers[0].dtype, movement, None)
 
 
 def readers_of(tensor: Tensor) -> list[Layer]:
