@@ -1,0 +1,57 @@
+"""Cases to try an operator of a method with, drawn so that the method's library answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from dryfit.errors import UnknownNameError
+from dryfit.testing.oracles import other_cases, weighted_cases
+from dryfit.testing.oracles.habits import habits_of
+from dryfit.testing.oracles.operator_case import OperatorCase
+from dryfit.testing.oracles.trial import Trial
+
+DRAWN: Mapping[str, Callable[[Trial], Iterator[OperatorCase]]] = {
+    "average_pool": other_cases.average_pool_cases,
+    "bias_add": other_cases.bias_add_cases,
+    "concat": other_cases.concat_cases,
+    "convolution": weighted_cases.convolution_cases,
+    "deconvolution": weighted_cases.deconvolution_cases,
+    "dequantize": other_cases.dequantize_cases,
+    "eltwise_sum": other_cases.eltwise_sum_cases,
+    "global_average_pool": other_cases.global_average_pool_cases,
+    "inner_product": weighted_cases.inner_product_cases,
+    "leaky_relu": other_cases.leaky_relu_cases,
+    "quantize": other_cases.quantize_cases,
+    "relu": other_cases.relu_cases,
+    "requantize": other_cases.requantize_cases,
+    "resize_bilinear": other_cases.resize_bilinear_cases,
+    "sigmoid": other_cases.sigmoid_cases,
+    "softmax": other_cases.softmax_cases,
+}
+"""Operator to what draws its cases."""
+
+
+def trial_cases(
+    operator: str, method: str, *, count: int, seed: int = 7, is_exhaustive: bool = True
+) -> list[OperatorCase]:
+    """The same cases in every run.
+
+    Unary operators are tried with all 256 codes and sums with all 65,536 pairs, each with `count` sets of scales for
+    each type; weighted operators with biases that seek ties.
+
+    Args:
+        operator: name, such as `convolution`.
+        method: whose library answers; it says which types and grids are drawn.
+        count: how many rounds.
+        seed: of the generator.
+        is_exhaustive: all pairs and all ties; else a share of them.
+
+    Raises:
+        UnknownNameError: there are no cases of the operator, or no library of the method.
+    """
+    if operator not in DRAWN:
+        raise UnknownNameError("operator", operator, DRAWN)
+    random = np.random.default_rng([seed, *operator.encode()])
+    return list(DRAWN[operator](Trial(habits_of(method), random, count, is_exhaustive)))

@@ -1,0 +1,50 @@
+"""TensorFlow Lite as an oracle: three resolvers of LiteRT, and older versions in interpreters of their own."""
+
+from __future__ import annotations
+
+import sys
+
+from dryfit.network.data_types import DataType
+from dryfit.testing.oracles.operator_case import OperatorCase
+from dryfit.testing.oracles.oracle import NoCounterpartError, Oracle, Translation
+from dryfit.testing.oracles.tflite_model import tflite_model
+from dryfit.testing.oracles.tflite_operators import AUTHORS
+from dryfit.testing.oracles.worker_process import Job
+
+_VERSIONS = {
+    "CONV_2D": (3, 1),
+    "DEPTHWISE_CONV_2D": (3, 1),
+    "FULLY_CONNECTED": (4, 1),
+    "TRANSPOSE_CONV": (3, 3),
+    "RESIZE_BILINEAR": (3, 3),
+}
+"""Operator to its version for INT8 and for UINT8; the others have version 2."""
+_GROUPED_VERSION = 6
+
+
+class TensorFlowLiteOracle(Oracle):
+    """TensorFlow Lite, with a resolver that says which kernels run.
+
+    Attributes:
+        resolver: `BUILTIN_REF` (the reference kernels), `AUTO` (XNNPACK where it has the operator) or
+            `BUILTIN_WITHOUT_DEFAULT_DELEGATES` (the optimized kernels).
+    """
+
+    library = "tensorflow_lite"
+
+    def __init__(self, resolver: str = "BUILTIN_REF", python: str = sys.executable) -> None:
+        super().__init__(python)
+        self.resolver = resolver
+
+    def translation(self, case: OperatorCase) -> Translation:
+        """A model of one operator, and its inputs."""
+        call = case.call
+        if call.operator not in AUTHORS:
+            raise NoCounterpartError(f"TensorFlow Lite has no operator for {call.title}")
+        operator, options, inputs, output, restore = AUTHORS[call.operator](call)
+        version = _VERSIONS.get(operator, (2, 2))[call.code_type is DataType.UINT8]
+        if operator == "CONV_2D" and getattr(call.layer, "num_groups", 1) > 1:
+            version = _GROUPED_VERSION
+        model = tflite_model(operator, version, options, [tensor for tensor, _ in inputs], output)
+        values = [values for tensor, values in inputs if tensor.constant is None]
+        return Translation(Job({"resolver": self.resolver}, [model, *values]), restore)
