@@ -1,4 +1,4 @@
-"""The JSON Schemas of what `build`, `inspect`, `refit`, `run`, `targets` and `warmup` print with `--json`.
+"""The JSON Schemas of what several commands print with `--json`: `build`, `inspect`, `run` and others.
 
 They are published in docs. Those of `check` and `explain` are `check_schema` and `explain_schema`. New keys may appear
 in later versions; those that are required here stay.
@@ -12,6 +12,7 @@ from typing import Any
 from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA
 from dryfit.cli.check_schema import PLUGINS
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
+from dryfit.cli.operator_rules_report import OPERATORS_SCHEMA
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
@@ -113,7 +114,7 @@ RUN = _published(
     "run",
     _object(
         {
-            "engine": {**_TEXT, "description": "The file."},
+            "engine": {**_TEXT, "description": "The file: an engine, or a model that was built for the run."},
             "name": {**_TEXT, "description": "The engine's name."},
             "outputs": _list(
                 {
@@ -135,6 +136,7 @@ RUN = _published(
                 "additionalProperties": {"type": "number", "minimum": 0},
                 "description": "Engine layer to median; null without --profile.",
             },
+            "quantized_operators": OPERATORS_SCHEMA,
             "plugins": PLUGINS,
         }
     ),
@@ -218,6 +220,27 @@ TARGETS = _published(
 )
 
 
+QUANTIZE_METHODS = _published(
+    "quantize-methods",
+    _object(
+        {
+            "methods": _list(
+                {
+                    **dict.fromkeys(("name", "title", "library", "version", "source"), _TEXT),
+                    "rules": _list(
+                        {
+                            **dict.fromkeys(("operator", "case", "formula", "requires", "source"), _TEXT),
+                            "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
+                        },
+                        "The first whose case holds counts.",
+                    ),
+                }
+            )
+        }
+    ),
+)
+
+
 WARMUP = _published(
     "warmup",
     _object(
@@ -246,6 +269,11 @@ def build_text() -> str:
 def inspect_text() -> str:
     """The schema of `inspect` as the text of a file."""
     return json.dumps(INSPECT, indent=2)
+
+
+def quantize_methods_text() -> str:
+    """The schema of `quantize-methods` as the text of a file."""
+    return json.dumps(QUANTIZE_METHODS, indent=2)
 
 
 def refit_text() -> str:

@@ -21,6 +21,8 @@ def arithmetic_report(
 ) -> list[dict[str, Any]]:
     """One entry for each device and computation type of the layers, in the order in which they first occur.
 
+    Quantized operators are left out: their arithmetic is not the device's, and the rules of their methods tell it.
+
     Args:
         layers: with their devices and types.
         settings: those of the config; they have the software versions.
@@ -28,7 +30,8 @@ def arithmetic_report(
     """
     places: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for layer in layers:
-        if layer["device"] is not None and layer["segment"] is not None:
+        is_placed = layer["device"] is not None and layer["segment"] is not None
+        if is_placed and layer["kind"] != "quantized_operator":
             places.setdefault((layer["device"], layer["precision"]), []).append(layer)
     found = (_entry(*place, members, settings, operations) for place, members in places.items())
     return [one for one in found if one is not None]

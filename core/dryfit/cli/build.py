@@ -62,7 +62,7 @@ def build(
     from dryfit.cli.placement_report import placement_report
     from dryfit.engine.progress import TerminalProgress
 
-    network = load_model(model, options.shapes, flags=options.creation_flags)
+    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     name_kernels(kernels, network, config)

@@ -52,7 +52,7 @@ def check(
     if as_json and form != "json":
         raise click.UsageError(f"--json and --format {form} exclude each other", context)
 
-    network = load_model(model, options.shapes, flags=options.creation_flags)
+    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     if options.shape_values or any(len(asked) == 3 for asked in options.shapes.values()):
         require_shapes(
             network, options.shapes

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dryfit.cli.operator_rules_report import OPERATORS_SCHEMA
+
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
@@ -166,7 +168,11 @@ SCHEMA = {
             "segments": _list(_SEGMENT, "In the order in which they run."),
             "offloading": _list(_OFFLOADING, "Devices with memory pools for their segments, and what they got."),
             "reformats": _list(_REFORMAT, "Copies between types, formats or devices."),
-            "warnings": {**_TEXTS, "description": "One sentence a layer or segment that fell back."},
+            "quantized_operators": OPERATORS_SCHEMA,
+            "warnings": {
+                **_TEXTS,
+                "description": "One sentence a layer or segment that fell back, or a wish that is not granted.",
+            },
             "refusals": {**_TEXTS, "description": "The errors that a build raises; none where it can be built."},
             "summary": _SUMMARY,
             "conditions": _list(_CONDITION, "The conditions of --fail-on, in their order."),

@@ -28,7 +28,13 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
     MODEL is an ONNX model, built as the options say, or an engine file. An engine that was built with --refit has the
     model's weights for the others to compute with; of any other they get the weights that it stores. Each layer's error
     is split into what the layer adds itself, on the inputs that the other side has, and what it inherits.
+
+    With --methods a quantized MODEL is computed by quantize methods on this machine, and its codes are compared.
     """
+    if comparing.methods:
+        from dryfit.cli.compare_methods import compare_methods_of
+
+        return compare_methods_of(model, options, comparing)
     from dryfit.builder.comparison.compare import compare as compared
     from dryfit.builder.comparison.compare import declared_types
     from dryfit.builder.comparison.sides import EngineSide, compared_sides
@@ -57,7 +63,7 @@ def _built(model: Path, options: NetworkOptions) -> Plan:
     from dryfit.builder.builder import Builder
     from dryfit.builder.config.enumerations import BuilderFlag
 
-    network = load_model(model, options.shapes, flags=options.creation_flags)
+    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     config.set_flag(BuilderFlag.REFIT)  # so that the plan keeps the network, ranges and all

@@ -41,6 +41,7 @@ class CompareOptions:
     """What the options said; the fields are named as the options are."""
 
     against: tuple[str, ...]
+    methods: tuple[str, ...]
     data: str | None
     inputs: tuple[str, ...]
     seed: int | None
@@ -111,6 +112,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="LIST",
         help="fp32: the model by its definition; a device, such as gpu; or one with a software version: dla@8.6.",
     ),
+    click.option(
+        "--methods",
+        type=SideList(),
+        default=(),
+        metavar="LIST",
+        help="Instead: the quantized layers of MODEL by quantize methods, such as tflite,onnx; the first against the "
+        "others.",
+    ),
     data_option,
     click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="An input from .npy, or all from .npz."),
     click.option("--random", "seed", type=int, metavar="SEED", help="Random inputs instead of files."),
@@ -122,13 +131,13 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         default=0.0,
         show_default=True,
         metavar="NUMBER",
-        help="Elements that differ by no more count as equal.",
+        help="Elements that differ by no more count as equal; with --methods codes.",
     ),
     click.option(
         "--fail-below",
         type=float,
         metavar="DB",
-        help="End with 1 where an output of the engine has less signal to noise than this against any side.",
+        help="End with 1 where an output has less signal to noise than this against any side.",
     ),
     click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads; as many as CPUs if absent."),
     json_option,

@@ -123,11 +123,14 @@ def _tensor(one: ComparedTensor, plan: Plan) -> dict[str, Any]:
         "device": one.operation.device,
         "kernel": one.operation.kernel,
         "saturation": one.saturation,
-        "differences": {side: None if found is None else _difference(found) for side, found in one.differences.items()},
+        "differences": {
+            side: None if found is None else difference_data(found) for side, found in one.differences.items()
+        },
     }
 
 
-def _difference(found: Difference) -> dict[str, Any]:
+def difference_data(found: Difference) -> dict[str, Any]:
+    """How far a tensor is from another, as plain data."""
     count = max(1, found.elements - found.not_finite)
     return {
         "elements": found.elements,

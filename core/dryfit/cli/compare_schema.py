@@ -33,7 +33,7 @@ _NUMBER: dict[str, Any] = {
 }
 _ELEMENT = _object({"sample": _TEXT, "index": {"type": "array", "items": _COUNT}, "value": _NUMBER, "other": _NUMBER})
 
-_DIFFERENCE = _object(
+DIFFERENCE_SCHEMA = _object(
     {
         "elements": {**_COUNT, "description": "Of all samples."},
         "differing": {**_COUNT, "description": "Elements that differ by more than --tolerance."},
@@ -78,7 +78,7 @@ _TENSOR = {
     "differences": {
         "type": "object",
         "description": "By the name of the side; null where it does not store the tensor, or with another shape.",
-        "additionalProperties": {"anyOf": [_DIFFERENCE, {"type": "null"}]},
+        "additionalProperties": {"anyOf": [DIFFERENCE_SCHEMA, {"type": "null"}]},
     },
 }
 

@@ -33,7 +33,7 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
     from dryfit.builder.refusals import require_places
     from dryfit.builder.segments.network_cost import network_cost
 
-    network = load_model(model, options.shapes, flags=options.creation_flags)
+    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     device = config.default_device_type

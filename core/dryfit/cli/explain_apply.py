@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from dryfit.onnx.editing.edit import all_edits
 from dryfit.onnx.editing.equality import SEEDS, prove_equal
 from dryfit.onnx.editing.writing import write_model
 from dryfit.onnx.model_file import ModelSource, read_model
+from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
 from dryfit.reference.inference import infer_specs
 
 
@@ -35,12 +36,14 @@ class Placed:
         macs: layer name to multiply-accumulates.
         network: what was placed.
         config: with what.
+        left: layers that stay in real numbers though the network has a quantize method.
     """
 
     report: dict[str, Any]
     macs: Mapping[str, int]
     network: Network
     config: BuilderConfig
+    left: Sequence[LeftLayer] = ()
 
     @property
     def leaving(self) -> list[dict[str, Any]]:
@@ -72,12 +75,13 @@ def place(name: str, source: ModelSource, options: NetworkOptions, folder: Path)
     Raises:
         DryfitError: the model cannot be imported, or the options do not fit it.
     """
-    network = load_model(source, options.shapes, folder, options.creation_flags)
+    network = load_model(source, options.shapes, folder, options.creation_flags, options.network_method)
     config = create_config(network, options)
-    report = placement_report(name, assess(network, config), config.settings(network))
+    assessment = assess(network, config)
+    report = placement_report(name, assessment, config.settings(network))
     specs = infer_specs(network)
     macs = {layer.name: multiply_accumulates(layer, specs) for layer in network.layers}
-    return Placed(report, macs, network, config)
+    return Placed(report, macs, network, config, assessment.left)
 
 
 def measured(model: ModelProto, options: NetworkOptions, folder: Path) -> Cost:

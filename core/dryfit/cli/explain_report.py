@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from dryfit.builder.tensor_formats.reformat_removal import find_removals
 from dryfit.cli.arithmetic_report import arithmetic_report
 from dryfit.cli.explain_apply import Placed, cost_data, fixed_shapes, measured, place
@@ -61,6 +63,10 @@ def explain_report(
             if "estimate" in one
         ],
         "arithmetic": arithmetic_report(chosen, placed.config.settings(placed.network)),
+        "quantized_operators": [
+            one for one in placed.report["quantized_operators"] if _is_chosen(one["layer"], chosen)
+        ],
+        "left": [attrs.asdict(one) for one in placed.left if _is_chosen(one.layer, chosen)],
         **reformat_report(placed.report, removals, placed.network, [layer["name"] for layer in chosen]),
         "dynamic_inputs": [tensor.name for tensor in placed.network.inputs if -1 in tensor.shape],
         "summary": _summary(placed, leaving, len(chosen)),
@@ -82,6 +88,10 @@ def _chosen(placed: Placed, name: str | None) -> list[dict[str, Any]]:
         known = {layer["name"] for layer in layers} | {node for layer in layers for node in layer["onnx_nodes"]}
         raise UnknownNameError("layer or ONNX node", name, known)
     return found
+
+
+def _is_chosen(layer: str, chosen: list[dict[str, Any]]) -> bool:
+    return any(layer == one["name"] for one in chosen)
 
 
 def _layer(placed: Placed, layer: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA
 from dryfit.cli.check_schema import ESTIMATE
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
+from dryfit.cli.operator_rules_report import LEFT_SCHEMA, OPERATORS_SCHEMA
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
@@ -147,6 +148,8 @@ SCHEMA = {
                 "What each segment is estimated to cost, for devices whose targets estimate it; never measured.",
             ),
             "arithmetic": ARITHMETIC_SCHEMA,
+            "quantized_operators": OPERATORS_SCHEMA,
+            "left": LEFT_SCHEMA,
             "reformats": _list(_REFORMAT, "Copies between types, formats or devices, at the layers that are told of."),
             "io_formats": {
                 "anyOf": [_IO_FORMATS, {"type": "null"}],

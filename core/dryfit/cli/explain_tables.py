@@ -7,6 +7,7 @@ from typing import Any
 from dryfit.cli.arithmetic_report import print_arithmetic
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
 from dryfit.cli.explain_reformats import print_reformats
+from dryfit.cli.operator_rules_report import print_operators
 from dryfit.cli.placement_causes import LISTED_NAMES, other_causes
 from dryfit.cli.placement_tables import estimate_text, heading
 
@@ -34,6 +35,7 @@ def print_explanation(report: Report) -> None:
     _print_causes(report)
     _print_estimates(report)
     print_arithmetic(report["arithmetic"])
+    print_operators(report["quantized_operators"], report["left"])
     _print_remarks(report)
     print_reformats(report)
     _print_edits(report)

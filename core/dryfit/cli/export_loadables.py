@@ -43,7 +43,7 @@ def loadables(model: Path, output: Path, force: bool, options: NetworkOptions, a
             found=", ".join(sorted(one.name for one in earlier)),
             remedy="Choose another folder, or give --force",
         )
-    network = load_model(model, options.shapes, flags=options.creation_flags)
+    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     with log_to_stderr(logging.WARNING):

@@ -19,6 +19,7 @@ from dryfit.builder.tensor_formats.io_formats import IoFormat
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions
+from dryfit.cli.quantize_method_options import refuse_quantize_methods
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import LayerPlacement
 from dryfit.errors import ConfigError
@@ -46,6 +47,7 @@ def exported_config(
         engine = Engine.load(model)
         network, config = _of_engine(engine, onnx)
         return network, config, state_every_device(network, config, engine.plan.layers) if every_layer else []
+    refuse_quantize_methods(options.quantize_methods, "A board computes as its devices do")
     if options.sparsity == "force":
         raise ConfigError(
             "The board builds from the model's own weights",

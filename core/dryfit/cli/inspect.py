@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_table
+from dryfit.cli.operator_rules_report import print_operators
 from dryfit.cli.placement_tables import print_offloading, print_segments
 
 
@@ -56,6 +57,7 @@ def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
     if pools:
         print_table("Memory pools", ["pool", "used"], pools)
     print_arithmetic(plan_arithmetic(plan))
+    print_operators(report["quantized_operators"])
     if verbose:
         operations = [(o.name, o.device, o.segment, o.precision.name, o.kernel) for o in plan.operations]
         print_table("Engine layers", ["name", "device", "segment", "precision", "host kernel"], operations)

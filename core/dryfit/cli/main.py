@@ -30,6 +30,7 @@ COMMANDS = {
     "inspect": "dryfit.cli.inspect:inspect",
     "place": "dryfit.cli.place:place",
     "plugins": "dryfit.cli.plugins:plugins",
+    "quantize-methods": "dryfit.cli.quantize_methods:quantize_methods",
     "refit": "dryfit.cli.refit:refit",
     "qdq": "dryfit.cli.qdq:qdq",
     "run": "dryfit.cli.run:run",

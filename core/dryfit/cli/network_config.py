@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dryfit.cli.layer_type_options import take_layer_types
 from dryfit.cli.network_options import PRECISION_FLAGS, NetworkOptions, Shapes
 from dryfit.cli.placement_file import apply_placement
+from dryfit.cli.quantize_method_options import take_quantize_methods
 from dryfit.cli.sparsity_options import take_sparsity
 from dryfit.errors import ConfigError
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def load_model(
-    source: ModelSource, shapes: Mapping[str, Shapes], folder: Path | None = None, flags: int = 0
+    source: ModelSource,
+    shapes: Mapping[str, Shapes],
+    folder: Path | None = None,
+    flags: int = 0,
+    quantize_method: str = "",
 ) -> Network:
     """The network of an ONNX file, its inputs set to the shapes that were asked for.
 
@@ -28,6 +33,7 @@ def load_model(
         shapes: what `--shape` said.
         folder: where the external data of a model that was read lie.
         flags: creation flags of the network.
+        quantize_method: of the network.
 
     Raises:
         OnnxImportError: the file is damaged or has operators that are not supported.
@@ -35,7 +41,7 @@ def load_model(
     """
     from dryfit.onnx.parser import network_from_onnx
 
-    network = network_from_onnx(source, folder=folder, flags=flags)
+    network = network_from_onnx(source, folder=folder, flags=flags, quantize_method=quantize_method)
     inputs = {tensor.name: tensor for tensor in network.inputs}
     for name, asked in shapes.items():
         if name not in inputs:
@@ -104,6 +110,7 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     _add_profile(config, options.shapes, options.shape_values)
     _take_scales(network, config, options)
     take_layer_types(network, options.layer_precisions, options.layer_output_types)
+    take_quantize_methods(network, options.quantize_methods)
     options.io_formats.take(network, config)
     options.engine.take(config)
     # Last, so that a script can ask the config what can run where.

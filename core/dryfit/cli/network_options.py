@@ -14,6 +14,7 @@ import click
 from dryfit.cli.engine_options import EngineOptions, engine_options
 from dryfit.cli.io_format_options import IoFormatOptions, io_format_options
 from dryfit.cli.layer_type_options import layer_type_options
+from dryfit.cli.quantize_method_options import METHODS, network_method, quantize_method_option
 from dryfit.cli.sparsity_options import sparsity_options
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -46,6 +47,8 @@ class NetworkOptions:
         io_formats: types and formats of inputs and outputs.
         engine: what kind of engine is built, and limits of memory pools.
         sparsity: `disable`, `enable` or `force`: whether zeros of weights count, and are made by pruning.
+        quantize_methods: pattern of layers ("" for all) to name of a quantize method; see
+            `dryfit.cli.quantize_method_options`.
     """
 
     device: str
@@ -67,6 +70,12 @@ class NetworkOptions:
     io_formats: IoFormatOptions = attrs.field(factory=IoFormatOptions)
     engine: EngineOptions = attrs.field(factory=EngineOptions)
     sparsity: str = "disable"
+    quantize_methods: METHODS = ()
+
+    @property
+    def network_method(self) -> str:
+        """The quantize method of the network."""
+        return network_method(self.quantize_methods)
 
     @property
     def creation_flags(self) -> int:
@@ -118,7 +127,7 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_options(
-        device: str,
+        device: str | None,
         platform: str | None,
         power_mode: str | None,
         software: str | None,
@@ -142,10 +151,11 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
         standalone: bool,
         mem_pool_size: str | None,
         sparsity: str,
+        quantize_methods: METHODS,
         **others: Any,
     ) -> Any:
         options = NetworkOptions(
-            device,
+            device or _default_device(quantize_methods),
             platform,
             software,
             (*precision, "int8") if int8 and "int8" not in precision else precision,
@@ -164,13 +174,14 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
             IoFormatOptions(input_io_formats, output_io_formats, direct_io),
             EngineOptions(engine_capability, standalone, mem_pool_size),
             sparsity,
+            quantize_methods,
         )
         return command(options=options, **others)
 
     decorated: Callable[..., Any] = with_options
     for option in reversed(
         [
-            click.option("--device", default="GPU", show_default=True, metavar="NAME", help="Device of the layers."),
+            click.option("--device", show_default=_DEFAULTS, metavar="NAME", help="Device of the layers."),
             click.option("--platform", metavar="NAME", help="Variant of the device, such as agx-orin-64."),
             click.option("--power-mode", metavar="NAME", help="Power mode of the board, for estimates, such as MAXN."),
             click.option("--software", metavar="VERSION", help="Software version whose rules hold, such as 10.3."),
@@ -222,6 +233,7 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
             *io_format_options,
             *engine_options,
             *sparsity_options,
+            quantize_method_option,
             click.option(
                 "--strongly-typed",
                 "--stronglyTyped",
@@ -232,3 +244,15 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         decorated = option(decorated)
     return decorated
+
+
+_DEFAULTS = "GPU; with --quantize-method CPU"
+
+
+def _default_device(quantize_methods: METHODS) -> str:
+    """The device where none is named: of layers with quantize methods the only one that computes by them."""
+    if not quantize_methods:
+        return "GPU"
+    from dryfit.plugins import registry
+
+    return registry.host().device

@@ -35,7 +35,7 @@ def proposal_of(
     from dryfit.builder.placement_search.objective import Objective
     from dryfit.builder.placement_search.proposal import propose_placement
 
-    network = load_model(model, options.shapes, flags=options.creation_flags)
+    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     device = config.default_device_type

@@ -28,13 +28,16 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         found: the decisions. Those of a plan were built, so that there are no refusals.
         settings: `BuilderConfig.settings()`, or those that the plan was built with.
     """
+    from dryfit.builder.explicit_quantization.operator_rules import operator_rules
     from dryfit.builder.placement.offloading import offloadings
+    from dryfit.cli.operator_rules_report import operators_data
     from dryfit.engine.plan import Plan
     from dryfit.plugins import registry
 
     device = settings["default_device_type"]
     # An engine may be looked at where its device's package is not installed.
     target = registry.find_target(device)
+    rules = operator_rules(found.network) if isinstance(found, Plan) else found.quantized_operators
     layers = [_layer(layer, found.verdicts.get(layer.layer, {})) for layer in found.layers]
     return {
         "model": model,
@@ -50,6 +53,7 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         "segments": [_segment(segment) for segment in found.segments],
         "offloading": [_offloading(one) for one in offloadings(found.segments, found.rejected)],
         "reformats": [_reformat(reformat) for reformat in found.reformats],
+        "quantized_operators": operators_data(rules),
         "warnings": list(found.warnings),
         "refusals": [] if isinstance(found, Plan) else [str(error) for error in found.errors],
         "summary": _summary(device, settings["device_types"], layers, found),

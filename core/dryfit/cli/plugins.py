@@ -18,7 +18,7 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, places=COMMANDS)
 def plugins() -> None:
-    """The plugins of installed packages: devices, layers, importers, passes, calibrators, hooks."""
+    """The plugins of installed packages: devices, layers, importers, passes, calibrators, quantize methods, hooks."""
 
 
 @click.command(name="list")

@@ -44,7 +44,7 @@ def quantization_report(path: Path, layer_name: str | None, options: NetworkOpti
         UnknownNameError: there is no such layer.
         DryfitError: the model cannot be imported, or the options do not fit it.
     """
-    network = load_model(path, options.shapes, flags=options.creation_flags)
+    network = load_model(path, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     is_stated = is_explicit(network)
     options, assumed = assumptions(options, None if is_stated else QUANTIZED_PRECISION)
     config = create_config(network, options)

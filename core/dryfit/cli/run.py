@@ -1,8 +1,9 @@
-"""`dryfit run`: run an engine on this machine's CPU."""
+"""`dryfit run`: run an engine, or a model as a quantize method computes it, on this machine's CPU."""
 
 from __future__ import annotations
 
 import io
+import logging
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dryfit.cli.console import json_option, print_json, print_line, print_table
+from dryfit.cli.log import log_to_stderr
+from dryfit.cli.network_config import create_config, load_model, require_shapes
+from dryfit.cli.network_options import NamedShape, NetworkOptions, Shapes
+from dryfit.cli.operator_rules_report import operators_data, print_operators
+from dryfit.cli.quantize_method_options import METHODS, OPTION, quantize_method_option
 from dryfit.errors import ExecutionError
 from dryfit.plugins import registry
 
@@ -30,6 +36,14 @@ if TYPE_CHECKING:
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads; as many as CPUs if left out.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run everything N times.")
 @click.option("--profile", is_flag=True, help="Show the host's time of each engine layer.")
+@quantize_method_option
+@click.option(
+    "--shape",
+    multiple=True,
+    type=NamedShape(),
+    metavar="NAME=SHAPE",
+    help="Shape of an input of a model: x=1x3x224x224.",
+)
 @json_option
 def run(
     engine_file: Path,
@@ -40,20 +54,31 @@ def run(
     threads: int | None,
     repeat: int,
     profile: bool,
+    quantize_methods: METHODS,
+    shape: tuple[tuple[str, Shapes], ...],
     as_json: bool,
 ) -> None:
-    """Run an ENGINE file on this machine. Times are this machine's; they say nothing of the device's."""
+    """Run an ENGINE file on this machine. Times are this machine's; they say nothing of the device's.
+
+    With --quantize-method an ONNX model stands in the place of ENGINE: it is built for this run, for this machine.
+    """
+    from dryfit.builder.explicit_quantization.operator_rules import operator_rules
     from dryfit.cli.run_inputs import Batches, random_inputs, read_inputs
     from dryfit.engine.engine import Engine
     from dryfit.engine.profiler import LayerTimes
 
     if bool(inputs) == (seed is not None):
         raise click.UsageError("Give either --input or --random")
-    if engine_file.suffix == ".onnx":
+    if quantize_methods:
+        engine = _built(engine_file, quantize_methods, dict(shape))
+    elif engine_file.suffix == ".onnx":
         raise ExecutionError(
-            "This is a model, not an engine", where=str(engine_file), remedy="Use `dryfit build` first"
+            "This is a model, not an engine",
+            where=str(engine_file),
+            remedy=f"Use `dryfit build` first, or say by {OPTION} whose integer arithmetic computes it",
         )
-    engine = Engine.load(engine_file)
+    else:
+        engine = Engine.load(engine_file)
     arrays = read_inputs(engine, inputs) if seed is None else random_inputs(engine, seed)
     context = engine.create_execution_context(threads)
     times = LayerTimes() if profile else None
@@ -69,9 +94,34 @@ def run(
     rows = [(name, array.shape, str(array.dtype), _range(array), files.get(name)) for name, array in outputs.items()]
     print_table("Outputs", ["name", "shape", "type", "range", "file"], rows)
     print_line(f"{milliseconds:.3f} ms a run on this machine, {repeat * len(runs)} runs, the first ones included")
+    print_operators(operators_data(operator_rules(engine.plan.network)))
     if times is not None:
         layers = [(name, f"{ms:.4f}") for name, ms in times.medians().items()]
         print_table("Host times (median ms; not the device's)", ["engine layer", "ms"], layers)
+
+
+def _built(model: Path, methods: METHODS, shapes: dict[str, Shapes]) -> Engine:
+    """The engine of a model for this machine.
+
+    Raises:
+        ExecutionError: it is an engine already.
+        DryfitError: the model cannot be built.
+    """
+    from dryfit.builder.builder import Builder
+
+    if model.suffix != ".onnx":
+        raise ExecutionError(
+            "The quantize methods of an engine were chosen when it was built",
+            where=f"{OPTION}, {model}",
+            remedy=f"Build it again: `dryfit build MODEL.onnx {OPTION} NAME`",
+        )
+    options = NetworkOptions(
+        registry.host().device, None, None, (), None, False, shapes, None, quantize_methods=methods
+    )
+    network = load_model(model, shapes, quantize_method=options.network_method)
+    require_shapes(network, shapes)
+    with log_to_stderr(logging.WARNING):
+        return Builder().build_engine(network, create_config(network, options))
 
 
 def _run_all(context: Any, runs: list[Any], length: int) -> Arrays:
@@ -120,6 +170,8 @@ def _report(
     runs: int,
     times: LayerTimes | None,
 ) -> dict[str, Any]:
+    from dryfit.builder.explicit_quantization.operator_rules import operator_rules
+
     return {
         "engine": str(path),
         "name": engine.name,
@@ -130,5 +182,6 @@ def _report(
         "runs": runs,
         "host_milliseconds_a_run": milliseconds,
         "host_milliseconds_by_layer": None if times is None else times.medians(),
+        "quantized_operators": operators_data(operator_rules(engine.plan.network)),
         "plugins": registry.active_plugins(),
     }

@@ -94,7 +94,7 @@ def _pruned(path: Path, output: Path, options: NetworkOptions, assumed: list[str
     from dryfit.onnx.pruned_model import ExchangedWeights, with_weights
 
     model, external = read_model(path)
-    network = load_model(model, options.shapes, path.parent, options.creation_flags)
+    network = load_model(model, options.shapes, path.parent, options.creation_flags, options.network_method)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     with log_to_stderr(None):

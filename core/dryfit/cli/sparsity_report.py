@@ -44,7 +44,13 @@ def sparsity_report(
     from dryfit.builder.placement.target_variant import TargetVariant
     from dryfit.builder.sparse_weights.detection import network_sparsity
 
-    network = load_model(model if source is None else source, options.shapes, model.parent, options.creation_flags)
+    network = load_model(
+        model if source is None else source,
+        options.shapes,
+        model.parent,
+        options.creation_flags,
+        options.network_method,
+    )
     require_shapes(network, options.shapes)
     config = create_config(network, options)
     default = TargetVariant.chosen(config, config.default_device_type)

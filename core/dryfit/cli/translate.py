@@ -11,6 +11,7 @@ from dryfit.cli.cache_convert import ALGORITHMS
 from dryfit.cli.console import json_option, print_json
 from dryfit.cli.fail_conditions import FailCondition, counted_outcomes, fail_on_option, print_failed
 from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.quantize_method_options import refuse_quantize_methods
 
 SUBJECTS = {
     "codes": "the largest difference of a tensor in INT8 codes",
@@ -127,6 +128,7 @@ def translate(
     from dryfit.cli.translate_run import translate_to_implicit, translate_to_qdq
     from dryfit.cli.translate_tables import print_translation
 
+    refuse_quantize_methods(options.quantize_methods, "Both forms are compared as devices compute them")
     own = TranslateOptions(model, output, **chosen)  # type: ignore[arg-type]
     report = (translate_to_qdq if form == "qdq" else translate_to_implicit)(own, options)
     outcomes = counted_outcomes(fail_on, {subject: report["summary"][subject] for subject in SUBJECTS})

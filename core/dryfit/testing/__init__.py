@@ -1,4 +1,4 @@
-"""Conformance kits that third parties run against their own targets, layer plugins and calibrators.
+"""Conformance kits that third parties run against their own targets, layer plugins, calibrators and quantize methods.
 
 `TargetConformance` has levels, each of which is a kit too: a young target can begin with `TargetDeclaration`.
 Each is loaded at first use: the pytest plugin beside them is loaded by every pytest of an environment with dryfit.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dryfit.testing.calibrator_conformance import CalibratorConformance
     from dryfit.testing.layer_plugin_conformance import LayerPluginConformance
+    from dryfit.testing.quantize_method_conformance import QuantizeMethodConformance
     from dryfit.testing.target_conformance import TargetConformance
     from dryfit.testing.target_levels.arithmetic import TargetArithmetic
     from dryfit.testing.target_levels.declaration import TargetDeclaration
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "CalibratorConformance": "calibrator_conformance",
     "LayerPluginConformance": "layer_plugin_conformance",
+    "QuantizeMethodConformance": "quantize_method_conformance",
     "TargetArithmetic": "target_levels.arithmetic",
     "TargetConformance": "target_conformance",
     "TargetDeclaration": "target_levels.declaration",
@@ -39,6 +41,7 @@ _MODULES = {
 __all__ = [
     "CalibratorConformance",
     "LayerPluginConformance",
+    "QuantizeMethodConformance",
     "TargetArithmetic",
     "TargetConformance",
     "TargetDeclaration",

@@ -48,6 +48,24 @@ def test_targets_answers_as_its_schema_promises(dryfit_command: Any, arguments: 
         jsonschema.validate({**answer, "device": 1, "targets": [{}]}, answer_schemas.TARGETS)
 
 
+@pytest.mark.parametrize("arguments", [(), ("tflite",), ("onnx", "--operator", "softmax")])
+def test_quantize_methods_answers_as_its_schema_promises(dryfit_command: Any, arguments: tuple[str, ...]) -> None:
+    answer = dryfit_command("quantize-methods", *arguments, "--json").json
+    check(answer, answer_schemas.QUANTIZE_METHODS)
+    assert {"tflite", *arguments[:1]} & {method["name"] for method in answer["methods"]}
+
+
+def test_the_rules_of_a_quantize_method_are_told_with_formula_and_source(dryfit_command: Any) -> None:
+    assert "held against" in dryfit_command("quantize-methods").out
+    told = dryfit_command("quantize-methods", "onnx", "--operator", "relu").out
+    assert "onnxruntime" in told
+    assert "confirmed" in told
+    assert "softmax" not in told
+    refused = dryfit_command("quantize-methods", "tflight")
+    assert refused.code == 2
+    assert "Did you mean 'tflite'?" in refused.err
+
+
 def test_the_schema_of_targets_tells_its_commands_apart(dryfit_command: Any) -> None:
     answers = [
         dryfit_command("targets", *arguments, "--json").json

@@ -57,3 +57,10 @@ def test_layers_without_a_segment_or_a_device_have_no_arithmetic():
         {"name": "y", "kind": "convolution", "device": None, "segment": None, "precision": "HALF"},
     ]
     assert arithmetic_report(layers, {"software": {}}) == []
+
+
+def test_what_a_quantize_method_computes_is_not_in_the_arithmetic_of_its_device():
+    kinds = ("quantized_operator", "convolution", "quantized_operator")
+    layers = [{"name": "x", "kind": kind, "device": "CPU", "segment": 0, "precision": "INT8"} for kind in kinds]
+    (entry,) = arithmetic_report(layers, {"software": {}})
+    assert entry["layers"] == 1

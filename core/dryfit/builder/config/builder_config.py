@@ -26,12 +26,13 @@ from dryfit.network.attribute_names import has_setter, settable_properties
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
-from dryfit.plugins import layer_plugins, registry
+from dryfit.plugins import layer_plugins, quantize_methods, registry
 from dryfit.target.limits import Question
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
 layer_plugins.connect()
+quantize_methods.connect()
 
 __all__ = ["BuilderConfig", "BuilderFlag", "DeviceType", "EngineCapability", "MemoryPoolType", "ProfilingVerbosity"]
 

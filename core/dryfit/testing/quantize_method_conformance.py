@@ -1,0 +1,81 @@
+"""The conformance kit of quantize methods: a third party subclasses it in one file, and pytest does the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
+from dryfit.testing import quantize_method_checks, quantize_method_engine_checks
+from dryfit.testing.kit import Cases, ConformanceKit, require_none
+from dryfit.testing.oracles.operator_case import OperatorCase
+
+
+class QuantizeMethodConformance(ConformanceKit):
+    """Tests that every quantize method passes. They do not say that a library computes so: that is for its oracle.
+
+    Attributes:
+        method: the record; the one thing that a subclass has to state.
+        examples: uses of operators beside those that the kit draws; needed for a rule that none of these reaches.
+        batch_matters: title of each rule whose results depend on how many samples there are -> why.
+
+    Example:
+        >>> from dryfit.testing.quantize_method_conformance import QuantizeMethodConformance
+        >>> class TestMine(QuantizeMethodConformance):
+        ...     method = METHOD
+    """
+
+    method: ClassVar[QuantizeMethod]
+    examples: ClassVar[Sequence[OperatorCase]] = ()
+    batch_matters: ClassVar[Mapping[str, str]] = {}
+
+    cases: ClassVar[Mapping[str, Callable[[Any], Cases]]] = {"rule": lambda kit: _labelled(kit.method.rules)}
+
+    def test_the_method_is_found_by_its_name(self) -> None:
+        """Its entry point."""
+        require_none(quantize_method_checks.installation_problems(self.method))
+
+    def test_the_record_is_complete(self) -> None:
+        """Every rule says what it is for, by which formula and on what it rests, and can be reached."""
+        require_none(quantize_method_checks.record_problems(self.method))
+
+    def test_a_rule_computes_what_it_is_for(self, rule: MethodRule) -> None:
+        """Its definition gives the output's type and shape, the same each time, and leaves its inputs as they are."""
+        require_none(quantize_method_checks.evaluation_problems(self.method, self._cases(rule)))
+
+    def test_results_keep_the_limits_of_an_activation(self, rule: MethodRule) -> None:
+        """Codes lie between the limits of a fused activation."""
+        require_none(quantize_method_checks.limit_problems(self.method, self._cases(rule)))
+
+    def test_batches_do_not_matter(self, rule: MethodRule) -> None:
+        """A sample is computed alike alone and beside another."""
+        reason = self.batch_matters.get(quantize_method_checks.rule_title(rule))
+        if reason is not None:
+            pytest.skip(f"the kit's class states that the batch matters: {reason}")
+        divisible = [case for case in self._cases(rule) if quantize_method_checks.is_divisible(case)]
+        require_none(quantize_method_checks.split_problems(self.method, divisible))
+
+    def test_engines_compute_as_the_definition_does(self, rule: MethodRule) -> None:
+        """The host's kernels, or whatever an engine computes the operator by, give the definition's bits."""
+        require_none(quantize_method_engine_checks.engine_problems(self.method, self._cases(rule)))
+
+    def _cases(self, rule: MethodRule) -> list[OperatorCase]:
+        """Examples of a rule; the test fails where there is none, since nothing would be tested."""
+        found = quantize_method_checks.cases_of(self.method, rule, self.examples)
+        if not found:
+            title = quantize_method_checks.rule_title(rule)
+            require_none([f"{title}: no example reaches this rule; give one in `examples`"])
+        return found
+
+
+def _labelled(rules: Sequence[MethodRule]) -> Cases:
+    """Rules with what tests of them are called."""
+    titles = [quantize_method_checks.rule_title(rule) for rule in rules]
+    counts = Counter(titles)
+    return [
+        (title if counts[title] == 1 else f"{title} {index}", rule)
+        for index, (title, rule) in enumerate(zip(titles, rules, strict=True))
+    ]
