@@ -292,10 +292,12 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'dryfit' has no attribute {name!r}")
     found = getattr(importlib.import_module(_MODULES[name]), name)
     if _PLUGIN_TABLE in sys.modules:
-        # Networks are loaded, which know no packages: from here on they find the layer plugins of installed ones.
-        from dryfit.plugins.layer_plugins import connect
+        # Networks are loaded, which know no packages: from here on they find layer plugins and quantize methods of
+        # installed ones.
+        from dryfit.plugins import layer_plugins, quantize_methods
 
-        connect()
+        layer_plugins.connect()
+        quantize_methods.connect()
     return found
 
 
