@@ -6,8 +6,9 @@ an entry point that cannot be loaded, so that the package is named and the other
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import Any
 
@@ -123,6 +124,16 @@ def _name_and_version(distribution: Any) -> tuple[str, str]:
     """The normalised name and the version of a package; "" for what its metadata does not say."""
     if distribution is None:
         return "", ""
+    return _read_once(distribution) if isinstance(distribution, Hashable) else _read(distribution)
+
+
+@functools.lru_cache(maxsize=1024)
+def _read_once(distribution: Hashable) -> tuple[str, str]:
+    """The same, kept: the standard library reads and parses the metadata at each question."""
+    return _read(distribution)
+
+
+def _read(distribution: Any) -> tuple[str, str]:
     name = _stated(distribution, "name")
     if not name:
         # A package without metadata still has a folder: acme_npu-1.0.dist-info.
