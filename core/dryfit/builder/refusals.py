@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dryfit.builder.canonicalise import require_profile
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
@@ -69,39 +69,33 @@ def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError
 def _segments(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
     """Segments that have a place each and cannot be as they are together."""
     del config
-    if design.problems:
-        yield BuildError("The segments cannot be as they are", found=_listed(design.problems))
+    return _one_of_all("The segments cannot be as they are", design.problems)
 
 
 def _quantized_plugins(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
     """Plugin layers that do not take the types that their outputs were set to."""
     del config
-    if design.claims.problems:
-        yield BuildError(
-            "Plugin layers cannot have the quantized types that their outputs were set to",
-            found=_listed(design.claims.problems),
-            remedy="Quantize what they read and give, or call reset_output_type on them",
-        )
+    return _one_of_all(
+        "Plugin layers cannot have the quantized types that their outputs were set to",
+        design.claims.problems,
+        "Quantize what they read and give, or call reset_output_type on them",
+    )
 
 
 def _quantize_methods(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
     """Layers that ask for a quantize method and are not what it is about."""
     del config
-    if design.operators.problems:
-        yield BuildError(
-            "Layers cannot be computed by the quantize methods that they ask for",
-            found=_listed(design.operators.problems),
-            remedy='Quantize what they read and give, or set their quantize_method to another one, or to ""',
-        )
+    return _one_of_all(
+        "Layers cannot be computed by the quantize methods that they ask for",
+        design.operators.problems,
+        'Quantize what they read and give, or set their quantize_method to another one, or to ""',
+    )
 
 
 def _copies(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
     """Copies between types and formats that may not be made."""
     del config
-    if design.formats.problems:
-        yield BuildError(
-            "Tensors need copies to another type or format that may not be made", found=_listed(design.formats.problems)
-        )
+    return _one_of_all("Tensors need copies to another type or format that may not be made", design.formats.problems)
 
 
 def _constraints(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
@@ -156,5 +150,7 @@ _CHECKS: tuple[Callable[[Design, BuilderConfig], Iterator[DryfitError]], ...] = 
 )
 
 
-def _listed(problems: Iterable[str]) -> str:
-    return "\n  " + "\n  ".join(problems) + "\n"
+def _one_of_all(message: str, problems: Sequence[str], remedy: str | None = None) -> Iterator[BuildError]:
+    """One error that lists all problems, one a line; none where there are none."""
+    if problems:
+        yield BuildError(message, found="\n  " + "\n  ".join(problems) + "\n", remedy=remedy)

@@ -37,9 +37,7 @@ _SEVERAL = frozenset({"bias_add", "concat", "eltwise_sum"})
 
 def rule_title(rule: MethodRule) -> str:
     """What a rule is about, in a few words."""
-    types = "/".join(sorted(dtype.name for dtype in rule.types))
-    channel = {None: "", True: " per channel", False: " per tensor"}[rule.per_channel]
-    return f"{rule.operator} {types}{channel}{' ' + rule.case_text if rule.case_text else ''}"
+    return f"{rule.operator} of {rule.case_title}"
 
 
 # The record -------------------------------------------------------------------------------------------------------

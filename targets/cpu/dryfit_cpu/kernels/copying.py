@@ -40,8 +40,6 @@ def pointwise_work(
 
     The inner activation is applied to the first operand before the operation.
     """
-    if not output.size:
-        return []
     values = [np.broadcast_to(operand, output.shape) for operand in operands]
     arrays = {"output": output, **{name: values[min(place, len(values) - 1)] for place, name in enumerate("abc")}}
     fixed: dict[str, float] = {f"{name}_kind": element_code(array) for name, array in arrays.items()}
@@ -122,6 +120,7 @@ def chunks_for(elements: int, threads: int) -> int:
 def placed_arguments(arrays: Mapping[str, Array], threads: int) -> Iterator[tuple[int, dict[str, int]]]:
     """(chunks, arguments) of each call of a native function that goes through arrays of one shape together.
 
+    Of arrays without elements there is none.
     Axes over which all arrays step evenly are joined; what is left beyond four axes is a call for each index. The
     arguments are `extent0` to `extent3`, and of each array its address, by its name, and `NAME_stride0` to
     `NAME_stride3`.
@@ -130,6 +129,8 @@ def placed_arguments(arrays: Mapping[str, Array], threads: int) -> Iterator[tupl
         arrays: by the names that the function has for them; the first decides the order of the axes.
         threads: that share the work.
     """
+    if not all(array.size for array in arrays.values()):
+        return
     axes = joined_axes(list(arrays.values()))
     outer, inner = axes[:-_AXES], axes[-_AXES:]
     padded = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + inner

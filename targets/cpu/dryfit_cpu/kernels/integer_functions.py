@@ -134,8 +134,6 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
 
 def lookup_work(table: Table, source: Array, output: Array, threads: int) -> list[Work]:
     """Work that looks up each value of an array."""
-    if not output.size:
-        return []
     arrays = {"output": output, "source": source, "table": _tables(table, output.shape)}
     kind = element_code(output)
     return [

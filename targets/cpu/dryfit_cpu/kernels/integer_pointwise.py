@@ -31,8 +31,6 @@ def requantize_work(
     source: Array, grid: Grid, steps: Requantization, residual: Array | None, output: Array, threads: int
 ) -> list[Work]:
     """Work that requantizes an INT8 array in a grid; all arrays have the output's shape."""
-    if not output.size:
-        return []
     arrays = {"output": output, "source": source, "residual": source if residual is None else residual}
     fixed = {f"{name}_kind": element_code(array) for name, array in arrays.items()}
     multiplier = float(in_units(np.array([grid.scale]), steps.unit)[0])

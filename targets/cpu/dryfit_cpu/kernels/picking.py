@@ -142,6 +142,6 @@ def select_elements(binding: Binding) -> NativeStep:
     given = [bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs]
     shown = (np.broadcast_to(array, output.shape) for array in given)
     arrays = {"output": output, **dict(zip(("condition", "first", "second"), shown, strict=True))}
-    placed = placed_arguments(arrays, binding.num_threads) if output.size else ()
+    placed = placed_arguments(arrays, binding.num_threads)
     work = [_SELECT.work(chunks, size=output.itemsize, **arguments) for chunks, arguments in placed]
     return NativeStep(binding.group.name, work, [binding, arrays])

@@ -133,6 +133,5 @@ def look_up_pairs(binding: Binding) -> NativeStep:
     work = [
         _LOOK_UP_PAIRS.work(chunks, table=table.ctypes.data, **arguments)
         for chunks, arguments in placed_arguments(arrays, binding.num_threads)
-        if output.size
     ]
     return NativeStep(binding.group.name, work, [binding, table])
