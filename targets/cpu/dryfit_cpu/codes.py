@@ -54,6 +54,9 @@ TILE_WORDS, PANEL_WORDS = 7, 6
 PANEL_CHANNELS = 32
 """Output channels of a packed panel, on every machine."""
 
+WHOLE_TILE = 4
+"""Extent of an output tile of Winograd's filtering in whole numbers."""
+
 # The memory by which the threads of a schedule find each other, in bytes. What different threads write lies in
 # different lines of the cache.
 LINE_BYTES = 64

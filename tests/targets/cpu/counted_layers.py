@@ -90,6 +90,7 @@ def counted_layers() -> Iterator[CountedLayer]:
     yield fully_connected("fully connected, batch 32, 512 to 1000", 32, 512, 1000)
     yield pooling("maximum 3x3 stride 2, 64, 56x56", 64, 56)
     yield integer_convolution("INT8 3x3, 64 to 64, 28x28", "cpu.integer_convolution", 64, 64, 28, 3)
+    yield integer_convolution("INT8 3x3 by winograd, 64 to 64, 28x28", "cpu.integer_winograd", 64, 64, 28, 3)
     yield integer_convolution("INT8 1x1, 256 to 64, 28x28", "cpu.integer_convolution", 256, 64, 28, 1)
     yield integer_convolution(
         "INT8 depthwise 3x3, 192, 28x28", "cpu.integer_depthwise_convolution", 192, 192, 28, 3, groups=192

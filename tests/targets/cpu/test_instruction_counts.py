@@ -28,6 +28,7 @@ EXPECTED = {
     "fully connected, batch 32, 512 to 1000": 0.288,
     "maximum 3x3 stride 2, 64, 56x56": 1.616,
     "INT8 3x3, 64 to 64, 28x28": 0.229,
+    "INT8 3x3 by winograd, 64 to 64, 28x28": 0.071,
     "INT8 1x1, 256 to 64, 28x28": 0.221,
     "INT8 depthwise 3x3, 192, 28x28": 0.557,
     "INT8 fully connected, 512 to 1000": 0.343,

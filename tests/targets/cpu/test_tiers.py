@@ -32,6 +32,7 @@ SELECTION = (
     "kernels/test_integer_depthwise.py",
     "kernels/test_integer_operations.py",
     "kernels/test_integer_pointwise.py",
+    "kernels/test_integer_winograd.py",
     "kernels/test_quantized_operators.py::test_biases_at_ties_are_rounded_as_the_method_says",
     "kernels/test_picking.py::test_a_padding_writes_zeros_around_and_crops",
     "kernels/test_quantization.py",

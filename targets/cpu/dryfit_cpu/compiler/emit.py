@@ -71,6 +71,13 @@ def prefetch(builder: Builder, address: Value, *, write: bool = False, locality:
     call(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer, *flags])
 
 
+def fill(builder: Builder, address: Value, value: Value, count: Value) -> None:
+    """Write a byte so many times."""
+    pointer = builder.inttoptr(address, BYTE.as_pointer())
+    arguments = [pointer, value, count, ir.Constant(ir.IntType(1), 0)]
+    call(builder, "llvm.memset.p0.i64", ir.VoidType(), arguments)
+
+
 def opaque(builder: Builder, value: Value) -> Value:
     """The same integer, with its origin hidden from LLVM.
 

@@ -59,9 +59,7 @@ def stage_values(builder: Builder, destination: Value, source: Value, count: Val
 def stage_fill(builder: Builder, destination: Value, count: Value, value: Value) -> None:
     """Write an INT8 value so many times, as it is staged."""
     if STAGED_BYTES == 1:
-        pointer = builder.inttoptr(destination, BYTE.as_pointer())
-        arguments = [pointer, builder.trunc(value, BYTE), count, ir.Constant(ir.IntType(1), 0)]
-        emit.call(builder, "llvm.memset.p0.i64", ir.VoidType(), arguments)
+        emit.fill(builder, destination, builder.trunc(value, BYTE), count)
         return
     loop = Loop(builder, count, [])
     to = builder.add(destination, builder.mul(loop.index, word(STAGED_BYTES)))

@@ -13,7 +13,7 @@ they are, and what follows is in `native/integer_convolution.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -106,6 +106,51 @@ def _add_pairs(builder: Builder, pixel: Value, weights: Value, sums: Value) -> V
     return builder.add(sums, builder.add(even, odd))
 
 
+def _accumulate_pairs(builder: Builder, pixel: Value, weights: Value, sums: Value) -> Value:
+    """The same in one instruction, which comes with the products of bytes. Sums wrap around in both."""
+    return emit.call(builder, f"llvm.x86.avx512.vpdpwssd.{32 * LANES}", _SUMS, [sums, pixel, weights])
+
+
+def pair_micro_kernel(rows: int) -> Any:
+    """An operation that computes one block of products of 16-bit integers; its sums begin at 0 and are stored.
+
+    Its arguments, all integers:
+        input, input_stride: address of the first pixel, and bytes from one to the next.
+        segments: address of the byte offset of the one run of values that a pixel sums over, a word.
+        words: pairs in that run.
+        weights, ahead: those of `Terms`.
+        output, output_stride: address of the first pixel's sums, INT32, and bytes from one to the next.
+    """
+    run = rows // 2
+    add = _accumulate_pairs if current_tier().has_byte_products else _add_pairs
+
+    def body(
+        builder: Builder,
+        input: Value,
+        input_stride: Value,
+        segments: Value,
+        words: Value,
+        weights: Value,
+        ahead: Value,
+        output: Value,
+        output_stride: Value,
+    ) -> None:
+        second = builder.add(input, builder.mul(input_stride, word(run)))
+        terms = Terms([input, second], input_stride, segments, word(1), words, weights, ahead)
+        first = [emit.constant(_SUMS, 0)] * (rows * VECTORS)
+        sums = sum_segments(builder, Product(INT, _SUMS, add), run, terms, first)
+        other = builder.add(output, builder.mul(output_stride, word(run)))
+        for pixel, address in enumerate(_pixels(builder, run, [output, other], output_stride)):
+            for vector in range(VECTORS):
+                store(builder, sums[pixel * VECTORS + vector], offset(builder, address, 4 * LANES * vector))
+
+    @operation(types.void, *[types.int64] * 8)
+    def block(builder: Builder, *arguments: Value) -> None:
+        emit.outlined(builder, f"pair_block_{rows}", arguments, body)
+
+    return block
+
+
 def integer_micro_kernel(rows: int, *, runs: int) -> Any:
     """An operation that computes one block of `rows` pixels in so many runs (1 or 2).
 
@@ -162,6 +207,54 @@ def _block(
 
     # What the ending needs is read again: kept from the beginning it would be in the way, and written to the stack.
     common = _Held(builder, emit.opaque(builder, held))
+    _end(
+        builder, common, run, sums, lambda: load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8), outputs,
+        residuals,
+    )  # fmt: skip
+
+
+def integer_ending(pixels: int) -> Any:
+    """An operation that requantizes and stores sums that lie in memory, as a block of so many pixels in a run ends.
+
+    Its arguments, all integers:
+        held: what `held_arguments` gave; its ending is not `LEAVES_SUMS`.
+        sums: address of the INT32 sums, `BLOCK_ROW_BYTES` a pixel.
+        channels: bytes to the first channel's values, in arrays of a word a channel.
+        output, residual: addresses of the first pixel's results, and of what is added; 0 for nothing.
+    """
+
+    def body(builder: Builder, held: Value, sums: Value, channels: Value, output: Value, residual: Value) -> None:
+        places = range(0, pixels * BLOCK_ROW_BYTES, 4 * LANES)
+        values = [load(builder, _SUMS, offset(builder, sums, place)) for place in places]
+        _end(builder, _Held(builder, held), pixels, values, lambda: channels, [output], [residual])
+
+    @operation(types.void, *[types.int64] * 5)
+    def ending(builder: Builder, *arguments: Value) -> None:
+        emit.outlined(builder, f"integer_ending_{pixels}", arguments, body)
+
+    return ending
+
+
+def _end(
+    builder: Builder,
+    common: _Held,
+    run: int,
+    sums: Sequence[Value],
+    channels: Callable[[], Value],
+    outputs: Sequence[Value],
+    residuals: Sequence[Value],
+) -> None:
+    """One of the endings, for `run` pixels from each output on; or the sums are stored.
+
+    Args:
+        builder: where.
+        common: what belongs to many blocks.
+        run: pixels from each of the outputs on.
+        sums: of all these pixels.
+        channels: gives the bytes to the first channel's values.
+        outputs: address of each run's first pixel.
+        residuals: the same of what is added.
+    """
     end, leave = builder.append_basic_block("end"), builder.append_basic_block("leave_sums")
     choice = builder.switch(common["ending"], leave)
     builder.position_at_end(leave)
@@ -173,10 +266,10 @@ def _block(
         block = builder.append_basic_block(f"ending_{code}")
         choice.add_case(word(code), block)
         builder.position_at_end(block)
-        channels = load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8)
-        multipliers, real_bias = builder.add(common["multipliers"], channels), common["real_bias"]
+        at_channel = channels()
+        multipliers, real_bias = builder.add(common["multipliers"], at_channel), common["real_bias"]
         is_there = builder.icmp_signed("!=", real_bias, word(0))
-        real_bias = builder.select(is_there, builder.add(real_bias, channels), real_bias)
+        real_bias = builder.select(is_there, builder.add(real_bias, at_channel), real_bias)
         to = _pixels(builder, run, outputs, common["output_stride"])
         added = _pixels(builder, run, residuals, common["residual_stride"]) if form.adds else []
         finish(builder, form, sums, (multipliers, real_bias), to, added, Numbers(*(common[name] for name in _NUMBERS)))

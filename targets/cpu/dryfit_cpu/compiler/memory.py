@@ -207,9 +207,13 @@ def copy_bytes(builder: Builder, destination: Value, source: Value, count: Value
 @operation(types.void, types.int64, types.int64)
 def clear_bytes(builder: Builder, address: Value, count: Value) -> None:
     """Write so many zero bytes."""
-    to = builder.inttoptr(address, emit.BYTE.as_pointer())
-    arguments = [to, ir.Constant(emit.BYTE, 0), count, ir.Constant(ir.IntType(1), 0)]
-    emit.call(builder, "llvm.memset.p0.i64", ir.VoidType(), arguments)
+    emit.fill(builder, address, ir.Constant(emit.BYTE, 0), count)
+
+
+@operation(types.void, types.int64, types.int64, types.int64)
+def fill_bytes(builder: Builder, address: Value, value: Value, count: Value) -> None:
+    """Write the lowest byte of a value so many times."""
+    emit.fill(builder, address, builder.trunc(value, emit.BYTE), count)
 
 
 @operation(types.void, types.int64)

@@ -55,6 +55,11 @@ class Tier:
         return 2 * self.lanes
 
     @property
+    def fewer_rows(self) -> int:
+        """Pixels in a smaller register block, for what whole ones leave: even, and more than half of them."""
+        return self.rows // 4 * 2 + 2
+
+    @property
     def staged_bytes(self) -> int:
         """Bytes of an INT8 value as the integer register block reads it."""
         return 1 if self.has_byte_products else 2

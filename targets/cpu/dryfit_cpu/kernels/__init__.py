@@ -24,6 +24,7 @@ from dryfit_cpu.kernels import (
     integer_pooling,
     integer_resize,
     integer_softmax,
+    integer_winograd,
     lrn,
     matrix_multiply,
     movement,
@@ -47,6 +48,7 @@ from dryfit_cpu.kernels import (
 
 KERNELS: tuple[Kernel, ...] = (
     integer_convolution.convolve_integers,
+    integer_winograd.convolve_integers_in_tiles,
     integer_depthwise.convolve_integer_channels,
     integer_deconvolution.deconvolve_integers,
     integer_deconvolution.deconvolve_integer_channels,

@@ -160,10 +160,10 @@ def bind_integer_product(
         weights: what it multiplies by.
     """
     threads, steps = binding.num_threads, without_needless_rounding(steps)
-    output, after = _with_dense_channels(images.output, threads)
+    output, after = with_dense_channels(images.output, threads)
     residual, before = None, list[Work]()
     if images.residual is not None:
-        residual, before = _with_dense_channels(images.residual, threads, is_read=True)
+        residual, before = with_dense_channels(images.residual, threads, is_read=True)
     panels, starts, multipliers, real_bias, fixed = attrs.astuple(weights, recurse=False)
     axes = joined(pixel_axes(window, read.strides, output, residual))
     tiles = tile_table(axes)[0]
@@ -242,7 +242,7 @@ def read_input(binding: Binding, window: Window, source: Operand, fill: int) -> 
     return Input(windows.ctypes.data, strides, begin, windows.shape[1], work, [*keeps, segments, windows])
 
 
-def _with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -> tuple[Operand, list[Work]]:
+def with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -> tuple[Operand, list[Work]]:
     """An array as it is where its channels lie together; else another one, and the work that copies between them."""
     operand = Operand.of(array)
     if operand.has_dense_channels:

@@ -152,7 +152,9 @@ def packed_runs(weights: Array) -> Array:
     return filled
 
 
-def pack_integer_panels(group: LayerGroup, runs: Array, groups: int = 1, part: str = "") -> dict[str, Array]:
+def pack_integer_panels(
+    group: LayerGroup, runs: Array, groups: int = 1, part: str = "", together: int = UNIT
+) -> dict[str, Array]:
     """Weights as panels `[groups, panels, units, 32, 4]`, and what else a channel has as `[groups, panels * 32]`.
 
     That is what sums begin at and the sum of the weights (INT32), the multiplier, and what is added to scaled sums, if
@@ -163,6 +165,7 @@ def pack_integer_panels(group: LayerGroup, runs: Array, groups: int = 1, part: s
         runs: what `packed_runs` gave.
         groups: of the convolution.
         part: ends the names of what belongs to these runs alone, where a layer has several.
+        together: weights of an output channel that lie together.
     """
     weights, unit = accepted_weights(group), required_requantization(group).unit
     K, bias = runs.shape[0], weights.bias_in(unit)
@@ -170,7 +173,7 @@ def pack_integer_panels(group: LayerGroup, runs: Array, groups: int = 1, part: s
     panels = -(-per_group // PANEL_CHANNELS)
     padded = np.zeros((groups, panels * PANEL_CHANNELS, runs[0].size), np.int8)
     padded[:, :per_group] = runs.reshape(groups, per_group, -1)
-    packed = padded.reshape(groups, panels, PANEL_CHANNELS, -1, UNIT).swapaxes(2, 3)
+    packed = padded.reshape(groups, panels, PANEL_CHANNELS, -1, together).swapaxes(2, 3)
 
     def channels(values: Array) -> Array:
         filled = np.zeros((groups, panels * PANEL_CHANNELS), values.dtype)

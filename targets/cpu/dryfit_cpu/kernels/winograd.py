@@ -46,9 +46,9 @@ _NO_PADDING = ((0, 0), (0, 0))
 def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], binding: Binding) -> NativeStep:
     """A step that convolves strip by strip: transform, multiply, transform back."""
     threads, workspace = binding.num_threads, Workspace(binding)
-    tiling = Tiling(size, _checked_window(binding))
-    window = tiling.window
+    window = checked_window(binding, _window(binding.group, binding.specs), CHANNEL_MULTIPLE)
     (_, C, rows, columns), K = window.input, window.output[1]
+    tiling = Tiling(size, window, C)
     source = Operand.of(bound_array(binding, _input(binding.group).name))
     work: list[Work] = []
     keeps: list[object] = [binding]
@@ -58,7 +58,7 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
         staged = aligned_empty(bare.staged_shape, np.float32)
         work.append(stage_work(bare, source, staged, threads))
         source = Operand.of(staged[..., :C].transpose(0, 3, 1, 2))
-    transformed, products = (workspace.take(tiling.plane_shape(channels)) for channels in (C, K))
+    transformed, products = map(workspace.take, tiling.plane_shapes)
     panels = binding.weight("positions", (tiling.positions, -(-K // PANEL_CHANNELS), C, PANEL_CHANNELS))
     # The sums at each position begin at nothing: the bias is added behind the transform.
     zeros = aligned_empty((panels.shape[1] * PANEL_CHANNELS,), np.float32)
@@ -175,30 +175,30 @@ def _window(group: LayerGroup, specs: Specs) -> Window:
     return Window.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
 
 
-def _suits(layer: Convolution, channels: int) -> bool:
-    """Whether the window is the one that the matrices are for, and channels fill whole vectors."""
+def suits(layer: Convolution, channels: int, multiple: int) -> bool:
+    """Whether the window is the one that the matrices are for, and input and output channels come in such multiples."""
     return (
         tuple(layer.kernel_size_nd) == (3, 3)
         and set(layer.stride_nd) == set(layer.dilation_nd) == {1}
         and layer.num_groups == 1
-        and channels % CHANNEL_MULTIPLE == layer.num_output_maps % CHANNEL_MULTIPLE == 0
+        and channels % multiple == layer.num_output_maps % multiple == 0
     )
 
 
-def _checked_window(binding: Binding) -> Window:
-    """The geometry of a group that the kernel accepts.
+def checked_window(binding: Binding, window: Window, multiple: int) -> Window:
+    """The geometry of a group, which suits.
 
     Raises:
-        ExecutionError: it accepts no such group, but an engine says so.
+        ExecutionError: it does not, but an engine says so.
     """
-    layer, window = cast("Convolution", binding.group.main), _window(binding.group, binding.specs)
-    if not _suits(layer, window.input[1]) or layer.num_output_maps != window.output[1]:
+    layer = cast("Convolution", binding.group.main)
+    if not suits(layer, window.input[1], multiple) or layer.num_output_maps != window.output[1]:
         raise ExecutionError(
             "This convolution cannot be computed in Winograd's tiles",
             where=f"layer {binding.group.name!r}",
             found=f"window {tuple(layer.kernel_size_nd)}, stride {tuple(layer.stride_nd)}, "
             f"{window.input[1]} to {layer.num_output_maps} channels in {layer.num_groups} groups",
-            allowed=f"a window of (3, 3), stride 1, channels in multiples of {CHANNEL_MULTIPLE}, one group",
+            allowed=f"a window of (3, 3), stride 1, channels in multiples of {multiple}, one group",
             remedy="Build the engine again",
         )
     return window
@@ -209,7 +209,7 @@ def _accepts(group: LayerGroup, specs: Specs, size: int) -> bool:
     layer = group.main
     return (
         isinstance(layer, Convolution)
-        and _suits(layer, specs[_input(group).name].shape[1])
+        and suits(layer, specs[_input(group).name].shape[1], CHANNEL_MULTIPLE)
         and min(specs[layer.outputs[0].name].shape[2:]) >= _LEAST_EXTENT[size]
         and has_constant_weights(layer, specs)
         and epilogues.epilogue_of(group) is not None
@@ -247,7 +247,8 @@ def _kernel_in_tiles_of(size: int) -> Kernel:
 
     def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
         del num_threads
-        return Tiling(size, _window(group, specs)).workspace_bytes
+        window = _window(group, specs)
+        return Tiling(size, window, window.input[1]).workspace_bytes
 
     def bind(binding: Binding) -> NativeStep:
         return _convolve(size, functions, binding)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit_cpu.codes import DOUBLE_PRODUCTS, LEAVES_SUMS, PANEL_WORDS, REAL_PRODUCTS, TILE_WORDS, TILES_OUTSIDE
+from dryfit_cpu.codes import DOUBLE_PRODUCTS, LEAVES_SUMS, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import copy_rows
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, held_arguments, integer_micro_kernel
-from dryfit_cpu.compiler.memory import load, load_int, load_integers, stack_memory
+from dryfit_cpu.compiler.memory import load_int, stack_memory
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.compiler.vectors import LANES
-from dryfit_cpu.native.requantization import fixed_products, fixed_scales, requantized, write_limited
+from dryfit_cpu.native.requantization import finish_rows
 
 _TILE_BYTES = 8 * TILE_WORDS
 _PANEL_BYTES = 8 * PANEL_WORDS
@@ -132,33 +131,8 @@ def convolve(
                     scales = (multipliers + at_channel, shifts + shift_bytes * at_channel, scaling, panel_bias)
                     rows = (sums, to, output_stride, at, residual_stride, places)
                     last_steps = (*steps, residual_zero, zero_point)
-                    _finish_rows(rows, scales, channels, output_kind, residual_kind, modes, last_steps)
+                    finish_rows(rows, scales, channels, output_kind, residual_kind, modes, last_steps)
             tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + words * 32
-
-
-@inlined
-def _finish_rows(
-    rows: Any, scales: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any
-) -> None:
-    """The results of so many pixels from their sums, in any form."""
-    sums, output, output_stride, residual, residual_stride, places = rows
-    multipliers, shifts, scaling, real_bias = scales
-    output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
-    for channel in range(0, channels, LANES):
-        count = channels - channel
-        scale = fixed_scales(multipliers, shifts, channel, scaling)
-        to, at = output + channel * output_size, residual + channel * residual_size
-        for place in range(places):
-            at_sums = sums + place * BLOCK_ROW_BYTES + 4 * channel
-            if scaling == REAL_PRODUCTS:
-                x = load_integers(at_sums) * scale[0]
-                if real_bias != 0:
-                    x = x + load(real_bias + 4 * channel)
-            else:
-                x = fixed_products(load(at_sums), scale, shifts + 8 * channel, scaling, modes[0])
-            x = requantized(x, at, residual_size, residual_kind, count, modes, steps)
-            write_limited(to, output_size, output_kind, x, count, modes, steps)
-            to, at = to + output_stride, at + residual_stride
 
 
 @inlined

@@ -15,12 +15,14 @@ from dryfit_cpu.codes import (
     MAX,
     ONE_STEP,
     PROD,
+    REAL_PRODUCTS,
     SUM,
     TWO_STEPS,
 )
 from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.fixed_point import double_products, one_step, two_steps
-from dryfit_cpu.compiler.memory import load, read, store_bytes, write
+from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES
+from dryfit_cpu.compiler.memory import load, load_integers, read, store_bytes, write
 from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, nearest, splat, truncated, where_negative
 
 
@@ -112,3 +114,33 @@ def write_limited(address: int, stride: int, kind: int, x: Any, count: int, mode
         if kind == INT8 and (modes[0] != HALF_TO_EVEN or zero_point != 0.0):
             x = rounded(x, modes[0]) + splat(zero_point)
         write(address, stride, kind, x, count)
+
+
+@inlined
+def finish_rows(
+    rows: Any, scales: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any
+) -> None:
+    """The results of so many pixels from their sums, in any form.
+
+    Rows are (address of the sums, of the results, bytes from one pixel's results to the next one's, the same two of
+    what is added, pixels), scales (address of the channels' multipliers, of their shifts, how sums are scaled, address
+    of the real bias or 0).
+    """
+    sums, output, output_stride, residual, residual_stride, places = rows
+    multipliers, shifts, scaling, real_bias = scales
+    output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
+    for channel in range(0, channels, LANES):
+        count = channels - channel
+        scale = fixed_scales(multipliers, shifts, channel, scaling)
+        to, at = output + channel * output_size, residual + channel * residual_size
+        for place in range(places):
+            at_sums = sums + place * BLOCK_ROW_BYTES + 4 * channel
+            if scaling == REAL_PRODUCTS:
+                x = load_integers(at_sums) * scale[0]
+                if real_bias != 0:
+                    x = x + load(real_bias + 4 * channel)
+            else:
+                x = fixed_products(load(at_sums), scale, shifts + 8 * channel, scaling, modes[0])
+            x = requantized(x, at, residual_size, residual_kind, count, modes, steps)
+            write_limited(to, output_size, output_kind, x, count, modes, steps)
+            to, at = to + output_stride, at + residual_stride

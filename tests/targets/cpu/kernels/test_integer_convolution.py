@@ -53,6 +53,25 @@ COMBINED = (
 )
 
 
+def followed(draw, chain):
+    """A chain with what quantizers write after its sums: a residual, an activation, roundings."""
+    if draw(st.booleans()):
+        operation = draw(st.sampled_from([ElementWiseOperation.SUM, ElementWiseOperation.SUM, *COMBINED]))
+        zero = draw(st.sampled_from([0, 0, -9]))
+        scale = draw(st.sampled_from([0.02, 0.05]))
+        chain.residual(scale, rounds_first=draw(st.booleans()), operation=operation, zero_point=zero)
+    if draw(st.booleans()):
+        chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
+    ending = draw(st.sampled_from(["real", "rounded", "rounded twice"]))
+    if ending != "real":
+        chain.quantize(0.03, draw(st.sampled_from([0, 0, -128, 5])))
+    if ending == "rounded twice":
+        chain.dequantize()
+        chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
+        chain.quantize(0.011)
+    return chain
+
+
 @st.composite
 def chains(draw):
     """A convolution, and what quantizers write after one."""
@@ -77,21 +96,7 @@ def chains(draw):
         pre_padding=pre,
         post_padding=post,
     )
-    if draw(st.booleans()):
-        operation = draw(st.sampled_from([ElementWiseOperation.SUM, ElementWiseOperation.SUM, *COMBINED]))
-        zero = draw(st.sampled_from([0, 0, -9]))
-        scale = draw(st.sampled_from([0.02, 0.05]))
-        chain.residual(scale, rounds_first=draw(st.booleans()), operation=operation, zero_point=zero)
-    if draw(st.booleans()):
-        chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
-    ending = draw(st.sampled_from(["real", "rounded", "rounded twice"]))
-    if ending != "real":
-        chain.quantize(0.03, draw(st.sampled_from([0, 0, -128, 5])))
-    if ending == "rounded twice":
-        chain.dequantize()
-        chain.activate(draw(st.sampled_from([None, (-0.4, 0.9)])))
-        chain.quantize(0.011)
-    return chain, {name: draw(st.sampled_from(LAYOUTS)) for name in ("x", "residual", "y")}
+    return followed(draw, chain), {name: draw(st.sampled_from(LAYOUTS)) for name in ("x", "residual", "y")}
 
 
 @st.composite

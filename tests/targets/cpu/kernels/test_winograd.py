@@ -116,7 +116,7 @@ def test_strips_and_threads_change_no_bit(size, threads, monkeypatch):
     whole = run_group(network, [layer], feeds, kernel=KERNELS[size])
     monkeypatch.setattr(winograd_tiling, "_STRIP_BYTES", 1 << 17)
     window = winograd._window(LayerGroup([layer]), specs_of(network))
-    assert len(list(winograd_tiling.Tiling(size, window).strips())) > 2
+    assert len(list(winograd_tiling.Tiling(size, window, 32).strips())) > 2
     np.testing.assert_array_equal(run_group(network, [layer], feeds, kernel=KERNELS[size], threads=threads), whole)
 
 

@@ -1,0 +1,263 @@
+"""Convolution of quantized images with a 3 x 3 window of stride 1 by Winograd's filtering, exact in whole numbers.
+
+A rival of the direct convolution with the same results, bit for bit. An output tile of 4 x 4 takes 36 products where
+the direct convolution takes 144. They are of 16-bit integers, of which a machine multiplies half as many as of bytes
+(VNNI), or as many as the direct convolution does (all others): so half or a quarter of the time for them is left, and
+transforms come in addition.
+
+Why it is exact. With matrices without fractions (`native/winograd_matrices.py`) transformed bytes and weights are whole
+numbers that 16 bits hold:
+
+    |B^T d B|  <=  10 * 10 * 128 = 12800        rows of B^T have absolute sums up to 10
+    |G g G^T|  <=   7 *  7 * 128 =  6272        those of G up to 7
+
+Their products and the output transform are computed modulo 2**32, and give 576 times the sums at most, which is
+9 * 2**6. Multiplying by the inverse of 9 modulo 2**32 leaves 64 times the sum, so that the sum is found wherever it
+lies between -2**25 and 2**25. Up to 227 input channels it always does; with more the weights decide: no sum of products
+is larger than 128 times the sum of the weights without their signs.
+
+Our own arrangement; for the filtering itself see `winograd.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.convolution import Convolution
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu import codes
+from dryfit_cpu.codes import PANEL_CHANNELS, WHOLE_TILE
+from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.kernels.copying import chunks_for
+from dryfit_cpu.kernels.images import Images
+from dryfit_cpu.kernels.integer_convolution import convolve_integers, window_of
+from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
+from dryfit_cpu.kernels.integer_products import bind_integer_layer, with_dense_channels
+from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights, pack_integer_panels
+from dryfit_cpu.kernels.method_numbers import FixedPoint, scale_fields
+from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes
+from dryfit_cpu.kernels.requantization import Requantization, bound_requantization, takes_requantized
+from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.winograd import checked_window, suits
+from dryfit_cpu.kernels.winograd_tiling import Tiling
+from dryfit_cpu.native.winograd_matrices import WHOLE_MULTIPLES
+from dryfit_cpu.steps import NativeStep, Work
+
+_LEAST_EXTENT = 7
+"""Of smaller images too much of the tiles lies outside."""
+PAIR = 2
+"""Input channels that are multiplied at once."""
+_LARGEST_VALUE = 128
+"""Of the size of an INT8 value."""
+_LARGEST_SUM = 2**31 // (max(WHOLE_MULTIPLES) ** 2 & -(max(WHOLE_MULTIPLES) ** 2))
+"""What sums stay below: 2**31 divided by the power of two in the largest multiple of them."""
+
+_TRANSFORM_INPUT, _MULTIPLY, _TRANSFORM_OUTPUT = (
+    NativeFunction("integer_winograd", name) for name in ("transform_input", "multiply", "transform_output")
+)
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    return (
+        isinstance(layer, Convolution)
+        and convolve_integers.accepts(group, specs)
+        and suits(layer, window_of(group, specs).input[1], PANEL_CHANNELS)
+        and min(specs[layer.outputs[0].name].shape[2:]) >= _LEAST_EXTENT
+        and has_small_sums(accepted_weights(group).kernel)
+    )
+
+
+def has_small_sums(weights: Array) -> bool:
+    """Whether no sum of INT8 values times weights, INT8 `[K, ...]`, is too large for this kernel."""
+    magnitudes = np.abs(weights.reshape(len(weights), -1).astype(np.int16)).sum(axis=1, dtype=np.int64)
+    return int(magnitudes.max(initial=0)) * _LARGEST_VALUE < _LARGEST_SUM
+
+
+def _pack(group: LayerGroup) -> dict[str, Array]:
+    """Panels of pairs of input channels, with all places of the window for one pair after the other."""
+    kernel = accepted_weights(group).kernel
+    K, C, *_ = kernel.shape
+    pairs = kernel.reshape(K, C // PAIR, PAIR, 3 * 3).swapaxes(2, 3)
+    return pack_integer_panels(group, pairs.reshape(K, 1, -1), together=PAIR)
+
+
+def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+    window = window_of(group, specs)
+    return _tiling(window).workspace_bytes + fp32_bytes(_scratch_shape(window, num_threads))
+
+
+def _tiling(window: Window) -> Tiling:
+    return Tiling(WHOLE_TILE, window, window.input[1] // PAIR)
+
+
+def _scratch_shape(window: Window, threads: int) -> tuple[int, int, int, int]:
+    """(chunks of the products, positions in two rows, pairs, 32): the transformed weights that each has at a time.
+
+    With a pair more, so that positions do not share sets of the first-level cache.
+    """
+    return 1 if threads == 1 else 2 * threads, 2 * (WHOLE_TILE + 2), window.input[1] // PAIR + 1, PANEL_CHANNELS
+
+
+@kernel(
+    "cpu.integer_winograd",
+    kinds=convolve_integers.kinds,
+    data_types=convolve_integers.data_types,
+    accepts=_accepts,
+    fuses=takes_requantized,
+    absorbs_dequantize=True,
+    pack=_pack,
+    packs_constants=True,
+    workspace_bytes=_workspace_bytes,
+    layout=HostLayout.CHANNELS_LAST,
+)
+def convolve_integers_in_tiles(binding: Binding) -> NativeStep:
+    """A step that convolves.
+
+    Where an engine was refitted with weights whose sums might be too large, it convolves them directly: to the same
+    results.
+    """
+    window = checked_window(binding, window_of(binding.group, binding.specs), PANEL_CHANNELS)
+    C, K = window.input[1], window.output[1]
+    panels = binding.weight("panels", (1, K // PANEL_CHANNELS, C // PAIR * 9, PANEL_CHANNELS, PAIR), DataType.INT8)
+    weights = panels[0].swapaxes(1, 2).reshape(K, C // PAIR, 3, 3, PAIR)
+    if has_small_sums(weights):
+        return _bind(binding, window, panels)
+    runs = weights.transpose(0, 2, 3, 1, 4).reshape(1, K // PANEL_CHANNELS, PANEL_CHANNELS, -1, UNIT)
+    packed = {**binding.weights, "panels": np.ascontiguousarray(runs.swapaxes(2, 3))}
+    return bind_integer_layer(attrs.evolve(binding, weights=packed), window)
+
+
+def _bind(binding: Binding, window: Window, panels: Array) -> NativeStep:
+    """A step that convolves strip by strip: transform, multiply, transform back."""
+    threads, workspace, tiling = binding.num_threads, Workspace(binding), _tiling(window)
+    source, steps = accepted_weights(binding.group).source, without_needless_rounding(bound_requantization(binding))
+    images = Images.of(binding, source.tensor.name, steps.residual)
+    read, before = with_dense_channels(images.source, threads, is_read=True)
+    output, after = with_dense_channels(images.output, threads)
+    residual = None
+    if images.residual is not None:
+        residual, copies = with_dense_channels(images.residual, threads, is_read=True)
+        before = [*before, *copies]
+    transformed, products = map(workspace.take, tiling.plane_shapes)
+    scratch, work, keeps = workspace.take(_scratch_shape(window, threads)), list(before), list[object]()
+    results, kept = _result_fields(binding, window, output, residual, steps)
+    for first, tiles in tiling.strips():
+        rows, columns = tiling.rows_and_columns
+        place = {"tile_rows": rows, "tile_columns": columns, "first_tile": first, "tiles": tiles}
+        work.append(_transform_input_work(window, read, source.zero_point, transformed, place, threads))
+        product, tables = _multiply_work(tiles, transformed, panels, scratch, products)
+        work.append(product)
+        keeps += tables
+        work.append(
+            _TRANSFORM_OUTPUT.work(
+                chunks_for(tiles * tiling.positions * window.output[1], threads),
+                products=products.ctypes.data,
+                tile_pitch=products.strides[1],
+                position_bytes=products.strides[0],
+                **place,
+                **results,
+            )
+        )
+    keeps += [binding, images, read, output, residual, transformed, products, panels, scratch, kept]
+    return NativeStep(binding.group.name, [*work, *after], keeps)
+
+
+def _transform_input_work(
+    window: Window, source: Operand, fill: int, transformed: Array, place: Mapping[str, int], threads: int
+) -> Work:
+    """Work that transforms the tiles of a strip."""
+    _, C, rows, columns = window.input
+    return _TRANSFORM_INPUT.work(
+        chunks_for(place["tiles"] * len(transformed) * C, threads),
+        source=source.address,
+        image_stride=source.strides[0],
+        row_stride=source.strides[2],
+        pixel_stride=source.strides[3],
+        rows=rows,
+        columns=columns,
+        channels=C,
+        fill=fill,
+        top=window.padding[0][0],
+        left=window.padding[1][0],
+        transformed=transformed.ctypes.data,
+        tile_pitch=transformed.strides[1],
+        position_bytes=transformed.strides[0],
+        **place,
+    )
+
+
+def _multiply_work(
+    tiles: int, transformed: Array, panels: Array, scratch: Array, products: Array
+) -> tuple[Work, Sequence[Array]]:
+    """Work that multiplies the tiles of a strip by the weights at each position, and the tables for it."""
+    blocks, segments = block_table(tiles), np.zeros(1, np.int64)
+    work = _MULTIPLY.work(
+        len(scratch),
+        transformed=transformed.ctypes.data,
+        tile_pitch=transformed.strides[1],
+        position_bytes=transformed.strides[0],
+        blocks=blocks.ctypes.data,
+        block_count=len(blocks),
+        segments=segments.ctypes.data,
+        pairs=scratch.shape[2] - 1,
+        windows=panels.ctypes.data,
+        panels=panels.shape[1],
+        scratch=scratch.ctypes.data,
+        products=products.ctypes.data,
+        product_pitch=products.strides[1],
+        product_position_bytes=products.strides[0],
+    )
+    return work, (blocks, segments)
+
+
+def block_table(tiles: int) -> Array:
+    """(first tile, tiles) of register blocks, INT64, of two sizes: as few tiles twice, or beyond, as there can be."""
+    whole, fewer = current_tier().rows, current_tier().fewer_rows
+    counts = [(count, -(-max(tiles - count * whole, 0) // fewer)) for count in range(-(-tiles // whole) + 1)]
+    best = min(counts, key=lambda pair: (pair[0] * whole + pair[1] * fewer, sum(pair)))
+    sizes = [whole] * best[0] + [fewer] * best[1]
+    ends = np.minimum(np.cumsum(sizes), tiles)
+    return np.stack([np.maximum(ends - sizes, 0), sizes], axis=1).astype(np.int64)
+
+
+def _result_fields(
+    binding: Binding, window: Window, output: Operand, residual: Operand | None, steps: Requantization
+) -> tuple[dict[str, float], object]:
+    """The fields of the output transform that say where sums go and what happens to them before, and their arrays."""
+    _, C, _, _ = window.input
+    _, K, rows, columns = window.output
+    channels = (1, K)
+    starts, multipliers = binding.weight("bias", channels, DataType.INT32), binding.weight("multipliers", channels)
+    real_bias = binding.weight(REAL_BIAS, channels) if REAL_BIAS in binding.weights else None
+    fixed = FixedPoint.of(binding, channels)
+    added = residual.strides if residual is not None else (0, 0, 0, 0)
+    residual_kind = residual.kind if residual is not None else codes.INT8
+    largest_sum = 3 * 3 * C * _LARGEST_VALUE**2 + largest(starts)
+    fields = {
+        "starts": starts.ctypes.data,
+        **scale_fields(multipliers, fixed, steps.scaling),
+        "real_bias": real_bias.ctypes.data if real_bias is not None else 0,
+        "output": output.address,
+        "output_image_stride": output.strides[0],
+        "output_row_stride": output.strides[2],
+        "output_pixel_stride": output.strides[3],
+        "output_kind": output.kind,
+        "rows": rows,
+        "columns": columns,
+        "channels": K,
+        "residual": residual.address if residual is not None else 0,
+        "residual_image_stride": added[0],
+        "residual_row_stride": added[2],
+        "residual_pixel_stride": added[3],
+        "residual_kind": residual_kind,
+        "ending": ending_of(steps, output.kind, residual_kind, largest_sum * largest(multipliers) + largest(real_bias)),
+        **steps.fields(),
+    }
+    return fields, (starts, multipliers, real_bias, fixed)
