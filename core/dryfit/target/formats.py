@@ -6,8 +6,10 @@ the last (the fourth in the formats for volumes); what stands before them is the
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -139,12 +141,8 @@ class TensorFormat:
         Raises:
             ConfigError: the format is not defined for this shape and type, or `out` is other memory.
         """
-        import numpy as np
-
-        from dryfit.target.packing import packing_plan
-
-        plan = packing_plan(self, array.shape, array.dtype, family)
-        memory = np.empty(plan.extents, array.dtype) if out is None else out
+        plan = _packing().packing_plan(self, array.shape, array.dtype, family)
+        memory = _packing().np.empty(plan.extents, array.dtype) if out is None else out
         self._require(memory, plan.extents, array)
         if array.size:  # else the memory is empty as well
             for in_memory, in_tensor in plan.pairs_to_pack(array, memory):
@@ -165,12 +163,8 @@ class TensorFormat:
             ConfigError: the format is not defined for this shape and type, the memory does not have the extents that
                 it gives this shape, or `out` is another tensor.
         """
-        import numpy as np
-
-        from dryfit.target.packing import packing_plan
-
-        plan = packing_plan(self, tuple(shape), memory.dtype, family)
-        tensor = np.empty(tuple(shape), memory.dtype) if out is None else out
+        plan = _packing().packing_plan(self, tuple(shape), memory.dtype, family)
+        tensor = _packing().np.empty(tuple(shape), memory.dtype) if out is None else out
         self._require(memory, plan.extents, tensor)
         if tensor.shape != tuple(shape):
             raise ConfigError(
@@ -227,6 +221,14 @@ class TensorFormat:
             allowed=allowed,
             source=self.source or None,
         )
+
+
+@functools.cache
+def _packing() -> ModuleType:
+    """What imports numpy, once it is needed: an import costs as much as copying a few kilobytes, each time."""
+    from dryfit.target import packing
+
+    return packing
 
 
 def _round_up(value: int, unit: int) -> int:

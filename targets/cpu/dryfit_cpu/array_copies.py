@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,11 @@ import numpy as np
 from dryfit.target.kernels import Array
 from dryfit_cpu.kernels.copying import TRANSPOSE, transposition_work
 from dryfit_cpu.kernels.interleaving import INTERLEAVE, interleaving_work
+from dryfit_cpu.kernels.lines import COPY_LINES, lines_work
 from dryfit_cpu.steps import FUNCTION
+
+_WAYS = ((INTERLEAVE, interleaving_work), (TRANSPOSE, transposition_work), (COPY_LINES, lines_work))
+"""In this order."""
 
 
 def copy_array(source: Array, destination: Array) -> bool:
@@ -87,7 +92,7 @@ def prepared_copy(
     ]
     inner = destination[tuple(slice(extent if is_cut else None) for extent, is_cut in zip(shape, cut, strict=True))]
     border = [(*(slice(None),) * axis, slice(extent, None)) for axis, extent in enumerate(shape) if cut[axis]]
-    for function, make_work in ((INTERLEAVE, interleaving_work), (TRANSPOSE, transposition_work)):
+    for function, make_work in _WAYS:
         work = make_work(source, inner, 1)
         if work is not None:
             places = (function.place("source"), function.place("output"))
@@ -102,5 +107,23 @@ def prepared_copy(
 
 
 def _address(array: Array) -> int:
+    """Of its first element: read from the object, as asking numpy for it takes as long as copying some kilobytes."""
+    if not _HAS_KNOWN_OBJECTS:
+        return _address_of_interface(array)
+    return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
+
+
+def _address_of_interface(array: Array) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+def _has_known_objects() -> bool:
+    """Whether an array is an object at its `id` whose first member is the address, as numpy's C API declares it."""
+    if sys.implementation.name != "cpython":
+        return False
+    sample = np.zeros(3, np.int8)[1:]
+    return ctypes.c_size_t.from_address(id(sample) + object.__basicsize__).value == _address_of_interface(sample)
+
+
+_HAS_KNOWN_OBJECTS = _has_known_objects()

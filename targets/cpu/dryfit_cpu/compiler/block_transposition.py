@@ -1,14 +1,17 @@
 """Blocks of values that change rows for columns in registers.
 
-A block of n x n values is read as n rows; of 1 and 2 bytes, two such blocks at once, the rows of one behind those of
-the other, so that a column is twice as long. First the 128-bit quarters of the registers are transposed each in itself,
-by interleaving pairs of rows; then the quarters change their places:
+A block lies between a few lines that are long, a register of each of which is copied, and many pieces of 16 bytes: a
+piece holds a value of each line. Of 2 bytes, in registers of 32 bytes, 8 lines stand against 16 pieces. Values cross
+within 128 bits only, by interleaving pairs of registers; which half of a register a piece is in is a matter of where it
+is loaded from or stored to:
 
 ```
-    rows          interleaved twice           quarters in place
-    a0 .. a15     a0 b0 c0 d0 | a4 b4 ..      a0 b0 c0 d0 | e0 f0 g0 h0 | ..
-    b0 .. b15     a1 b1 c1 d1 | a5 b5 ..      a1 b1 c1 d1 | ..
+    lines                    interleaved three times          pieces
+    a0 .. a7 | a8 .. a15     a0 b0 .. h0 | a8 b8 .. h8        a0 b0 .. h0
+    b0 .. b7 | b8 .. b15     a1 b1 .. h1 | a9 b9 .. h9        a1 b1 .. h1
 ```
+
+Registers of 64 bytes are no quicker: what moves their quarters takes longer. Measured on Zen 4.
 """
 
 from __future__ import annotations
@@ -21,123 +24,150 @@ from numba import types
 
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, word
+from dryfit_cpu.compiler.line_copies import CACHE_LINE
 from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.vectors import LANES
 
-WORD_BLOCK, SHORT_BLOCK, BYTE_BLOCK = LANES, 8, 16
-"""Values of a row of a block, of 4, 2 and 1 bytes. It has as many rows, or, below 4 bytes, twice as many."""
-CACHE_LINE = 64
+PIECE_BYTES = 16
+LINE_BYTES = min(32, 4 * LANES)
+"""Of a line, what a block has of it."""
+_PARTS = LINE_BYTES // PIECE_BYTES
+_SHARES = CACHE_LINE // PIECE_BYTES
+_NEAR = 4
+"""Pieces that are addressed from one base, and one base after the other, as registers are few."""
 
 
 def _chosen(builder: Builder, a: Value, b: Value, order: Sequence[int]) -> Value:
     return builder.shuffle_vector(a, b, ir.Constant(emit.vector_of(INT, len(order)), list(order)))
 
 
-def _interleaved(builder: Builder, a: Value, b: Value, per_quarter: int, *, is_high: bool) -> Value:
+def _interleaved(builder: Builder, a: Value, b: Value, per_part: int, *, is_high: bool) -> Value:
     """In each 128 bits, the lower or higher half of a's values and b's in turns."""
-    count, half = a.type.count, per_quarter // 2
+    count, half = a.type.count, per_part // 2
     first = half if is_high else 0
     order = [
-        quarter + first + place + from_b * count
-        for quarter in range(0, count, per_quarter)
+        part + first + place + from_b * count
+        for part in range(0, count, per_part)
         for place in range(half)
         for from_b in (0, 1)
     ]
     return _chosen(builder, a, b, order)
 
 
-def _quarters_transposed(builder: Builder, rows: list[Value], per_quarter: int) -> list[Value]:
-    """As many registers as each has quarters, with rows for columns of quarters."""
-    if len(rows) == 1:
-        return rows
-    count = rows[0].type.count
-
-    def every_other(a: Value, b: Value, start: int) -> Value:
-        quarters = range(start, 2 * count // per_quarter, 2)
-        return _chosen(builder, a, b, [q * per_quarter + place for q in quarters for place in range(per_quarter)])
-
-    # Pairs give up their even quarters and their odd ones; the halves are then two smaller problems.
-    even, odd = ([every_other(a, b, start) for a, b in zip(rows[::2], rows[1::2], strict=True)] for start in (0, 1))
-    if len(rows) == 2:
-        return [*even, *odd]
-    first, second = (_quarters_of_pair(every_other, pair) for pair in (even, odd))
-    return [first[0], second[0], first[1], second[1]]
+def _transposed(builder: Builder, rows: list[Value]) -> list[Value]:
+    """The columns of each 128 bits of as many registers as these have values."""
+    count = len(rows)
+    step = count
+    while step > 1:
+        # Perfect shuffles: after log2 of them, the rows of each part are its columns.
+        rows = [
+            _interleaved(builder, rows[place // 2], rows[place // 2 + count // 2], count, is_high=bool(place % 2))
+            for place in range(count)
+        ]
+        step //= 2
+    return rows
 
 
-def _quarters_of_pair(every_other: Callable[[Value, Value, int], Value], pair: Sequence[Value]) -> list[Value]:
-    a, b = pair
-    return [every_other(a, b, 0), every_other(a, b, 1)]
-
-
-def transposed(builder: Builder, rows: list[Value]) -> list[Value]:
-    """The columns of as many registers as each has values."""
-    per_quarter = 128 // rows[0].type.element.width
-    groups = []
-    for start in range(0, len(rows), per_quarter):
-        group = rows[start : start + per_quarter]
-        step = per_quarter
-        while step > 1:
-            # Perfect shuffles: after log2 of them, the rows of each quarter are its columns.
-            half = per_quarter // 2
-            group = [
-                _interleaved(builder, group[place // 2], group[place // 2 + half], per_quarter, is_high=bool(place % 2))
-                for place in range(per_quarter)
-            ]
-            step //= 2
-        groups.append(group)
-    columns: list[Value] = [None] * len(rows)
-    for place in range(per_quarter):
-        for quarter, value in enumerate(_quarters_transposed(builder, [group[place] for group in groups], per_quarter)):
-            columns[quarter * per_quarter + place] = value
-    return columns
-
-
-def _block_operation(element: Any, rows: int, values: int) -> Any:
-    """The operation on blocks of so many rows of so many values each."""
-    kind, size = emit.vector_of(element, values), element.width // 8
-    turns = CACHE_LINE // (values * size)
-    asked = rows // turns
-
-    @operation(types.void, *[types.int64] * 9)
-    def transpose_blocks(builder: Builder, *arguments: Value) -> None:
-        """Transpose so many blocks.
-
-        Rows are `step` bytes apart and become columns `to_step` bytes apart; `next_` and `to_next` lead from block to
-        block. The cache lines of rows `ahead_step` bytes apart that begin at `ahead` are asked for on the way: with
-        each block a share of them, as the next blocks of a row lie in the same line.
-        """
-        emit.outlined(builder, f"transpose_blocks_{element.width}", arguments, body)
-
-    def body(builder: Builder, *arguments: Value) -> None:
-        to, to_step, at, step, blocks, to_next, next_, ahead, ahead_step = arguments
-        loop = Loop(builder, blocks, [at, to, ahead])
-        here, there, coming = loop.values
-        loaded = [emit.load(builder, kind, place) for place in _steps(builder, here, step, rows)]
-        if rows > values:
-            pairs = zip(loaded[:values], loaded[values:], strict=True)
-            loaded = [_chosen(builder, a, b, range(rows)) for a, b in pairs]
-        share = builder.mul(builder.and_(loop.index, word(turns - 1)), builder.mul(ahead_step, word(asked)))
-        for place in _steps(builder, builder.add(coming, share), ahead_step, asked):
-            emit.prefetch(builder, place, locality=2)
-        columns = transposed(builder, loaded)
-        for value, place in zip(columns, _steps(builder, there, to_step, values), strict=True):
-            emit.store(builder, value, place)
-        loop.finish([builder.add(here, next_), builder.add(there, to_next), builder.add(coming, next_)])
-
-    return transpose_blocks
-
-
-def _steps(builder: Builder, base: Value, step: Value, count: int) -> list[Value]:
-    """Addresses at equal distances: four from each base, and one base after the other, as registers are few."""
+def _pieces(builder: Builder, base: Value, step: Value, count: int) -> list[Value]:
+    """Addresses at equal distances."""
     multiples = [word(0), step, builder.mul(step, word(2)), builder.mul(step, word(3))]
     places: list[Value] = []
-    for start in range(0, count, len(multiples)):
+    for start in range(0, count, _NEAR):
         if start:
-            base = emit.opaque(builder, builder.add(base, builder.mul(step, word(len(multiples)))))
+            base = emit.opaque(builder, builder.add(base, builder.mul(step, word(_NEAR))))
         places += [builder.add(base, multiple) for multiple in multiples[: count - start]]
     return places
 
 
-transpose_words = _block_operation(INT, WORD_BLOCK, WORD_BLOCK)
-transpose_shorts = _block_operation(SHORT, 2 * SHORT_BLOCK, SHORT_BLOCK)
-transpose_bytes = _block_operation(BYTE, 2 * BYTE_BLOCK, BYTE_BLOCK)
+def _lines(builder: Builder, base: Value, step: Value, lines: Value, spare: Value, count: int) -> list[Value]:
+    """Addresses of so many lines, of which those that do not exist are the spare one."""
+    places = []
+    for number in range(count):
+        exists = builder.icmp_signed(">", lines, word(number))
+        places.append(builder.select(exists, base, spare))
+        base = builder.add(base, step)
+    return places
+
+
+def _block_operation(element: Any, name: str, copy_block: Callable[..., None], *, is_across: bool = False) -> Any:
+    """The operation on blocks of values of this type; across: group by group for each block of the lines."""
+    values = PIECE_BYTES * 8 // element.width
+    count = values * _PARTS
+
+    @operation(types.void, *[types.int64] * 10)
+    def copy_blocks(builder: Builder, *arguments: Value) -> None:
+        """Copy between lines and pieces that are `step` and `piece_step` bytes apart.
+
+        Of as many lines as a piece has values, so many blocks one behind the other; and so for so many groups of such
+        lines, whose pieces lie beside each other. What is missing of `lines` to fill the groups is the spare line. What
+        lies `ahead` bytes ahead of lines, and `ahead_pieces` bytes ahead of pieces that are read, is asked for.
+        """
+        emit.outlined(builder, f"{name}_{element.width}", arguments, body)
+
+    def body(builder: Builder, *arguments: Value) -> None:
+        base, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces = arguments
+        to_block = (word(LINE_BYTES), builder.mul(piece_step, word(count)))
+        to_group = (builder.mul(step, word(values)), word(PIECE_BYTES))
+        (outer_count, outer_step), (inner_count, inner_step) = (groups, to_group), (blocks, to_block)
+        if is_across:
+            (outer_count, outer_step), (inner_count, inner_step) = (blocks, to_block), (groups, to_group)
+        outer = Loop(builder, outer_count, [base, pieces, lines])
+        base, pieces, lines = outer.values
+        starts = _lines(builder, base, step, lines, spare, values)
+        inner = Loop(builder, inner_count, [word(0), pieces])
+        along, near = inner.values
+        places = [builder.add(start, along) for start in starts]
+        copy_block(builder, emit.vector_of(element, values), places, near, piece_step)
+        if not is_across:
+            for place in places:
+                emit.prefetch(builder, builder.add(place, ahead), locality=2)
+        if copy_block is _from_pieces:
+            # Those beside each other lie in the same cache lines: some of them with each.
+            index = inner.index if is_across else outer.index
+            share = builder.mul(builder.and_(index, word(_SHARES - 1)), piece_step)
+            first = builder.add(builder.add(near, ahead_pieces), share)
+            for place in _pieces(builder, first, builder.mul(piece_step, word(_SHARES)), count // _SHARES):
+                emit.prefetch(builder, place, locality=2)
+        inner.finish([builder.add(value, by) for value, by in zip(inner.values, inner_step, strict=True)])
+        left = lines if is_across else builder.sub(lines, word(values))
+        outer.finish([*(builder.add(value, by) for value, by in zip((base, pieces), outer_step, strict=True)), left])
+
+    return copy_blocks
+
+
+def _to_pieces(builder: Builder, piece: Any, lines: list[Value], near: Value, step: Value) -> None:
+    """A block from lines to pieces, in their order: what one has too much is overwritten by the next."""
+    values = piece.count
+    register = emit.vector_of(piece.element, values * _PARTS)
+    columns = _transposed(builder, [emit.load(builder, register, line) for line in lines])
+    for number, place in enumerate(_pieces(builder, near, step, register.count)):
+        column, first = columns[number % values], number // values * values
+        emit.store(builder, _chosen(builder, column, column, range(first, first + values)), place)
+
+
+def _from_pieces(builder: Builder, piece: Any, lines: list[Value], near: Value, step: Value) -> None:
+    """A block from pieces to lines."""
+    values = piece.count
+    pieces = [emit.load(builder, piece, place) for place in _pieces(builder, near, step, values * _PARTS)]
+    rows = [_joined(builder, pieces[row::values]) for row in range(values)]
+    for column, line in zip(_transposed(builder, rows), lines, strict=True):
+        emit.store(builder, column, line)
+
+
+def _joined(builder: Builder, parts: list[Value]) -> Value:
+    """Vectors one behind the other."""
+    while len(parts) > 1:
+        ends = range(2 * parts[0].type.count)
+        parts = [_chosen(builder, a, b, ends) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+words_to_pieces, shorts_to_pieces, bytes_to_pieces = (
+    _block_operation(element, "lines_to_pieces", _to_pieces) for element in (INT, SHORT, BYTE)
+)
+words_from_pieces, shorts_from_pieces, bytes_from_pieces = (
+    _block_operation(element, "pieces_to_lines", _from_pieces) for element in (INT, SHORT, BYTE)
+)
+words_across, shorts_across, bytes_across = (
+    _block_operation(element, "pieces_to_lines_across", _from_pieces, is_across=True) for element in (INT, SHORT, BYTE)
+)

@@ -17,7 +17,9 @@ from dryfit_cpu.compiler.vectors import LANES
 
 _BYTES = 4 * LANES
 _REGISTER = emit.vector_of(BYTE, _BYTES)
-_CACHE_LINE = 64
+CACHE_LINE = 64
+LINE_REGISTER = 16
+"""Bytes of the shortest lines that are copied by registers which overlap."""
 
 
 @operation(types.void, types.int64, types.int64, types.int64)
@@ -30,6 +32,15 @@ def copy_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
 def stream_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
     """The same past the cache; `finish_streams` has to follow before anybody else reads."""
     emit.outlined(builder, "stream_line", [to, at, count], _stream_line)
+
+
+@operation(types.void, types.int64, types.int64, types.int64, types.int64)
+def copy_padded_line(builder: Builder, to: Value, at: Value, count: Value, written: Value) -> None:
+    """Copy so many bytes, and write zeros behind them, so many in all; both are a register's at least.
+
+    The last registers overlap those before.
+    """
+    emit.outlined(builder, "copy_padded_line", [to, at, count, written], _copy_padded_line)
 
 
 @operation(types.void)
@@ -56,6 +67,21 @@ def _copy_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
     _copy_rest(builder, there, here, count)
 
 
+def _copy_padded_line(builder: Builder, to: Value, at: Value, count: Value, written: Value) -> None:
+    register, zero = emit.vector_of(BYTE, LINE_REGISTER), emit.constant(emit.vector_of(BYTE, LINE_REGISTER), 0)
+    missing = builder.sub(written, count)
+    last = builder.add(to, offset(builder, written, -LINE_REGISTER))
+    behind = Loop(builder, builder.udiv(builder.add(missing, word(LINE_REGISTER - 1)), word(LINE_REGISTER)), [last])
+    emit.store(builder, zero, behind.values[0])
+    behind.finish([offset(builder, behind.values[0], -LINE_REGISTER)])
+    whole = Loop(builder, builder.udiv(count, word(LINE_REGISTER)), [word(0)])
+    place = whole.values[0]
+    emit.store(builder, emit.load(builder, register, builder.add(at, place)), builder.add(to, place))
+    whole.finish([offset(builder, place, LINE_REGISTER)])
+    rest = offset(builder, count, -LINE_REGISTER)
+    emit.store(builder, emit.load(builder, register, builder.add(at, rest)), builder.add(to, rest))
+
+
 def _copy_rest(builder: Builder, to: Value, at: Value, count: Value) -> None:
     """Copy what is left of so many bytes behind whole registers: halves of one, as the bits of the count say."""
     size = _BYTES // 2
@@ -73,11 +99,11 @@ def _copy_rest(builder: Builder, to: Value, at: Value, count: Value) -> None:
 
 def _stream_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
     # To the first whole cache line, or to the end where that is nearer.
-    missing = builder.and_(builder.neg(to), word(_CACHE_LINE - 1))
+    missing = builder.and_(builder.neg(to), word(CACHE_LINE - 1))
     head = builder.select(builder.icmp_unsigned("<", missing, count), missing, count)
     emit.outlined(builder, "copy_line", [to, at, head], _copy_line)
     to, at, count = builder.add(to, head), builder.add(at, head), builder.sub(count, head)
-    registers = builder.mul(builder.udiv(count, word(_CACHE_LINE)), word(_CACHE_LINE // _BYTES))
+    registers = builder.mul(builder.udiv(count, word(CACHE_LINE)), word(CACHE_LINE // _BYTES))
     loop = Loop(builder, registers, [to, at])
     there, here = loop.values
     value = emit.load(builder, _REGISTER, here)
@@ -85,4 +111,4 @@ def _stream_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
     stored.align = _BYTES
     stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(INT, 1)]))
     there, here = loop.finish([offset(builder, there, _BYTES), offset(builder, here, _BYTES)])
-    emit.outlined(builder, "copy_line", [there, here, builder.and_(count, word(_CACHE_LINE - 1))], _copy_line)
+    emit.outlined(builder, "copy_line", [there, here, builder.and_(count, word(CACHE_LINE - 1))], _copy_line)

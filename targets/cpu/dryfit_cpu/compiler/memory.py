@@ -23,8 +23,8 @@ from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECT
 VECTOR_BYTES = 4 * LANES
 STACK_BYTES = 2304
 """Enough for a tile of 6 x 6 vectors, and for a register block of 14 pixels by 32 channels."""
-STAGED_BYTES = 128 * 1024
-"""Enough for what a transposition stages of a tile on both sides."""
+SPARE_BYTES, STAGED_BYTES = 1024, 81 * 1024
+"""Enough for a line of a transposition's tile, and for that and what it stages of the tile on both sides."""
 
 
 def _addresses(builder: Builder, address: Value, stride: Value, element: Any) -> Value:

@@ -71,7 +71,7 @@ def transposition_work(source: Array, destination: Array, threads: int) -> Work 
     axes, written = _axes_beside_padding(source, destination)
     columns = next((axis for axis in axes if axis[1][0] == size), None)
     rows = next((axis for axis in axes if axis[1][1] == size and axis is not columns), None)
-    if columns is None or rows is None or len(axes) > _AXES:
+    if columns is None or rows is None or len(axes) > _AXES or (written and columns is not axes[-1]):
         return None
     written = written or columns[0]
     shape = TileShape(
@@ -107,7 +107,7 @@ def _axes_beside_padding(source: Array, destination: Array) -> tuple[list[Axis],
     if padded is None:
         return joined_axes([destination, source]), 0
     first: tuple[slice | int, ...] = (*(slice(None),) * padded, 0)
-    others = joined_axes([destination[first], source[first]])
+    others = [axis for axis in joined_axes([destination[first], source[first]]) if axis[0] > 1]
     padding = (source.shape[padded], [destination.strides[padded], source.strides[padded]])
     return [*others, padding], destination.shape[padded]
 

@@ -8,20 +8,22 @@ import attrs
 
 from dryfit_cpu.compiler.tier import current_tier
 
-STREAMED_BYTES = 16 * 1024 * 1024
-"""Arrays as large are written past the cache, as little of them would be left in it. Measured on Zen 4 with 32 MB of
-shared cache: half as much is slower past it."""
+STREAMED_BYTES = 12 * 1024 * 1024
+"""Arrays as large are written past the cache. Measured on Zen 4 with 32 MB of shared cache: writing 6 MiB so gains less
+than reading them next loses."""
 
-_BLOCKS = {4: (current_tier().lanes, current_tier().lanes), 2: (8, 16), 1: (16, 32)}
-"""Size of a value -> rows and columns of a block that is transposed in registers."""
+_PIECE_BYTES, _LINE_BYTES = 16, min(32, 4 * current_tier().lanes)
+"""Of a piece and a line of the blocks that are transposed in registers."""
 _CACHE_LINE = 64
 _WAYS, _WAY_BYTES = 8, 4096
 """Of the smallest first-level cache: how many lines that are as far apart it holds."""
-_TILE_BYTES, _STAGED_TILE_BYTES, _STREAMED_TILE_BYTES = 8 * 1024, 16 * 1024, 32 * 1024
-"""Of one side of a tile: where neither side is staged, where both are, which then fill the smallest first-level cache,
-and where only the output is, whose lines are the longer."""
+_BURST_BYTES, _AHEAD_BYTES = 512, 512
+"""Of a long line: what is copied before the next one is, at most; and how far ahead it is asked for."""
+_TILE_BYTES, _STREAMED_TILE_BYTES = 12 * 1024, 16 * 1024
+"""Of the pixels of a tile, which are gone through several times: little enough to stay in the smallest first-level
+cache beside as much of the lines, and of the next ones where they have no copy on the stack."""
 _STAGED_BYTES = 40 * 1024
-"""Of a side whose lines are short, with the bytes between them."""
+"""Of one side of a tile on the stack, with the bytes between its lines."""
 _LONGEST_PIXEL_BYTES = 256
 """What is written past the cache is written a pixel at once, or not so."""
 
@@ -49,11 +51,10 @@ class TileShape:
     @property
     def is_worthwhile(self) -> bool:
         """Whether blocks are quicker than copying value by value: there is one, and no more than an eighth is idle."""
-        if self.size not in _BLOCKS:
+        if self.size not in {1, 2, 4}:
             return False
-        block_rows, block_columns = _BLOCKS[self.size]
         shorter, longer = sorted((self.rows, self.columns))
-        return 8 * shorter >= block_rows and shorter > 1 and longer >= block_columns
+        return shorter > 1 and 8 * self.size * shorter >= _PIECE_BYTES and self.size * longer >= _PIECE_BYTES
 
     @property
     def makes_pixels(self) -> bool:
@@ -68,42 +69,69 @@ def tiling(shape: TileShape, *, streams: bool) -> dict[str, int]:
         shape: what is transposed.
         streams: whether the output may be written past the cache.
     """
-    size, makes_pixels = shape.size, shape.makes_pixels
-    block_rows, block_columns = _BLOCKS[size]
+    size, makes_pixels, line = shape.size, shape.makes_pixels, _LINE_BYTES // shape.size
     streams = streams and not (makes_pixels and shape.columns * size > _LONGEST_PIXEL_BYTES)
-    if not makes_pixels:
-        short = min(shape.rows, _CACHE_LINE // size)
+    far, near = (shape.rows, shape.columns) if makes_pixels else (shape.columns, shape.rows)
+    # Else the pixels are the lines of the blocks, and what is read of the source the pieces.
+    to_pieces = makes_pixels and (streams or shape.is_padded or near * size < 2 * _LINE_BYTES)
+    long, short = _extents(near, size, streams=streams, is_strip=not to_pieces and (makes_pixels or streams))
+    long, short = min(far, long), min(near, short)
+    if to_pieces:
+        stages_source, stages_output = False, streams or _crowds_cache(shape.output_step, long)
     else:
-        short = shape.columns if streams else min(shape.columns, block_columns)
-    line = max(short, block_columns) * size
-    tile = (_STAGED_TILE_BYTES if makes_pixels else _STREAMED_TILE_BYTES) if streams else _TILE_BYTES
-    long = min(tile // line, _STAGED_BYTES // (line + _CACHE_LINE)) // _CACHE_LINE * _CACHE_LINE
-    rows, columns = (min(shape.rows, long), short) if makes_pixels else (short, min(shape.columns, long))
+        is_crowded = _crowds_cache(shape.source_step, line if makes_pixels else long)
+        stages_source, stages_output = is_crowded or shape.source_step < size, streams
+    stages_pixels = stages_output if makes_pixels else stages_source or shape.is_padded
+    # There is room for what is staged, and for tiles of less than a block: for so many pixels, and for such lines.
+    if stages_pixels or near % short or near * size < _PIECE_BYTES:
+        long = min(long, _STAGED_BYTES // (short * size + 2 * _CACHE_LINE) // line * line)
+    long = min(long, (_STAGED_BYTES // short - 2 * _CACHE_LINE) // _LINE_BYTES * line)
+    rows, columns = (long, short) if makes_pixels else (short, long)
     source_pitch, output_pitch = _pitch(rows * size, shape.source_step), _pitch(columns * size, shape.output_step)
-    if rows == shape.rows and not shape.is_padded and 0 < shape.source_step <= source_pitch:
+    if rows == shape.rows and not shape.is_padded and size <= shape.source_step <= source_pitch:
         source_pitch = shape.source_step
     if columns * size == shape.columns * size == shape.output_step:
         output_pitch = shape.output_step
-    crowds_source = _crowds_cache(shape.source_step, min(block_columns, shape.columns), block_rows * size)
-    crowds_output = _crowds_cache(shape.output_step, min(block_rows, shape.rows), block_columns * size)
     return {
+        "makes_pixels": makes_pixels,
+        "to_pieces": to_pieces,
         "tile_rows": rows,
         "tile_columns": columns,
         "source_pitch": source_pitch,
         "output_pitch": output_pitch,
-        "stages_source": makes_pixels and (streams or crowds_source),
-        "stages_output": streams or (not makes_pixels and crowds_output),
+        "stages_source": stages_source,
+        "stages_output": stages_output,
         "streams": streams,
+        "ahead": 0 if streams and not makes_pixels else _AHEAD_BYTES,
+        "ahead_pieces": _AHEAD_BYTES if makes_pixels else columns * shape.source_step,
     }
 
 
-def _crowds_cache(step: int, lines: int, piece_bytes: int) -> bool:
+def _extents(near: int, size: int, *, streams: bool, is_strip: bool) -> tuple[int, int]:
+    """How many values of a line and of a pixel there are in a tile, at most.
+
+    Args:
+        near: values of a whole pixel.
+        size: bytes of a value.
+        streams: whether the output is written past the cache.
+        is_strip: whether a tile goes along the lines as far as it may, with a cache line of each pixel, instead of
+            through whole pixels, which lie together.
+    """
+    line = _CACHE_LINE // size
+    if is_strip:
+        return _BURST_BYTES // size, line
+    tile = (_STREAMED_TILE_BYTES if streams else _TILE_BYTES) // size
+    long = min(_BURST_BYTES // size, max(1, tile // near // line) * line)
+    return long, max(1, tile // long // line) * line
+
+
+def _crowds_cache(step: int, lines: int) -> bool:
     """Whether lines that are gone through piece by piece push each other out of the first-level cache meanwhile.
 
     Lines at equal distances lie in few of its sets where the distance and its size have a large common divisor.
     """
     sets = _WAY_BYTES // max(_CACHE_LINE, math.gcd(step, _WAY_BYTES))
-    return piece_bytes < _CACHE_LINE and lines > _WAYS * sets
+    return step > _CACHE_LINE and lines > _WAYS * sets
 
 
 def _pitch(line_bytes: int, step: int) -> int:

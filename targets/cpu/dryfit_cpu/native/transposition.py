@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dryfit_cpu.compiler.block_transposition import (
-    BYTE_BLOCK,
-    CACHE_LINE,
-    SHORT_BLOCK,
-    WORD_BLOCK,
-    transpose_bytes,
-    transpose_shorts,
-    transpose_words,
+    LINE_BYTES,
+    PIECE_BYTES,
+    bytes_across,
+    bytes_from_pieces,
+    bytes_to_pieces,
+    shorts_across,
+    shorts_from_pieces,
+    shorts_to_pieces,
+    words_across,
+    words_from_pieces,
+    words_to_pieces,
 )
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
-from dryfit_cpu.compiler.line_copies import clear_line, copy_line, finish_streams, stream_line
-from dryfit_cpu.compiler.memory import STAGED_BYTES, staged_memory
+from dryfit_cpu.compiler.line_copies import CACHE_LINE, clear_line, copy_line, finish_streams, stream_line
+from dryfit_cpu.compiler.memory import SPARE_BYTES, STAGED_BYTES, staged_memory
 from dryfit_cpu.native.indices import indices
-
-AHEAD_BYTES, AHEAD_COLUMNS = 1024, 1024
-"""So far ahead of what is copied cache lines are asked for."""
 
 
 @native
@@ -38,6 +39,8 @@ def transpose(
     rows: int,
     columns: int,
     written_columns: int,
+    makes_pixels: int,
+    to_pieces: int,
     tile_rows: int,
     tile_columns: int,
     source_pitch: int,
@@ -45,57 +48,113 @@ def transpose(
     stages_source: int,
     stages_output: int,
     streams: int,
+    ahead: int,
+    ahead_pieces: int,
 ) -> None:
     """Copy values of `size` bytes whose rows lie together in the source, and whose columns lie together in the output.
 
     Columns from `columns` to `written_columns` become zero. Strides are in bytes.
 
-    Tiles are copied one after the other, in blocks. Where `stages_source` or `stages_output`, and where there is less
-    than a block, the lines of a tile go through memory in which they are a pitch apart; a pitch that is the stride says
-    that they have nothing between them that may not be copied as well. `streams`: past the cache.
+    Tiles are copied one after the other, in blocks: `to_pieces` from lines of the source, else from pieces of it to
+    lines of the output. Where `stages_source` or `stages_output`, and where there is less than a block, a tile goes
+    through memory in which its rows are a pitch apart; a pitch that is the stride says that they have nothing between
+    them that may not be copied as well. `streams`: past the cache. `ahead` and `ahead_pieces`: how many bytes ahead
+    memory is asked for. Where it `makes_pixels`, columns are few, and tiles follow each other along them first.
     """
-    block = WORD_BLOCK if size == 4 else SHORT_BLOCK if size == 2 else BYTE_BLOCK
-    wide = _columns_of_block(size, block)
+    piece = _values_of_piece(size)
+    line = piece * (LINE_BYTES // PIECE_BYTES)
     # The first tile is shorter where the others then begin with cache lines.
-    early = (output // size) % (CACHE_LINE // size) if streams and tile_rows < tile_columns < columns else 0
+    is_early = not makes_pixels and tile_columns < columns
+    early = (output // size) % (CACHE_LINE // size) if is_early else 0
     down, across = (rows + tile_rows - 1) // tile_rows, (written_columns + early + tile_columns - 1) // tile_columns
     total = extent0 * extent1 * down * across
-    staged_source = staged_memory()
-    staged_output = staged_source + STAGED_BYTES // 2
+    spare = staged_memory()
+    staged_source = spare + SPARE_BYTES
+    staged_output = staged_source + (STAGED_BYTES - SPARE_BYTES) // 2
+    if written_columns > columns:
+        clear_line(spare, tile_rows * size + LINE_BYTES)
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
         i0, i1, tile = indices(index, extent1, down * across)
         # Along the shorter side first, so that what lies in one line is copied soon after each other.
-        is_wide = tile_columns > tile_rows
-        major = tile // (down if is_wide else across)
-        minor = tile - major * (down if is_wide else across)
-        row = (minor if is_wide else major) * tile_rows
-        end = ((major if is_wide else minor) + 1) * tile_columns - early
+        major = tile // (across if makes_pixels else down)
+        minor = tile - major * (across if makes_pixels else down)
+        row = (major if makes_pixels else minor) * tile_rows
+        end = ((minor if makes_pixels else major) + 1) * tile_columns - early
         column = max(0, end - tile_columns)
         height, width = min(tile_rows, rows - row), min(end, written_columns) - column
         filled = max(0, min(width, columns - column))
         at = source + i0 * source_stride0 + i1 * source_stride1 + column * column_stride + row * size
         to = output + i0 * output_stride0 + i1 * output_stride1 + row * row_stride + column * size
-        ahead = at + (AHEAD_BYTES if tile_rows >= tile_columns else AHEAD_COLUMNS * column_stride)
-        is_part = height < block or width < wide
         read, read_pitch, written, written_pitch = at, column_stride, to, row_stride
-        if stages_source or is_part or filled < width:
+        is_short = height < line if to_pieces else width < line
+        # Pieces that are longer than the rows reach into the next ones; the last would into nobody's memory.
+        is_narrow = not to_pieces and height < piece
+        stages = (
+            stages_source != 0 or is_short or (filled < width and not to_pieces) or (is_narrow and width < 2 * line)
+        )
+        is_part = is_short or (width < piece and to_pieces != 0)
+        if stages:
             read, read_pitch = staged_source, source_pitch
             _stage(read, read_pitch, at, column_stride, height * size, filled)
-            for missing in range(filled, width):
-                clear_line(read + missing * read_pitch, height * size)
+            if not to_pieces:
+                for missing in range(filled, width):
+                    clear_line(read + missing * read_pitch, height * size)
         if stages_output or is_part:
             written, written_pitch = staged_output, output_pitch
-        _transpose_tile(size, block, written, written_pitch, read, read_pitch, height, width, ahead, column_stride)
+        tail_blocks = 1
+        if to_pieces:
+            count, last = max(1, height // line), max(0, height - line)
+            tail, tail_pitch = written + last * written_pitch, written_pitch
+            _copy_tile(
+                size,
+                to_pieces,
+                makes_pixels,
+                read,
+                read_pitch,
+                written,
+                written_pitch,
+                filled,
+                width,
+                height,
+                count,
+                tail,
+                tail_pitch,
+                tail_blocks,
+                spare,
+                ahead,
+                ahead_pieces,
+            )
+        else:
+            count, last = max(1, width // line), max(0, width - line)
+            tail, tail_pitch = read + last * read_pitch, read_pitch
+            if is_narrow and not stages:
+                count, tail_blocks, tail, tail_pitch = width // line - 1, 2, staged_source, source_pitch
+                _stage(
+                    tail, tail_pitch, at + (width - 2 * line) * column_stride, column_stride, height * size, 2 * line
+                )
+            _copy_tile(
+                size,
+                to_pieces,
+                makes_pixels,
+                written,
+                written_pitch,
+                read,
+                read_pitch,
+                height,
+                height,
+                width,
+                count,
+                tail,
+                tail_pitch,
+                tail_blocks,
+                spare,
+                ahead,
+                ahead_pieces,
+            )
         if stages_output or is_part:
             _write(to, row_stride, written, written_pitch, width * size, height, streams)
     if streams:
         finish_streams()
-
-
-@inlined
-def _columns_of_block(size: int, block: int) -> int:
-    """How many columns a block of so many rows has."""
-    return block if size == 4 else 2 * block
 
 
 @inlined
@@ -121,70 +180,100 @@ def _write(to: int, step: int, at: int, pitch: int, count: int, lines: int, stre
 
 
 @inlined
-def _transpose_tile(
+def _copy_tile(
     size: int,
-    block: int,
-    to: int,
-    to_step: int,
+    to_pieces: int,
+    is_across: int,
     at: int,
     step: int,
-    rows: int,
-    columns: int,
+    pieces: int,
+    piece_step: int,
+    lines: int,
+    all_lines: int,
+    length: int,
+    blocks: int,
+    last_pieces: int,
+    last_step: int,
+    last_blocks: int,
+    spare: int,
     ahead: int,
-    ahead_step: int,
+    ahead_pieces: int,
 ) -> None:
-    """Transpose blocks along the longer side, of which the last overlaps the one before; or one that sticks out.
+    """Copy between lines and pieces in blocks, of which the last overlap those before.
 
-    What sticks out of a row is written before the rows that it reaches into.
+    Of `length` values along the lines, those behind so many blocks are in the last ones, of pieces of their own.
     """
-    wide = _columns_of_block(size, block)
-    last_row, last_column = max(0, rows - block), max(0, columns - wide)
-    if rows >= columns:
-        whole, to_next, at_next = rows // block, block * to_step, block * size
-        to_last, at_last = last_row * to_step, last_row * size
-        is_whole = whole * block == rows
-        for start in range(0, columns, wide):
-            column = min(start, last_column)
-            there, here = to + column * size, at + column * step
-            there_ahead = ahead + column * ahead_step
-            _transpose_blocks(size, there, to_step, here, step, whole, to_next, at_next, there_ahead, ahead_step)
-            if not is_whole:
-                _transpose_blocks(
-                    size, there + to_last, to_step, here + at_last, step, 1, 0, 0, there_ahead, ahead_step
-                )
-    else:
-        whole, to_next, at_next = columns // wide, wide * size, wide * step
-        to_last, at_last = last_column * size, last_column * step
-        is_whole = whole * wide == columns
-        for start in range(0, rows, block):
-            row = min(start, last_row)
-            there, here = to + row * to_step, at + row * size
-            there_ahead = ahead + row * size
-            _transpose_blocks(size, there, to_step, here, step, whole, to_next, at_next, there_ahead, ahead_step)
-            if not is_whole:
-                _transpose_blocks(
-                    size, there + to_last, to_step, here + at_last, step, 1, 0, 0, there_ahead, ahead_step
-                )
+    values = _values_of_piece(size)
+    line = values * (LINE_BYTES // PIECE_BYTES)
+    last = length - last_blocks * line
+    start, groups = 0, max(1, all_lines // values)
+    while True:
+        here, near, left = at + start * step, pieces + start * size, lines - start
+        _copy_blocks(
+            size, to_pieces, is_across, here, step, near, piece_step, left, groups, spare, blocks, ahead, ahead_pieces
+        )
+        if length > blocks * line:
+            here, near = here + last * size, last_pieces + start * size
+            _copy_blocks(
+                size,
+                to_pieces,
+                is_across,
+                here,
+                step,
+                near,
+                last_step,
+                left,
+                groups,
+                spare,
+                last_blocks,
+                ahead,
+                ahead_pieces,
+            )
+        if start + groups * values >= all_lines:
+            break
+        start, groups = all_lines - values, 1
+
+
+@inlined
+def _values_of_piece(size: int) -> int:
+    return PIECE_BYTES // 4 if size == 4 else PIECE_BYTES // 2 if size == 2 else PIECE_BYTES
 
 
 @outlined
-def _transpose_blocks(
+def _copy_blocks(
     size: int,
-    to: int,
-    to_step: int,
+    to_pieces: int,
+    is_across: int,
     at: int,
     step: int,
+    pieces: int,
+    piece_step: int,
+    lines: int,
+    groups: int,
+    spare: int,
     blocks: int,
-    to_next: int,
-    at_next: int,
     ahead: int,
-    ahead_step: int,
+    ahead_pieces: int,
 ) -> int:
-    """Transpose so many blocks of values of this size; returns how many."""
-    if size == 4:
-        transpose_words(to, to_step, at, step, blocks, to_next, at_next, ahead, ahead_step)
+    """Copy so many blocks of values of this size; returns how many."""
+    if to_pieces:
+        if size == 4:
+            words_to_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+        elif size == 2:
+            shorts_to_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+        else:
+            bytes_to_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+    elif is_across:
+        if size == 4:
+            words_across(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+        elif size == 2:
+            shorts_across(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+        else:
+            bytes_across(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+    elif size == 4:
+        words_from_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
     elif size == 2:
-        transpose_shorts(to, to_step, at, step, blocks, to_next, at_next, ahead, ahead_step)
+        shorts_from_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
     else:
-        transpose_bytes(to, to_step, at, step, blocks, to_next, at_next, ahead, ahead_step)
+        bytes_from_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
     return blocks

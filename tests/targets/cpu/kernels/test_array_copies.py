@@ -1,7 +1,12 @@
 """The host's copies between layouts: each element where it belongs, and nothing else touched."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dryfit_cpu import array_copies
 from dryfit_cpu.array_copies import copy_array
@@ -125,6 +130,93 @@ def test_planes_at_multiples_of_4_kib_are_copied_like_others(size, streams):
         assert copy_array(pixels.T, back[:, :columns])
         np.testing.assert_array_equal(back[:, :columns], planes[:, :columns])
         assert not back[:, columns:].any()
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_lines_move_to_where_zeros_follow_them_and_back(size):
+    for columns in (16, 17, 31, 56, 200):
+        source = numbers((3, 5, columns), size)
+        for wide in (columns + 1, columns + 15, columns + 100):
+            output, memory = guarded((3, 6, wide), size, 4)
+            assert copy_array(source, output)
+            expected = np.zeros_like(output)
+            expected[:, :5, :columns] = source
+            np.testing.assert_array_equal(output, expected)
+            output[...] = 0
+            assert (memory != 9).sum() == output.nbytes
+            back, memory = guarded(source.shape, size, 4)
+            assert copy_array(expected[:, :5, :columns], back)
+            np.testing.assert_array_equal(back, source)
+            back[...] = 0
+            assert (memory != 9).sum() == back.nbytes
+
+
+@given(
+    size=st.sampled_from([1, 2, 4]),
+    planes=st.integers(1, 2),
+    channels=st.integers(1, 90),
+    pixels=st.integers(1, 400),
+    missing=st.integers(0, 40),
+    behind=st.integers(0, 9),
+    offset=st.integers(0, 15),
+    is_streamed=st.booleans(),
+)
+def test_any_copy_there_and_back_is_that_of_numpy(size, planes, channels, pixels, missing, behind, offset, is_streamed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "STREAMED_BYTES", 0 if is_streamed else 1 << 60)
+        array_copies.prepared_copy.cache_clear()
+        source = numbers((planes, channels, pixels + behind), size)[..., :pixels]
+        output, memory = guarded((planes, pixels, channels + missing), size, offset * size)
+        if copy_array(source, output.transpose(0, 2, 1)):
+            np.testing.assert_array_equal(output[..., :channels], source.transpose(0, 2, 1))
+            assert not output[..., channels:].any()
+            output[...] = 0
+            assert (memory != 9).sum() == output.nbytes
+        output[..., :channels] = source.transpose(0, 2, 1)
+        back, memory = guarded((planes, channels, pixels + behind), size, offset * size)
+        if copy_array(output[..., :channels].transpose(0, 2, 1), back[..., :pixels]):
+            np.testing.assert_array_equal(back[..., :pixels], source)
+            back[..., :pixels] = int("09" * size, 16)
+            assert (memory == 9).all()
+        array_copies.prepared_copy.cache_clear()
+
+
+LAST_BYTES = """
+import ctypes, itertools, mmap, sys
+import numpy as np
+from dryfit_cpu.array_copies import copy_array
+
+page = mmap.PAGESIZE
+memory = mmap.mmap(-1, 64 * page)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+protect = ctypes.CDLL(None, use_errno=True).mprotect
+protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+assert protect(start + 63 * page, page, 0) == 0
+bytes_ = np.frombuffer(memory, np.uint8, 63 * page)
+for size, channels, pixels in itertools.product((1, 2, 4), (2, 3, 5, 7, 8, 17, 33, 40), (8, 17, 32, 33, 100, 515)):
+    count = size * channels * pixels
+    source = bytes_[-count:].view(f"u{size}")
+    source[...] = np.arange(source.size) % 251
+    for lines in (source.reshape(channels, pixels), source.reshape(pixels, channels)):
+        output = np.zeros(lines.shape[::-1], source.dtype)
+        assert not copy_array(lines, output.T) or (output == lines.T).all()
+print("copied")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are protected by mprotect")
+def test_nothing_is_read_behind_the_last_byte_of_the_source():
+    done = subprocess.run([sys.executable, "-c", LAST_BYTES], capture_output=True, text=True, check=False)
+    assert done.stdout == "copied\n", f"it ended with {done.returncode}: {done.stderr}"
+
+
+@pytest.mark.parametrize("knows_objects", [True, False])
+def test_the_address_of_a_view_is_that_of_its_first_element(knows_objects, monkeypatch):
+    if not knows_objects:
+        monkeypatch.setattr(array_copies, "_HAS_KNOWN_OBJECTS", False)
+    array = np.zeros((5, 7, 3), np.int16)
+    for view in (array, array[2:], array[:, 1:, 2], array[::-1], array.transpose(2, 0, 1)):
+        assert array_copies._address(view) == view.ctypes.data
 
 
 def test_a_copy_that_is_run_again_goes_to_the_new_addresses():
