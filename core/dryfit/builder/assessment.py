@@ -1,6 +1,7 @@
 """What a build would do, without building: placement, verdicts, segments and reformats.
 
-Loads no kernel and packs no weights, so that it is quick enough to be asked again and again while a network is changed.
+Compiles no kernel and packs no weights, so that it is quick enough to be asked again and again while a network is
+changed. Where a device limits the memory of its segments, kernels are asked which layers they run as one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dryfit.builder.precision.reason import PrecisionReason
 from dryfit.builder.refit.preparation import check_refit_flags
 from dryfit.builder.refusals import build_errors, refusals_of
 from dryfit.builder.segments.cost import segment_estimate
-from dryfit.builder.segments.pools import PoolNeeds
 from dryfit.builder.stages import Stages
 from dryfit.engine.plan import LayerPlacement, Reformat, RejectedSegment, Segment
 from dryfit.errors import DryfitError
@@ -38,7 +38,7 @@ class Assessment:
         layers: where each layer runs, in the order of the network; device "" where it was refused. Constants belong
             to the layers that use them, and are not listed.
         verdicts: layer name to device to verdict, for the devices that were asked.
-        segments: in execution order. Their pools are upper bounds, as if no two layers ran as one.
+        segments: in execution order. Their pools are those of the engine that a build makes of them.
         reformats: the copies between types, formats or devices; none where something was refused.
         warnings: one sentence a layer or segment that fell back, and wishes that were not granted.
         refusals: what can run nowhere and copies that may not be made, each for itself, in words.
@@ -83,7 +83,8 @@ def assess(network: Network, config: BuilderConfig) -> Assessment:
 
     Raises:
         NetworkError: the network is wrong; all problems are listed.
-        ConfigError: config and network, or parts of the config, do not fit together.
+        ConfigError: config and network, or parts of the config, do not fit together. What only keeps them from being a
+            standalone loadable stands in `errors` instead, beside the placement.
         BuildError: a pass fails, or the config's progress monitor cancelled.
 
     Example:
@@ -128,20 +129,13 @@ def assessment_of(design: Design, config: BuilderConfig) -> Assessment:
     )
 
 
-def segment_records(design: Design, pools: Sequence[Mapping[str, int]] | None = None) -> list[Segment]:
-    """The segments as plans and assessments show them.
-
-    Args:
-        design: the decisions.
-        pools: for each segment pool name to bytes of activations, as planned; None: reckoned from the layers.
-    """
+def segment_records(design: Design) -> list[Segment]:
+    """The segments as plans and assessments show them."""
     border = {tensor.name for tensor in design.network.outputs}
     records = []
     for index, run in enumerate(design.partition.runs):
         members = {layer.name for layer in run.layers}
         variant = design.variants[run.device]
-        reckoned = PoolNeeds(variant, design.specs, design.precisions)
-        needs = reckoned.of(run.layers) if pools is None else reckoned.as_planned(run.layers, pools[index])
         records.append(
             Segment(
                 index=index,
@@ -159,7 +153,7 @@ def segment_records(design: Design, pools: Sequence[Mapping[str, int]] | None = 
                     for tensor in layer.outputs
                     if tensor.name in border or any(reader.name not in members for reader, _ in tensor.consumers)
                 ),
-                pools=needs,
+                pools=design.pools(index),
                 cut_cause=run.cut_cause,
                 estimate=_whole(
                     segment_estimate(variant, run.layers, design.specs, design.precisions, design.sparse_layers)

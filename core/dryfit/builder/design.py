@@ -13,22 +13,29 @@ from dryfit.builder.canonicalise import canonicalise, optimum_shapes
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.explicit_quantization.codes_on_devices import CodesOnDevices
 from dryfit.builder.explicit_quantization.mode_rules import check_modes
+from dryfit.builder.fusion.fused_group import LayerPlace
+from dryfit.builder.fusion.layer_places import layer_places
 from dryfit.builder.fusion.layer_roles import LayerRole
-from dryfit.builder.placement.assign import NOWHERE, Assignment, ask, assign_devices
+from dryfit.builder.kernels.settings import unmeasured_choice
+from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.placement.assign import NOWHERE, Assignment, assign_devices
 from dryfit.builder.placement.core_memory import core_memory_problems, within_cores
+from dryfit.builder.placement.moves import moved_assignment, without_stuck
 from dryfit.builder.placement.partition import Partition, partition_network
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.layer_precisions import choose_precisions
 from dryfit.builder.precision.scales import apply_scales, check_unscaled, int8_inputs, network_scales, wanted_types
+from dryfit.builder.segments.planned_cut import ActivationBytes, CutPlanner
 from dryfit.builder.segments.pools import PoolNeeds, Specs
 from dryfit.builder.segments.standalone import standalone_problems
 from dryfit.builder.sparse_weights.detection import sparse_layers
 from dryfit.builder.stage_texts import assignment_lines, partition_lines, scale_lines
 from dryfit.builder.stages import Stages, logger
-from dryfit.builder.tensor_formats.insertion import Formats, choose_formats
+from dryfit.builder.tensor_formats.insertion import Formats
 from dryfit.builder.tensor_formats.sides import caller_device
 from dryfit.engine.plan import LayerPlacement
+from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.io_types import given_types, with_network_types
 from dryfit.network.layer import Layer
@@ -41,7 +48,6 @@ from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.passes.quantized_operators.chosen_methods import chosen_methods
 from dryfit.passes.quantized_operators.form_quantized_operators import QuantizedOperators
 from dryfit.plugins import registry
-from dryfit.plugins.contributions import BuildObserver
 from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.quantization.scale_table import ScaleTable
 from dryfit.reference.inference import infer_specs
@@ -75,6 +81,9 @@ class Design:
         scales: the INT8 scales of the user's tensors.
         sparse_layers: names of the layers of which a device skips zeros of weights; none without `SPARSE_WEIGHTS`.
         memory_warnings: limits of memory pools that were lowered to what a core has, in sentences.
+        activations: bytes that activations take in the segments' pools, once layers that run as one are joined.
+        error: what a build raises when it joins layers.
+        broken: rules on standalone loadables that network and config break; a build raises them.
     """
 
     network: Network
@@ -94,6 +103,9 @@ class Design:
     scales: ScaleTable
     sparse_layers: frozenset[str] = frozenset()
     memory_warnings: Sequence[str] = ()
+    activations: ActivationBytes = ()
+    error: DryfitError | None = None
+    broken: Sequence[ConfigError] = ()
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -109,6 +121,16 @@ class Design:
     def refused(self) -> Sequence[Verdict | str]:
         """What `refusals` says: verdicts of layers, and words on segments."""
         return [*self.assignment.refused, *self.partition.refused]
+
+    def pools(self, segment: int) -> dict[str, int]:
+        """Bytes that a segment needs of each pool of its device."""
+        run = self.partition.runs[segment]
+        needs = PoolNeeds(self.variants[run.device], self.specs, self.precisions)
+        return needs.as_planned(run.layers, self.activations[segment])
+
+    def places(self, lowered: LoweredNetwork) -> dict[str, LayerPlace]:
+        """Where each layer of the engine's network runs."""
+        return layer_places(self.assignment.roles, self.partition, self.precisions, self.caller, lowered)
 
     def carries_data(self, tensor: Tensor) -> bool:
         """Whether a tensor is neither a constant nor the result of a shape computation."""
@@ -147,7 +169,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         ConfigError: config and network, or parts of the config, do not fit together.
         BuildError: a pass fails.
     """
-    stages.run("verify", lambda: _check(network, config))
+    broken = stages.run("verify", lambda: _check(network, config))
     own_devices = config.explicit_device_types(network)
     claims = GroupClaims()
     rewrites = RewriteJournal()
@@ -173,43 +195,48 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         logger.warning("%s", warning)
     specs = infer_specs(work, optimum_shapes(work, config))
     variants = _variants(config, assignment)
-    precisions = choose_precisions(work, assignment, config, specs, given, wanted)
+    planner = CutPlanner(
+        work,
+        config,
+        assignment,
+        variants,
+        specs,
+        lambda placed, cut: choose_precisions(work, placed, config, specs, given, wanted, cut.segments),
+        unmeasured_choice(config, network),
+        are_formats_told=bool(broken),
+    )
     partition = stages.run(
         "partition",
         lambda: partition_network(
-            work,
-            assignment,
-            variants,
-            config.fallback_device,
-            lambda variant, layers: PoolNeeds(variant, specs, precisions).of(layers),
-            config.get_memory_pool_limit,
+            work, assignment, variants, config.fallback_device, planner.needs, config.get_memory_pool_limit
         ),
         partition_lines,
     )
     if partition.moved:
-        assignment = _after_moves(work, config, assignment, partition, stages.observer)
-    assignment, partition = _without_stuck(assignment, partition)
-    final_precisions = stages.run(
+        assignment = _told_moves(moved_assignment(work, config, assignment, partition), assignment, stages)
+    assignment, partition = without_stuck(assignment, partition)
+    planned = planner.plan(partition)
+    precisions = stages.run(
         "choose precisions",
-        lambda: choose_precisions(work, assignment, config, specs, given, wanted, partition.segments),
+        lambda: planned.precisions,
         lambda chosen: [f"{layer}: {dtype.name}" for layer, dtype in chosen.layers.items()],
     )
     is_whole = not assignment.refused and not partition.refused
+    activations = [held for run, held in zip(partition.runs, planned.activations, strict=True) if run.device != NOWHERE]
     partition = partition.without(NOWHERE)
-    variants, memory_warnings = within_cores(
-        partition.runs, variants, lambda variant: PoolNeeds(variant, specs, final_precisions)
-    )
+
+    def needs(variant: TargetVariant, segment: int) -> Mapping[str, int]:
+        layers = partition.runs[segment].layers
+        return PoolNeeds(variant, specs, precisions).as_planned(layers, activations[segment])
+
+    variants, memory_warnings = within_cores(partition.runs, variants, needs)
     for warning in memory_warnings:
         logger.warning("%s", warning)
     caller = caller_device(config, (run.device for run in partition.runs))
     # What crosses which border is not known while layers have no place.
     formats = stages.run(
         "choose formats",
-        lambda: (
-            choose_formats(work, partition, final_precisions, variants, specs, config)
-            if is_whole
-            else Formats({}, [], [])
-        ),
+        lambda: planned.formats if is_whole else Formats({}, [], []),
         lambda chosen: [f"{one.tensor}: {one.source} -> {one.destination}, {one.cause}" for one in chosen.reformats],
     )
     refusals = [*map(str, assignment.refused), *partition.refused]
@@ -217,7 +244,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         network=work,
         assignment=assignment,
         partition=partition,
-        precisions=final_precisions,
+        precisions=precisions,
         formats=formats,
         variants=variants,
         specs=specs,
@@ -226,9 +253,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         problems=(
             [
                 *standalone_problems(partition.runs, formats.reformats, config),
-                *core_memory_problems(
-                    partition.runs, variants, lambda variant: PoolNeeds(variant, specs, final_precisions)
-                ),
+                *core_memory_problems(partition.runs, variants, needs),
             ]
             if is_whole
             else []
@@ -239,6 +264,9 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         rewrites=rewrites,
         scales=scales,
         memory_warnings=memory_warnings,
+        activations=activations,
+        error=planned.error if is_whole else None,
+        broken=broken,
     )
     return _with_sparse_layers(design) if config.get_flag(BuilderFlag.SPARSE_WEIGHTS) else design
 
@@ -250,25 +278,11 @@ def _with_sparse_layers(design: Design) -> Design:
     return attrs.evolve(design, sparse_layers=found)
 
 
-def _without_stuck(assignment: Assignment, partition: Partition) -> tuple[Assignment, Partition]:
-    """Both with the layers of segments that had to move and had nowhere to go: these are nowhere, as refused ones."""
-    causes = {layer: lost.cause for lost in partition.rejected if not lost.fallback for layer in lost.layers}
-    if not causes:
-        return assignment, partition
-    runs = [
-        attrs.evolve(run, device=NOWHERE) if any(layer.name in causes for layer in run.layers) else run
-        for run in partition.runs
-    ]
-    devices = {**assignment.devices, **dict.fromkeys(causes, NOWHERE)}
-    causes = {**assignment.causes, **causes}
-    return attrs.evolve(assignment, devices=devices, causes=causes), attrs.evolve(partition, runs=runs)
-
-
-def _check(network: Network, config: BuilderConfig) -> None:
-    """Refuse a network that is wrong, or that does not go with the config."""
+def _check(network: Network, config: BuilderConfig) -> list[ConfigError]:
+    """Refuse a network that is wrong, or does not go with the config; returns what is told beside the placement."""
     check(network)
     chosen_methods(network)  # refuses names that nobody brings before anything is done
-    check_modes(network, config)
+    return check_modes(network, config)
 
 
 def _variants(config: BuilderConfig, assignment: Assignment) -> dict[str, TargetVariant]:
@@ -283,28 +297,12 @@ def _variants(config: BuilderConfig, assignment: Assignment) -> dict[str, Target
     return {**variants, NOWHERE: variants[registry.host().device]}
 
 
-def _after_moves(
-    network: Network, config: BuilderConfig, assignment: Assignment, partition: Partition, observer: BuildObserver
-) -> Assignment:
-    """The assignment with the layers of segments that could not stay where they were put."""
-    fallback = config.fallback_device or ""
-    refused = list(assignment.refused)
-    verdicts = {name: dict(of_layer) for name, of_layer in assignment.verdicts.items()}
-    for layer in network.layers:
-        if layer.name in partition.moved:
-            verdict = ask(layer, fallback, config, is_own=False)
-            verdicts[layer.name][fallback] = verdict
-            observer.verdict_given(verdict)
-            if not verdict:
-                refused.append(verdict)
-    warnings = [f"{cause}. It runs on {fallback}" for cause in dict.fromkeys(partition.moved.values())]
-    for warning in warnings:
+def _told_moves(moved: Assignment, before: Assignment, stages: Stages) -> Assignment:
+    """The assignment after moves, once observers and the log know of them."""
+    for layer, verdicts in moved.verdicts.items():
+        for device, verdict in verdicts.items():
+            if device not in before.verdicts.get(layer, {}):
+                stages.observer.verdict_given(verdict)
+    for warning in moved.warnings[len(before.warnings) :]:
         logger.warning("%s", warning)
-    return attrs.evolve(
-        assignment,
-        devices={**assignment.devices, **dict.fromkeys(partition.moved, fallback)},
-        causes={**assignment.causes, **partition.moved},
-        verdicts=verdicts,
-        refused=refused,
-        warnings=[*assignment.warnings, *warnings],
-    )
+    return moved

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from dryfit.builder.assessment import segment_records
 from dryfit.builder.canonicalise import profile_shapes
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -12,7 +14,6 @@ from dryfit.builder.config.settings_without_effect import exceeded_workspaces, u
 from dryfit.builder.design import Design
 from dryfit.builder.fusion.fuse import fuse_layers
 from dryfit.builder.fusion.fused_group import FusedGroup
-from dryfit.builder.fusion.layer_places import layer_places
 from dryfit.builder.kernels.compilation import CompilationPhase, compile_kernels
 from dryfit.builder.kernels.settings import kernel_choice, optimum_specs
 from dryfit.builder.lowering import LoweredNetwork, lower_network
@@ -20,7 +21,7 @@ from dryfit.builder.refit.packed_weights import drop_packed_weights
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.segments.device_memory import DeviceMemory, plan_device_memory
 from dryfit.builder.segments.export import SegmentExport
-from dryfit.builder.segments.pools import PoolNeeds
+from dryfit.builder.segments.planned_cut import segment_activations
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.tensor_formats.host_layouts import choose_host_layouts
 from dryfit.builder.used_packages import used_packages
@@ -57,10 +58,11 @@ def link(
         lambda: lower_network(design.network, design.assignment.roles, design.partition, design.precisions),
         lambda result: [network_text(result.network)],
     )
+    places = design.places(lowered)
     with CompilationPhase(stages), kernel_choice(config, network, lowered.network) as choice:
         groups = stages.run(
             "fuse and choose kernels",
-            lambda: fuse_layers(lowered.network, layer_places(design, lowered), choice),
+            lambda: fuse_layers(lowered.network, places, choice),
             lambda result: map(str, result),
         )
     for fused in groups:
@@ -92,7 +94,8 @@ def link(
     if export is not None:
         export.take(lowered.network, groups, layouts, compilation)
     drop_packed_weights(lowered.network, [(fused.group, fused.kernel) for fused in groups])
-    segments = segment_records(design, _segment_pools(design, operations, memory))
+    laid_out = segment_activations(design.partition, memory, design.variants, design.specs, design.precisions)
+    segments = segment_records(attrs.evolve(design, activations=laid_out))
     return stages.run(
         "write the plan",
         lambda: Plan(
@@ -148,17 +151,6 @@ def _engine_name(fused: FusedGroup, lowered: LoweredNetwork) -> str:
     own = [layer.name for layer in fused.group.layers if layer.name not in lowered.owners]
     is_step = own and not isinstance(fused.group, SegmentGroup)
     return " + ".join(own) if is_step else fused.group.name
-
-
-def _segment_pools(
-    design: Design, operations: Sequence[Operation], memory: DeviceMemory
-) -> Sequence[Mapping[str, int]]:
-    """Bytes of each segment's pools as planned; an upper bound for a compiled one, whose inside its program knows."""
-    pools = list(memory.segment_pools)
-    for index in {operation.segment for operation in operations if operation.is_compiled}:
-        run = design.partition.runs[index]
-        pools[index] = PoolNeeds(design.variants[run.device], design.specs, design.precisions).of(run.layers)
-    return pools
 
 
 def _pool_sizes(memory: DeviceMemory, segments: Sequence[Segment]) -> dict[str, int]:

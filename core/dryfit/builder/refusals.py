@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dryfit.builder.canonicalise import require_profile
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
@@ -21,7 +21,7 @@ def require_buildable(design: Design, config: BuilderConfig) -> None:
         PlacementError: parts of the network have no place.
         BuildError: a plugin layer cannot have a quantized type, a copy is needed that may not be made, a wish that has
             to be obeyed cannot be granted, scales were assumed, or what is to be one loadable is none.
-        ConfigError: profiles leave open what inputs take.
+        ConfigError: profiles leave open what inputs take, or rules on standalone loadables are broken.
     """
     errors = build_errors(design, config)
     if errors:
@@ -30,7 +30,8 @@ def require_buildable(design: Design, config: BuilderConfig) -> None:
 
 def build_errors(design: Design, config: BuilderConfig) -> list[DryfitError]:
     """Everything that a build of these decisions raises; none where it goes on to choose kernels."""
-    return [error for find in _CHECKS for error in find(design, config)]
+    checks = _CHECKS_OF_BROKEN if design.broken else _CHECKS
+    return [error for find in checks for error in find(design, config)]
 
 
 def refusals_of(design: Design) -> list[str]:
@@ -48,10 +49,18 @@ def require_places(design: Design, config: BuilderConfig) -> None:
     """Refuse a design of which parts have no place.
 
     Raises:
-        PlacementError: names them.
+        ConfigError: network and config break rules on standalone loadables.
+        PlacementError: names the parts.
     """
-    for error in _placement(design, config):
-        raise error
+    errors = [error for find in _CHECKS_OF_BROKEN for error in find(design, config)]
+    if errors:
+        raise one_error(f"The network {design.network.name!r} cannot be built", errors)
+
+
+def _broken_rules(design: Design, config: BuilderConfig) -> Sequence[ConfigError]:
+    """Rules on standalone loadables that are broken."""
+    del config
+    return design.broken
 
 
 def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError]:
@@ -130,6 +139,13 @@ def _assumed_scales(design: Design, config: BuilderConfig) -> Iterator[BuildErro
         )
 
 
+def _fusing(design: Design, config: BuilderConfig) -> Iterator[DryfitError]:
+    """What no kernel runs, where what runs as one was looked at already."""
+    del config
+    if design.error is not None:
+        yield design.error
+
+
 def _profiles(design: Design, config: BuilderConfig) -> Iterator[ConfigError]:
     """Dynamic inputs of which no profile speaks."""
     try:
@@ -138,7 +154,12 @@ def _profiles(design: Design, config: BuilderConfig) -> Iterator[ConfigError]:
         yield error
 
 
-_CHECKS: tuple[Callable[[Design, BuilderConfig], Iterator[DryfitError]], ...] = (
+_Check = Callable[[Design, BuilderConfig], Iterable[DryfitError]]
+
+_CHECKS_OF_BROKEN: tuple[_Check, ...] = (_broken_rules, _placement)
+"""What is told of a network and a config that break rules: copies, segments and types follow from what is amiss."""
+
+_CHECKS: tuple[_Check, ...] = (
     _profiles,
     _placement,
     _segments,
@@ -147,6 +168,7 @@ _CHECKS: tuple[Callable[[Design, BuilderConfig], Iterator[DryfitError]], ...] = 
     _copies,
     _constraints,
     _assumed_scales,
+    _fusing,
 )
 
 

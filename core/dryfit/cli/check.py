@@ -74,5 +74,5 @@ def check(
         case _ if quiet:
             print_line(summary_line(report))
         case _:
-            print_placement(report, verbose)
+            print_placement(report, verbose, assessment.errors)
     context.exit(print_failed(found))

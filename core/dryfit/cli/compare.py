@@ -41,10 +41,12 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
     from dryfit.builder.comparison.stored_network import compared_network
     from dryfit.cli.compare_report import comparison_report, falls_below
     from dryfit.cli.compare_tables import print_comparison
+    from dryfit.engine.progress import TerminalProgress
 
     with log_to_stderr(logging.ERROR):
         plan = _engine(model, options) if model.suffix != ".onnx" else _built(model, options)
-        known = compared_network(plan)
+        with TerminalProgress() as progress:
+            known = compared_network(plan, progress)
         network, declared = known.network, declared_types(known.network)
         engine = EngineSide(model.name, plan, declared, comparing.threads)
         sides = compared_sides(comparing.against, network, plan, declared, comparing.threads)

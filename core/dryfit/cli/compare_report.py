@@ -126,6 +126,7 @@ def _tensor(one: ComparedTensor, plan: Plan) -> dict[str, Any]:
         "differences": {
             side: None if found is None else difference_data(found) for side, found in one.differences.items()
         },
+        "unfed": {side: list(lacking) for side, lacking in one.unfed.items()},
     }
 
 

@@ -80,6 +80,12 @@ _TENSOR = {
         "description": "By the name of the side; null where it does not store the tensor, or with another shape.",
         "additionalProperties": {"anyOf": [DIFFERENCE_SCHEMA, {"type": "null"}]},
     },
+    "unfed": {
+        "type": "object",
+        "description": "By the name of the side: tensors that the engine layer reads and the side does not store, as "
+        "it joins other layers; what the layer itself adds is not known then.",
+        "additionalProperties": _TEXTS,
+    },
 }
 
 _SIDE = {

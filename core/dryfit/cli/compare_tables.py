@@ -60,14 +60,25 @@ def _print_side(report: Report, side: dict[str, Any]) -> None:
         meaning = "the model" if report["weights"] == MODEL_WEIGHTS else "what the engine stores"
         print_line(f"Arithmetic of {name}: {meaning} by its definition, in the types that it has")
     print_table(f"Against {name}", _COLUMNS, [_row(one, one["differences"][name]) for one in shown])
+    print_list(f"No own and inherited error, as {name} computes inside of a layer what is read by", _unfed(shown, name))
     print_line(f"{side['differing']} of {side['compared']} tensors differ")
     if side["first_error"] is not None:
         first = tensors[side["first_error"]]
-        print_line(f"The first layer that adds an error: {first['engine_layer']}, to {first['tensor']}")
+        does = "adds or passes on" if name in first["unfed"] else "adds"
+        print_line(f"The first layer that {does} an error: {first['engine_layer']}, to {first['tensor']}")
     ranked = [
         (tensors[one]["engine_layer"], _own(tensors[one]["differences"][name]), "") for one in side["largest_errors"]
     ]
     print_list("Layers that add most, by signal to the noise that they add, in dB", ranked)
+
+
+def _unfed(tensors: list[dict[str, Any]], side: str) -> list[tuple[str, str, str]]:
+    """(engine layer, what it reads that a side does not store), of the tensors that the side has."""
+    return [
+        (one["engine_layer"], ", ".join(one["unfed"][side]), "")
+        for one in tensors
+        if side in one["unfed"] and one["differences"][side] is not None
+    ]
 
 
 def _adds(difference: dict[str, Any] | None) -> bool:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
 from dryfit.cli.placement_causes import listed_names, other_causes
+from dryfit.errors import DryfitError, PlacementError
 
 Report = dict[str, Any]
 
 
-def print_placement(report: Report, verbose: bool) -> None:
+def print_placement(report: Report, verbose: bool, errors: Sequence[DryfitError] = ()) -> None:
     """The answer: every reason against the device that was asked for, and the segments.
 
     Args:
         report: see `dryfit.cli.placement_report`.
         verbose: also every layer, the causes of cuts, and the reformats.
+        errors: what a build raises.
     """
     print_line(heading(report))
     if report["simulated"]:
@@ -29,16 +32,30 @@ def print_placement(report: Report, verbose: bool) -> None:
     print_list("Warnings", _reasons(report, "warnings"))
     print_segments(report, verbose)
     print_offloading(report)
-    print_refusals(report)
+    print_refusals(report, errors)
     print_line(summary_line(report))
 
 
-def print_refusals(report: Report) -> None:
-    """What a build of this raises, in its own words; nothing where it can be built."""
-    if report["refusals"]:
+def print_refusals(report: Report, errors: Sequence[DryfitError]) -> None:
+    """What a build of this raises, in its own words; nothing where it can be built.
+
+    Layers and segments without a place are counted only, where the lists before tell each of them.
+    """
+    if errors:
         print_line("A build refuses this:")
-    for refusal in report["refusals"]:
-        print_line(f"  {refusal}")
+    for error in errors:
+        is_told = isinstance(error, PlacementError) and _tells_unplaced(report)
+        print_line(f"  {'. '.join(filter(None, (f'{error.message}: see above', error.remedy))) if is_told else error}")
+
+
+def _tells_unplaced(report: Report) -> bool:
+    """Whether the lists of reasons have all layers without a place: those speak of the device that was asked for."""
+    listed = {layer for one in report["offloading"] for lost in one["rejected"] for layer in lost["layers"]}
+    return report["fallback"] is None and all(
+        layer["name"] in listed or layer["verdicts"].get(report["device"], {}).get("violations")
+        for layer in report["layers"]
+        if layer["device"] is None
+    )
 
 
 def print_offloading(report: Report) -> None:

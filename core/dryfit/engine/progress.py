@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import abc
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from dryfit.errors import ExecutionError
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from dryfit.engine.execution_context import ExecutionContext
+
+
+ItemT = TypeVar("ItemT")
 
 
 class ProgressMonitor(abc.ABC):
@@ -113,6 +116,32 @@ class TerminalProgress(ProgressMonitor):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def stepped(items: Sequence[ItemT], phase_name: str, progress: ProgressMonitor | None) -> Iterator[ItemT]:
+    """Items one after another, each a step of a phase, which is done when the next is asked for.
+
+    Args:
+        items: what is worked on.
+        phase_name: what the phase is called.
+        progress: is told; None for nobody.
+
+    Raises:
+        ExecutionError: `progress` cancelled the work.
+    """
+    if progress is None:
+        yield from items
+        return
+    progress.phase_start(phase_name, None, len(items))
+    try:
+        for step, item in enumerate(items):
+            yield item
+            if not progress.step_complete(phase_name, step):
+                raise ExecutionError(
+                    "The progress monitor cancelled the work", where=f"phase {phase_name!r}", found=f"step {step}"
+                )
+    finally:
+        progress.phase_finish(phase_name)
 
 
 def run_many(

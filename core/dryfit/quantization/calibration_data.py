@@ -121,7 +121,7 @@ class PictureFolder:
         return pictures[::batch]
 
     def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:
-        """`[N, C, H, W]` or `[N, H, W, C]`, in float32 or the type of an input of other real numbers."""
+        """`[N, C, H, W]` or `[N, H, W, C]`, in the type of the input."""
         tensor = _only_input(network, str(self.folder))
         batch, pictures = _batch(tensor), self._pictures()
         places = {name: place for place, name in enumerate(pictures)}

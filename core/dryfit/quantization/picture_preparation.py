@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import CalibrationError
-from dryfit.network.data_types import EXCHANGED_TYPES
+from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.collector import Array
 
@@ -76,10 +76,11 @@ class PicturePreparation:
         return ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in attrs.fields(type(self)))
 
     def array(self, path: Path, tensor: Tensor) -> Array:
-        """The picture in the input's shape, without the batch: in its type where that is real, else in float32.
+        """The picture in the input's shape, without the batch, and in its type.
 
         Raises:
-            CalibrationError: the file is no picture, or the input is none of pictures.
+            CalibrationError: the file is no picture, the input is none of pictures, or it takes integers and prepared
+                pixels are none, or too large ones.
         """
         channel_axis, height, width = picture_axes(tensor)
         count = tensor.shape[channel_axis]
@@ -98,9 +99,27 @@ class PicturePreparation:
         if order == "BGR":
             pixels = pixels[:, :, ::-1]
         values = (pixels - np.array(self.mean, np.float32)) * np.array(self.scale, np.float32)
-        if tensor.dtype in EXCHANGED_TYPES:
-            values = values.astype(tensor.dtype.numpy, copy=False)
+        values = self._in_type(values, tensor, path)
         return np.ascontiguousarray(values.transpose(2, 0, 1) if channel_axis == 1 else values)
+
+    def _in_type(self, values: Array, tensor: Tensor, path: Path) -> Array:
+        """The values in the input's type: rounded to a real one, and only as they are to any other."""
+        dtype = tensor.dtype
+        if dtype in EXCHANGED_TYPES:
+            return values.astype(dtype.numpy, copy=False)
+        with np.errstate(invalid="ignore"):
+            cast = values.astype(dtype.numpy)
+        if dtype is not DataType.BOOL and np.array_equal(cast.astype(np.float64), values):
+            return cast
+        least, largest = values.min(), values.max()
+        raise CalibrationError(
+            f"The input takes {dtype.name}, which these pictures are not once they are prepared",
+            where=f"{path}, input {tensor.name!r}",
+            found=f"real numbers from {least:g} to {largest:g} (mean {self.mean}, scale {self.scale})",
+            allowed=f"values that {dtype.name} holds as they are"
+            + (", such as pixels of 0 to 255 (mean 0, scale 1)" if dtype is DataType.UINT8 else ""),
+            remedy="Prepare them so (on the command line: --mean, --scale), or give arrays of the input's type",
+        )
 
     def _resized(self, picture: Image, height: int, width: int) -> Image:
         if self.resize == "stretch":

@@ -30,15 +30,7 @@ def test_what_would_be_built_is_what_is_built():
     assert plan.verdicts == assessment.verdicts
     assert plan.reformats == assessment.reformats
     assert plan.warnings == assessment.warnings
-    for built, assessed in zip(plan.segments, assessment.segments, strict=True):
-        assert (built.device, built.layers, built.inputs, built.outputs, built.cut_cause) == (
-            assessed.device,
-            assessed.layers,
-            assessed.inputs,
-            assessed.outputs,
-            assessed.cut_cause,
-        )
-        assert all(size <= assessed.pools[pool] for pool, size in built.pools.items())
+    assert plan.segments == assessment.segments
 
 
 def test_segments_name_what_crosses_their_borders():
@@ -112,11 +104,11 @@ config.default_device_type = "DLA"
 config.set_flag(BuilderFlag.FP16)
 config.set_flag(BuilderFlag.GPU_FALLBACK)
 assert assess(network, config).can_be_built
-print(sorted(name for name in sys.modules if name in ("numba", "llvmlite") or name.startswith("dryfit_cpu.kernels")))
+print(sorted(name for name in sys.modules if name in ("numba", "llvmlite")))
 """
 
 
-def test_an_assessment_loads_no_kernel():
+def test_an_assessment_asks_kernels_and_loads_no_compiler():
     result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 

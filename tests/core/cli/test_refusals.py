@@ -104,7 +104,7 @@ def test_a_check_tells_what_the_build_refuses_in_the_same_words(dryfit_command, 
     if len(refusals) == 1:
         assert told(built.err).endswith(told(refusals[0]))
     text = told(dryfit_command("check", path, *options).out)
-    assert all(told(refusal) in text for refusal in refusals)
+    assert all(told(refusal) in text or begins_as_told_above(refusal, text) for refusal in refusals)
     assert "a build refuses it" in dryfit_command("check", path, *options, "--quiet").out
     assert dryfit_command("check", path, *options, "--fail-on", "refusals").code == 1
 
@@ -115,6 +115,42 @@ def test_a_check_tells_no_refusal_of_what_is_built(dryfit_command, tmp_path):
     for options in ((*ALONE, *CHW16), (*DLA, "--fallback", "GPU"), ()):
         assert dryfit_command("check", path, *options, "--json").json["refusals"] == []
         assert dryfit_command("build", path, "-o", tmp_path / "out", *options).code == 0
+
+
+def test_layers_that_a_check_lists_as_refused_are_only_counted_below(dryfit_command, tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(model(REFUSED_LAYER), path)
+    text = told(dryfit_command("check", path, *DLA).out)
+    assert text.count("activation_type is ELU, allowed is") == 1
+    assert "1 part of the network cannot run on its device, and fallback is off: see above. Allow fallback" in text
+
+
+def test_layers_of_other_devices_that_no_list_has_are_told_below(dryfit_command, tmp_path):
+    """The lists speak of the GPU; the layer that has no place was put on the DLA."""
+    path = tmp_path / "model.onnx"
+    onnx.save(model(REFUSED_LAYER), path)
+    options = ("--device", "GPU", "--precision", "fp16", "--layer-device-types", "b_elu:DLA")
+    assert "activation_type is ELU, allowed is" in told(dryfit_command("check", path, *options).out)
+
+
+def test_a_check_of_a_standalone_loadable_shows_its_layers_and_what_is_missing(dryfit_command, tmp_path):
+    """All at once: the rule on formats, the layer that the DLA refuses, and where the others go."""
+    path = tmp_path / "model.onnx"
+    onnx.save(model(REFUSED_LAYER), path)
+    ended = dryfit_command("check", path, *ALONE)
+    assert ended.code == 0
+    assert "Segments" in ended.out
+    assert "activation_type is ELU, allowed is" in ended.out
+    assert "[standalone.formats]" in ended.out
+    assert "2 on DLA, 1 nowhere" in ended.out
+    assert ended.out.count("needs one from") == 0
+    assert dryfit_command("check", path, *ALONE, "--fail-on", "refusals").code == 1
+
+
+def begins_as_told_above(refusal, text):
+    """Whether an error is told by its beginning, as the lists before it have the rest."""
+    beginning, is_placement, _ = told(refusal).partition(" (found")
+    return bool(is_placement) and f"{beginning}: see above" in text
 
 
 def told(text):

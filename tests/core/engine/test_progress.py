@@ -10,7 +10,7 @@ from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import relu_network
 
 from dryfit.engine.engine import Engine
-from dryfit.engine.progress import ProgressMonitor, TerminalProgress, run_many
+from dryfit.engine.progress import ProgressMonitor, TerminalProgress, run_many, stepped
 from dryfit.errors import ExecutionError
 
 
@@ -79,6 +79,26 @@ def test_a_failing_run_finishes_its_phase(context):
     with pytest.raises(ExecutionError, match="another type"):
         list(run_many(context, [np.zeros(2)], recorder))
     assert recorder.events[-1] == ("finish", "Running")
+
+
+def test_each_item_of_long_work_is_a_step_that_is_done_when_the_next_is_asked_for():
+    recorder = Recorder()
+    seen = [(item, len(recorder.events)) for item in stepped("ab", "Working", recorder)]
+    assert seen == [("a", 1), ("b", 2)]
+    assert recorder.events == [
+        ("start", "Working", None, 2),
+        ("step", "Working", 0),
+        ("step", "Working", 1),
+        ("finish", "Working"),
+    ]
+    assert list(stepped("ab", "Working", None)) == ["a", "b"]
+
+
+def test_a_monitor_cancels_long_work_and_the_phase_is_finished():
+    recorder = Recorder(cancel_at=0)
+    with pytest.raises(ExecutionError, match="cancelled the work"):
+        list(stepped("ab", "Working", recorder))
+    assert recorder.events[-1] == ("finish", "Working")
 
 
 def test_where_there_is_no_terminal_nothing_is_shown(context):

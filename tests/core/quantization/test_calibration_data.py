@@ -72,6 +72,37 @@ def test_pictures_come_in_the_real_type_that_the_input_takes(tmp_path, dtype):
     np.testing.assert_array_equal(found, np.full((1, 3, 2, 2), 77 / 256, np.float32).astype(dtype.numpy))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "mean"), [(DataType.UINT8, 0), (DataType.INT8, 128), (DataType.INT32, 0), (DataType.DOUBLE, 0)]
+)
+def test_pictures_come_in_another_type_that_holds_them_as_they_are(tmp_path, dtype, mean):
+    pixels = np.random.default_rng(2).integers(0, 256, (4, 6, 3))
+    pixels[0, 0] = (0, 128, 255)
+    save(tmp_path / "a.png", pixels)
+    network = Network("taker")
+    network.add_input("image", dtype, (1, 4, 6, 3))
+    found = all_of(PictureFolder(tmp_path, PicturePreparation(mean=mean)), network)["a.png"]["image"]
+    assert found.dtype == dtype.numpy
+    np.testing.assert_array_equal(found[0].astype(np.int64), pixels - mean)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "prepared", "told"),
+    [
+        (DataType.UINT8, {"scale": 1 / 255}, "takes UINT8.*from 0.2 to 0.2.*pixels of 0 to 255"),
+        (DataType.UINT8, {"mean": 100}, "takes UINT8.*from -49 to -49.*--mean, --scale"),
+        (DataType.INT8, {"scale": 3}, r"takes INT8.*from 153 to 153 .mean \(0.0,\), scale \(3.0,\)"),
+        (DataType.BOOL, {"mean": 50}, "takes BOOL"),
+    ],
+)
+def test_pictures_that_an_input_of_integers_cannot_hold_are_refused_with_their_values(tmp_path, dtype, prepared, told):
+    save(tmp_path / "a.png", np.full((2, 2, 3), 51))
+    network = Network("taker")
+    network.add_input("image", dtype, (1, 3, 2, 2))
+    with pytest.raises(CalibrationError, match=told):
+        all_of(PictureFolder(tmp_path, PicturePreparation(**prepared)), network)
+
+
 def test_resizing_stretches_crops_in_the_middle_or_fills_up(tmp_path):
     """A picture twice as wide as high: its left half is 10, its right half 200."""
     pixels = np.zeros((8, 16, 1)) + np.where(np.arange(16) < 8, 10, 200)[None, :, None]

@@ -38,6 +38,8 @@ class ComparedTensor:
         saturation: share of elements at an end of the type; None for a type that is as wide as FP32, or wider.
         differences: name of each side to how far it is from it; None where the side does not store the tensor, or with
             another shape.
+        unfed: name of each side that does not store all that the layer reads, so that its own error is not known, to
+            the user's names of what it lacks: it computes them inside of layers that it joins otherwise.
     """
 
     tensor: str
@@ -47,6 +49,7 @@ class ComparedTensor:
     dtype: DataType
     saturation: float | None
     differences: Mapping[str, Difference | None]
+    unfed: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -130,7 +133,11 @@ class _Comparing:
         runner, arrays = self._engine.runner(feeds), self._engine.arrays(feeds)
         values = {side.name: side.values(feeds) for side in self._sides}
         for resolved in runner.operations:
-            fed = {name: self._fed(runner, resolved, arrays, side) for name, side in values.items()}
+            unfed = {name: self._lacking(runner, resolved, arrays, side) for name, side in values.items()}
+            fed = {
+                name: None if unfed[name] else self._fed(runner, resolved, arrays, side)
+                for name, side in values.items()
+            }
             for tensor in resolved.group.outputs:
                 stored, array = self._engine.tensors.get(tensor.name), arrays[tensor.name]
                 if stored is None:
@@ -141,11 +148,26 @@ class _Comparing:
                 sums.add(array)
                 for name, side in values.items():
                     sums.add_difference(name, sample, array, side.real(stored), (fed[name] or {}).get(tensor.name))
+                    sums.add_unfed(name, unfed[name])
+
+    def _lacking(
+        self, runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], side: SideValues
+    ) -> list[str]:
+        """The inputs of an operation, by the user's names, that a side does not have, or with another shape."""
+        lacking = []
+        for tensor in resolved.group.inputs:
+            stored = self._engine.tensors.get(tensor.name)
+            if tensor.name in runner.known or (stored is None and tensor.name in self._engine.fixed):
+                continue
+            real = None if stored is None else side.real(stored)
+            if real is None or real.shape != arrays[tensor.name].shape:
+                lacking.append(tensor.name if stored is None else stored.of)
+        return list(dict.fromkeys(lacking))
 
     def _fed(
         self, runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], side: SideValues
-    ) -> Mapping[str, Array] | None:
-        """What an operation gives on the inputs that a side has; None where the side does not have all of them."""
+    ) -> Mapping[str, Array]:
+        """What an operation gives on the inputs that a side has, which has all of them."""
         inputs: dict[str, Array] = {}
         for tensor in resolved.group.inputs:
             if tensor.name in runner.known:
@@ -155,9 +177,8 @@ class _Comparing:
                 inputs[tensor.name] = arrays[tensor.name]
                 continue
             real = None if stored is None else side.real(stored)
-            if stored is None or real is None or real.shape != arrays[tensor.name].shape:
-                return None
-            inputs[tensor.name] = stored.represented(real, resolved.rounding)
+            if stored is not None and real is not None:
+                inputs[tensor.name] = stored.represented(real, resolved.rounding)
         if all(array.tobytes() == arrays[name].tobytes() for name, array in inputs.items()):
             return arrays
         return runner.run(resolved, inputs)
@@ -181,6 +202,7 @@ class _TensorSums:
         self._saturated: int | None = 0
         self._differences: dict[str, DifferenceSums] = {}
         self._uncompared: set[str] = set()
+        self._unfed: dict[str, list[str]] = {}
 
     def add(self, array: Array) -> None:
         saturated = self._stored.saturation(array)
@@ -199,6 +221,11 @@ class _TensorSums:
         real = self._stored.real
         sums.add(sample, real(array), others, None if known is None else real(known))
 
+    def add_unfed(self, side: str, lacking: Sequence[str]) -> None:
+        """Note what the operation reads and a side does not have."""
+        known = self._unfed.setdefault(side, [])
+        known += [name for name in lacking if name not in known]
+
     def result(self, sides: Sequence[str]) -> ComparedTensor:
         return ComparedTensor(
             tensor=self._stored.of,
@@ -210,4 +237,5 @@ class _TensorSums:
             differences={
                 side: None if side in self._uncompared else self._differences[side].result() for side in sides
             },
+            unfed={side: lacking for side, lacking in self._unfed.items() if lacking},
         )

@@ -2,7 +2,8 @@
 
 A kernel's `pack` says how weights become arrays, and nobody says the way back. Most of it only moves elements and fills
 up with zeros. So numbers that tell places are packed by the same function, digit by digit, and show where each element
-went. What is found that way is packed again and has to give the engine's arrays bit for bit: nothing is guessed.
+went. What is found that way is packed again and has to give the engine's arrays bit for bit: nothing is guessed. So
+places may be remembered for layers that look alike, which most networks have many of.
 """
 
 from __future__ import annotations
@@ -13,22 +14,32 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.builder.comparison.known_places import KnownPlaces, Places, PlacesOfSlots
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
 
 Array = np.ndarray[Any, Any]
+Whole = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 Pack = Callable[[], Mapping[str, Array]]
 """Packs the weights that stand in the layers at the moment."""
 
-DIGITS: Mapping[DataType, int] = {
-    **dict.fromkeys(EXCHANGED_TYPES, 256),
-    DataType.INT8: 128,
-    DataType.FP8: 16,
-    DataType.INT4: 8,
-    DataType.FP4: 4,
+DIGIT_BITS: Mapping[DataType, int] = {
+    DataType.FLOAT: 24,
+    DataType.HALF: 11,
+    DataType.BF16: 8,
+    DataType.INT8: 7,
+    DataType.FP8: 4,
+    DataType.INT4: 3,
+    DataType.FP4: 2,
 }
-"""Type to how many whole numbers from 0 on it holds exactly: the base in which places are told."""
+"""Type to the logarithm of how many whole numbers from 0 on it holds exactly: a digit of so many bits tells places."""
+
+_LEAST_REAL_BITS = DIGIT_BITS[DataType.BF16]
+"""Of a digit that goes through any type of real numbers unchanged."""
+
+_FIRST_NUMBER = 2
+"""Of an element: 0 and 1 are what cleared weights are packed as."""
 
 _ONES = frozenset({"scale", "power"})
 """Parameters that do nothing where they are 1; the others do nothing where they are 0."""
@@ -57,14 +68,21 @@ class Slot:
 
     def put(self, values: Array) -> None:
         """Give the layer these weights."""
-        setattr(self.layer, self.name, values.astype(self.dtype.numpy).reshape(self.shape))
+        setattr(self.layer, self.name, values.astype(self.dtype.numpy, copy=False).reshape(self.shape))
 
     def clear(self) -> None:
         """Give the layer weights that do nothing: ones where it multiplies with them, else zeros."""
         self.put(np.full(self.shape, 1 if self.name in _ONES else 0, np.float32))
 
 
-def unpack_places(pack: Pack, slots: Sequence[Slot], packed: Mapping[str, Array]) -> bool:
+def unpack_places(
+    pack: Pack,
+    slots: Sequence[Slot],
+    packed: Mapping[str, Array],
+    precision: DataType = DataType.FLOAT,
+    known: KnownPlaces | None = None,
+    like: str = "",
+) -> bool:
     """Put weights into slots so that they are packed as an engine has them; False where these cannot be found.
 
     What a kernel folds into its weights, such as the scale behind a convolution, is part of what is found, and does
@@ -74,77 +92,142 @@ def unpack_places(pack: Pack, slots: Sequence[Slot], packed: Mapping[str, Array]
         pack: packs what stands in the slots.
         slots: what is not known.
         packed: the engine's.
+        precision: the type that the layers are computed in, which weights may be rounded to.
+        known: places in layers before; those found here are added.
+        like: what such layers have in common beside shapes and types, such as the kernel's name.
     """
-    main = [slot for slot in slots if slot.name not in {"scale", "shift", "power"}]
-    for chosen in (main, slots) if main else (slots,):
-        for slot in slots:
-            slot.clear()
-        for slot, values in _found(pack, chosen, packed):
-            slot.put(values)
-        if packed_alike(pack(), packed):
+    known = KnownPlaces() if known is None else known
+    main = [number for number, slot in enumerate(slots) if slot.name not in {"scale", "shift", "power"}]
+    looks = (
+        *((slot.name, slot.dtype, slot.shape) for slot in slots),
+        *((name, array.dtype.str, array.shape) for name, array in sorted(packed.items())),
+    )
+    for chosen in (main, list(range(len(slots)))) if main else (list(range(len(slots))),):
+        key = (like, len(chosen), looks)
+        remembered = known.get(key)
+        if remembered is not None and _try(remembered, pack, slots, packed):
             return True
+        # As few digits as the packed types can hold; what a kernel rounds on the way needs more of fewer bits.
+        for real_bits in dict.fromkeys((_real_bits(packed, precision), _LEAST_REAL_BITS)):
+            found = _found(pack, {number: slots[number] for number in chosen}, packed, real_bits)
+            if _try(found, pack, slots, packed):
+                known.add(key, found)
+                return True
     return False
 
 
 def packed_alike(found: Mapping[str, Array], packed: Mapping[str, Array]) -> bool:
     """Whether two results of packing are the same, bit for bit."""
-    return found.keys() == packed.keys() and all(
-        (found[name].dtype, found[name].shape, found[name].tobytes()) == (array.dtype, array.shape, array.tobytes())
-        for name, array in packed.items()
-    )
+    return found.keys() == packed.keys() and all(_same_bits(found[name], array) for name, array in packed.items())
 
 
-def _found(pack: Pack, slots: Sequence[Slot], packed: Mapping[str, Array]) -> list[tuple[Slot, Array]]:
-    """The slots whose every element stands in arrays that hold nothing else, with their elements, the largest first."""
-    found, taken = list[tuple[Slot, Array]](), set[str]()
-    for slot in sorted(slots, key=lambda one: -one.size):
-        if slot.dtype not in DIGITS:
+def _same_bits(one: Array, other: Array) -> bool:
+    """Whether two arrays have the same type, shape and bits."""
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    return bool(np.array_equal(_bytes_of(one), _bytes_of(other)))
+
+
+def _bytes_of(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _try(found: PlacesOfSlots, pack: Pack, slots: Sequence[Slot], packed: Mapping[str, Array]) -> bool:
+    """Put what lies in the packed arrays into the slots, and pack that: whether it comes out as it was."""
+    for number, slot in enumerate(slots):
+        values = _gathered(slot, found[number], packed) if number in found else None
+        if values is None:
+            slot.clear()
+        else:
+            slot.put(values)
+    return packed_alike(pack(), packed)
+
+
+def _gathered(slot: Slot, places: Sequence[Places], packed: Mapping[str, Array]) -> Array | None:
+    """The elements of a slot from where they lie; None where a packed array cannot hold them."""
+    values = np.zeros(slot.size, slot.dtype.numpy)
+    for one in places:
+        elements = _elements(packed[one.array], slot.dtype)
+        if elements is None or one.places.max(initial=0) >= elements.size:
+            return None
+        values[one.elements] = elements[one.places]
+    return values
+
+
+def _real_bits(packed: Mapping[str, Array], precision: DataType) -> int:
+    """Bits of a digit that all packed arrays of real numbers hold, and the type that is computed in."""
+    types = {precision, *map(_data_type, packed.values())}.intersection(EXCHANGED_TYPES)
+    return min((bits for dtype, bits in DIGIT_BITS.items() if dtype in types), default=_LEAST_REAL_BITS)
+
+
+def _found(pack: Pack, slots: Mapping[int, Slot], packed: Mapping[str, Array], real_bits: int) -> PlacesOfSlots:
+    """Where each element of slots stands in arrays that hold nothing else; the largest slot is looked for first."""
+    for slot in slots.values():
+        slot.clear()
+    found, taken = dict[int, Sequence[Places]](), set[str]()
+    for number, slot in sorted(slots.items(), key=lambda entry: -entry[1].size):
+        if slot.dtype not in DIGIT_BITS:
             continue
-        places = {name: where for name, where in _places(pack, slot).items() if name not in taken}
-        values, covered = np.zeros(slot.size, slot.dtype.numpy), np.zeros(slot.size + 1, np.bool_)
-        for name, where in places.items():
-            elements = _elements(packed[name], slot.dtype) if name in packed else None
-            if elements is None or elements.shape != where.shape:
-                return found
-            values[where[where > 0] - 1] = elements[where > 0]
-            covered[where] = True
-        if covered[1:].all():
-            found.append((slot, values))
-            taken.update(places)
+        bits = min(real_bits, DIGIT_BITS[slot.dtype]) if slot.dtype in EXCHANGED_TYPES else DIGIT_BITS[slot.dtype]
+        numbers = _numbers(pack, slot, bits)
+        places = [_places(name, of, slot.size) for name, of in numbers.items() if name in packed and name not in taken]
+        covered = np.zeros(slot.size, np.bool_)
+        for one in places:
+            covered[one.elements] = True
+        if covered.all():
+            found[number] = places
+            taken.update(one.array for one in places)
     return found
 
 
-def _places(pack: Pack, slot: Slot) -> dict[str, Array]:
-    """Name of each array that the elements of a slot are moved to: for each of its elements which it is, from 1 on.
+def _places(array: str, numbers: Whole, size: int) -> Places:
+    """Where each element lies of which an array holds the number, from 2 on."""
+    index = np.int32 if max(numbers.size, size) < 1 << 31 else np.int64
+    where = np.flatnonzero(numbers >= _FIRST_NUMBER)
+    place_of: Whole = np.full(size, -1, index)
+    place_of[numbers[where] - _FIRST_NUMBER] = where
+    elements = np.flatnonzero(place_of >= 0)
+    if elements.size == size:
+        return Places(array, slice(None), place_of)
+    return Places(array, elements.astype(index), place_of[elements])
 
-    0 stands where none of them went. Left out are arrays in which something was computed from them, or nothing.
+
+def _numbers(pack: Pack, slot: Slot, bits: int) -> dict[str, Array]:
+    """Name of each array that the elements of a slot are moved to: their numbers where they stand, as one row.
+
+    Where none of them went there is 0 or 1. Left out are arrays in which something was computed from them, or nothing.
     """
-    # 0 and 1 are what cleared weights are packed as.
-    base, numbers = DIGITS[slot.dtype], np.arange(2, slot.size + 2)
-    before = {name: array.tobytes() for name, array in pack().items()}
+    before = pack()
+    last = slot.size + _FIRST_NUMBER - 1
+    digits = -(-last.bit_length() // bits)
+    index = np.int32 if digits * bits < 32 else np.int64
+    given = np.arange(_FIRST_NUMBER, last + 1, dtype=index)
     changed, found = set[str](), dict[str, Array]()
-    weight = 1
-    while weight <= slot.size + 1:
-        slot.put(numbers // weight % base)
+    for shift in range(0, digits * bits, bits):
+        slot.put(np.bitwise_and(np.right_shift(given, shift), (1 << bits) - 1))
         packed = pack()
-        changed |= {name for name, array in packed.items() if array.tobytes() != before.get(name)}
-        digits = {name: _digits(array, slot.dtype) for name, array in packed.items()}
-        now = {name: array * weight for name, array in digits.items() if array is not None}
-        found = now if weight == 1 else {name: found[name] + now[name] for name in found if name in now}
-        weight *= base
+        changed |= {name for name, array in packed.items() if name not in before or not _same_bits(array, before[name])}
+        now = {name: _digits(array, slot.dtype, bits) for name, array in packed.items() if not shift or name in found}
+        found = {
+            name: digit if not shift else found[name] + np.left_shift(digit, shift, dtype=index)
+            for name, digit in now.items()
+            if digit is not None
+        }
     slot.clear()
-    places = {name: np.maximum(where - 1, 0) for name, where in found.items() if name in changed}
-    return {name: where for name, where in places.items() if where.max(initial=0) <= slot.size}
+    return {name: numbers for name, numbers in found.items() if name in changed and numbers.max(initial=0) <= last}
 
 
-def _digits(array: Array, dtype: DataType) -> Array | None:
-    """The digits in a packed array; None where it holds something else."""
+def _digits(array: Array, dtype: DataType, bits: int) -> Array | None:
+    """The digits in a packed array, in int32; None where it holds something else."""
     elements = _elements(array, dtype)
     if elements is None:
         return None
-    real = elements.astype(np.float32)
-    is_digit = bool(((real >= 0) & (real < DIGITS[dtype]) & (real == np.rint(real))).all())
-    return real.astype(np.int64) if is_digit else None
+    with np.errstate(invalid="ignore"):
+        digits = elements.astype(np.int32)
+    if digits.min(initial=0) < 0 or digits.max(initial=0) >= 1 << bits:
+        return None
+    is_whole = dtype.is_integer or np.array_equal(digits, elements.astype(np.float32))
+    return digits if is_whole else None
 
 
 def _elements(array: Array, dtype: DataType) -> Array | None:
@@ -152,9 +235,8 @@ def _elements(array: Array, dtype: DataType) -> Array | None:
 
     Real numbers may be packed in another real type, 8 bits as bytes, and of 4 bits two in each byte.
     """
-    try:
-        own = DataType.from_numpy(array.dtype)
-    except UnknownNameError:
+    own = _data_type(array)
+    if own is None:
         return None
     if dtype in EXCHANGED_TYPES:
         return array.reshape(-1) if own in EXCHANGED_TYPES else None
@@ -167,3 +249,11 @@ def _elements(array: Array, dtype: DataType) -> Array | None:
         return data.view(dtype.numpy)
     halves = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)
     return ((halves.astype(np.int8) ^ 8) - 8).astype(dtype.numpy) if dtype.is_integer else halves.view(dtype.numpy)
+
+
+def _data_type(array: Array) -> DataType | None:
+    """The type of an array's elements; None where it is none of a tensor."""
+    try:
+        return DataType.from_numpy(array.dtype)
+    except UnknownNameError:
+        return None

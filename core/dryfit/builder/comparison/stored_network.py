@@ -17,6 +17,7 @@ import numpy as np
 from dryfit.builder.comparison.stored_weights import Array, StoredWeights, stored_weights_of
 from dryfit.builder.precision.engine_tensors import OUTPUT_COPY
 from dryfit.engine.plan import Plan
+from dryfit.engine.progress import ProgressMonitor
 from dryfit.engine.stored_tensors import CONVERSIONS
 from dryfit.errors import ConfigError
 from dryfit.network.copying import copy_layer, copy_tensor_notes
@@ -54,29 +55,31 @@ class StoredNetwork:
     rounded: Sequence[str] = ()
 
 
-def compared_network(plan: Plan) -> StoredNetwork:
+def compared_network(plan: Plan, progress: ProgressMonitor | None = None) -> StoredNetwork:
     """The network that others compute beside an engine: the user's where the engine keeps it, else what it stores.
 
     Args:
         plan: of an engine.
+        progress: is told how far the search for weights is.
 
     Raises:
-        ConfigError, PluginError, EngineFileError: as `stored_network`.
+        ConfigError, PluginError, EngineFileError, ExecutionError: as `stored_network`.
     """
-    return stored_network(plan) if plan.refit is None else StoredNetwork(plan.refit.network)
+    return stored_network(plan, progress) if plan.refit is None else StoredNetwork(plan.refit.network)
 
 
-def stored_network(plan: Plan) -> StoredNetwork:
+def stored_network(plan: Plan, progress: ProgressMonitor | None = None) -> StoredNetwork:
     """The network of any engine.
 
     Args:
         plan: whole; it stays as it is.
+        progress: is told how far the search for weights is.
 
     Raises:
         ConfigError: the weights of the layers that everything follows from cannot be found.
-        PluginError, EngineFileError: as `stored_weights_of`.
+        PluginError, EngineFileError, ExecutionError: as `stored_weights_of`.
     """
-    stored = stored_weights_of(plan)
+    stored = stored_weights_of(plan, progress)
     making = _Making(stored, {one.layer for one in plan.layers})
     for tensor in stored.network.inputs:
         making.add_input(tensor)

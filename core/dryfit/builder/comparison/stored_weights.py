@@ -8,8 +8,10 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.builder.comparison.known_places import KnownPlaces
 from dryfit.builder.comparison.packed_places import Slot, packed_alike, unpack_places
 from dryfit.engine.plan import Operation, Plan
+from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.engine.segment_program import operation_group
 from dryfit.network.copying import copy_network
@@ -51,13 +53,15 @@ class StoredWeights:
     rounded: Sequence[str]
 
 
-def stored_weights_of(plan: Plan) -> StoredWeights:
+def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> StoredWeights:
     """The network of a plan with the weights that its operations packed.
 
     Args:
         plan: whole; it stays as it is.
+        progress: is told of one phase with a step for each operation.
 
     Raises:
+        ExecutionError: `progress` cancelled the work.
         PluginError: a kernel's target is not installed.
         EngineFileError: the engine names a kernel that there is not.
     """
@@ -66,17 +70,18 @@ def stored_weights_of(plan: Plan) -> StoredWeights:
     wide: dict[str, Layer] = {}
     unknown: dict[str, str] = {}
     rounded: list[str] = []
-    for resolved in resolve_operations(plan):
+    known = KnownPlaces()
+    for resolved in stepped(resolve_operations(plan), "Finding the weights that the engine stores", progress):
         operation, group = resolved.operation, operation_group(resolved.operation, layers)
         slots = _slots(group)
         if not slots:
             continue
-        reason = _unpacked(operation, resolved.kernel, group, slots)
+        reason = _unpacked(operation, resolved.kernel, group, slots, known)
         if reason is not None and not operation.is_compiled:
             # What was folded into rounded weights is FP32, which a layer in FP32 alone takes as it is.
             wide = wide or {layer.name: layer for layer in _widened(plan.network).layers}
             same = operation_group(operation, wide)
-            reason = _unpacked(operation, resolved.kernel, same, _slots(same))
+            reason = _unpacked(operation, resolved.kernel, same, _slots(same), known)
             for slot in slots if reason is None else ():
                 setattr(slot.layer, slot.name, getattr(wide[slot.layer.name], slot.name))
         if reason is not None:
@@ -129,13 +134,17 @@ def _constants(group: LayerGroup) -> list[Constant]:
     return [one.producer for one in sources if isinstance(one.producer, Constant)]
 
 
-def _unpacked(operation: Operation, kernel: Kernel, group: LayerGroup, slots: Sequence[Slot]) -> str | None:
+def _unpacked(
+    operation: Operation, kernel: Kernel, group: LayerGroup, slots: Sequence[Slot], known: KnownPlaces
+) -> str | None:
     """Put the weights of an operation where they were; returns why they cannot be found, or None."""
     if operation.is_compiled:
         return f"the program that {operation.device} compiled holds its weights, in a form of its own"
     try:
         if kernel.unpack is None:
-            is_found = unpack_places(lambda: kernel.pack(group), slots, operation.weights)
+            is_found = unpack_places(
+                lambda: kernel.pack(group), slots, operation.weights, operation.precision, known, kernel.name
+            )
         else:
             is_found = _put(kernel.unpack(group, operation.weights), slots, group.main)
             is_found = is_found and _is_close(kernel.pack(group), operation.weights)
@@ -157,9 +166,12 @@ def _is_close(found: Mapping[str, Array], packed: Mapping[str, Array]) -> bool:
     """Whether what is packed from weights that were unpacked lies beside what the engine has."""
     if packed_alike(found, packed):
         return True
-    return found.keys() == packed.keys() and all(
-        found[name].shape == array.shape
-        and np.abs(found[name].astype(np.float64) - array).max(initial=0.0)
-        <= LARGEST_DEVIATION * np.abs(array).max(initial=0.0)
-        for name, array in packed.items()
-    )
+    return found.keys() == packed.keys() and all(_lies_beside(found[name], array) for name, array in packed.items())
+
+
+def _lies_beside(found: Array, array: Array) -> bool:
+    if found.shape != array.shape:
+        return False
+    largest = max(array.max(initial=0), -array.min(initial=0))
+    difference = np.subtract(found, array, dtype=np.result_type(found, array, np.float32))
+    return bool(max(difference.max(initial=0), -difference.min(initial=0)) <= LARGEST_DEVIATION * largest)

@@ -60,6 +60,13 @@ def precision_flags(network: Network, config: BuilderConfig) -> Sequence[str]:
     return [flag.name for flag in PRECISION_FLAGS if config.get_flag(flag)]
 
 
+def two_constraints(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The two flags on precision constraints, where both are on."""
+    del network
+    flags = (BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
+    return [flag.name for flag in flags] if all(map(config.get_flag, flags)) else []
+
+
 def precisions(network: Network, config: BuilderConfig) -> Sequence[str]:
     """The layers that have a precision of their own."""
     del config

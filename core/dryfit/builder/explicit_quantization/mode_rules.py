@@ -24,6 +24,18 @@ TYPES_FOLLOW = "TensorRT 11 inference library, Precision Control: strongly typed
 NO_IMPLICIT = f"{CHAPTER}, explicit vs implicit quantization: implicit cannot be used together with strong typing"
 
 
+FLAG_RULES: Sequence[ModeRule] = (
+    ModeRule(
+        "builder_flags.constraints",
+        "The flags OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS are not both set",
+        "TensorRT, whose config takes one of the two flags and refuses the other",
+        "Clear one of them",
+        "SA-06",
+        find=mode_checks.two_constraints,
+    ),
+)
+"""What holds for every build."""
+
 EXPLICIT_RULES: Sequence[ModeRule] = (
     ModeRule(
         "explicit.calibration",
@@ -103,18 +115,27 @@ STRONGLY_TYPED_RULES: Sequence[ModeRule] = (
 """What holds for a network that was created with STRONGLY_TYPED."""
 
 
-def check_modes(network: Network, config: BuilderConfig) -> None:
+def check_modes(network: Network, config: BuilderConfig) -> list[ConfigError]:
     """Refuse a network and a config that mix what excludes one another.
 
+    What only keeps it from being a standalone loadable leaves its layers a place each: that is given back, to be told
+    beside them. Not so where a calibrator would have to find scales first, which may take long.
+
+    Returns:
+        an error for each broken rule on standalone loadables.
+
     Raises:
-        ConfigError: lists every broken rule with what breaks it, its source and a remedy.
+        ConfigError: lists every other broken rule with what breaks it, its source and a remedy.
     """
+    broken = list(broken_rules(network, config))
     errors = [
         ConfigError(f"{rule.text} [{rule.id}]", found=found, source=rule.source, remedy=rule.remedy)
-        for rule, found in broken_rules(network, config)
+        for rule, found in broken
     ]
-    if errors:
+    is_told_later = not config.has_calibrator and all(rule in STANDALONE_RULES for rule, _ in broken)
+    if errors and not is_told_later:
         raise one_error("The network and the config do not go together", errors)
+    return errors
 
 
 def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[ModeRule, str]]:
@@ -125,7 +146,7 @@ def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[Mode
     told = {rule.subject for rule in strongly_typed}
     explicit = [rule for rule in EXPLICIT_RULES if rule.subject not in told] if is_explicit else []
     standalone = STANDALONE_RULES if is_standalone(config) else ()
-    for rule in (*strongly_typed, *explicit, *standalone):
+    for rule in (*FLAG_RULES, *strongly_typed, *explicit, *standalone):
         found = rule.find(network, config)
         if found:
             yield rule, ", ".join(found)

@@ -19,7 +19,6 @@ from dryfit.builder.explicit_quantization.mode import is_explicit
 from dryfit.builder.explicit_quantization.obstacles import Obstacles
 from dryfit.builder.fusion.fuse import fuse_layers
 from dryfit.builder.fusion.fused_group import FusedGroup
-from dryfit.builder.fusion.layer_places import layer_places
 from dryfit.builder.kernels.settings import optimum_specs
 from dryfit.builder.lowering import LoweredNetwork, lower_network
 from dryfit.network.layer import Layer
@@ -110,7 +109,7 @@ def trace_quantizations(network: Network, design: Design, config: BuilderConfig)
     lowered: LoweredNetwork | None = None
     if not design.refusals and not design.formats.problems:
         lowered = lower_network(design.network, design.assignment.roles, design.partition, design.precisions)
-        groups = fuse_layers(lowered.network, layer_places(design, lowered))
+        groups = fuse_layers(lowered.network, design.places(lowered))
     tracer = _Tracer(design, lowered, groups)
     quantizations = [tracer.trace(layer) for layer in network.layers if isinstance(layer, (Quantize, Dequantize))]
     macs = {} if lowered is None else _macs_by_type(lowered, groups, config)

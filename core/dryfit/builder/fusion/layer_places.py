@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
-from dryfit.builder.design import Design
 from dryfit.builder.fusion.fused_group import LayerPlace
 from dryfit.builder.fusion.layer_roles import LayerRole
 from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.placement.partition import Partition
+from dryfit.builder.precision.chosen import Precisions
 from dryfit.network.layer import Layer
 from dryfit.plugins import registry
 
 
-def layer_places(design: Design, lowered: LoweredNetwork) -> dict[str, LayerPlace]:
-    """Layer name to place, for all layers but constants, which are nowhere."""
+def layer_places(
+    roles: Mapping[str, LayerRole], partition: Partition, precisions: Precisions, caller: str, lowered: LoweredNetwork
+) -> dict[str, LayerPlace]:
+    """Layer name to place, for all layers but constants, which are nowhere.
+
+    Args:
+        roles: layer name to role.
+        partition: segments, each on a device.
+        precisions: computation types.
+        caller: device that makes copies between segments.
+        lowered: the engine's network.
+    """
     host = registry.host().device
     places: dict[str, LayerPlace] = {}
     for layer in lowered.network.layers:
-        role = design.assignment.roles.get(layer.name)
+        role = roles.get(layer.name)
         if layer.kind == "constant" or role is LayerRole.CONSTANT:
             continue
         dtype = layer.outputs[0].dtype
         if layer.name in lowered.owners:
             continue
         if layer.name in lowered.reformats:
-            places[layer.name] = LayerPlace(design.caller, -1, dtype)
+            places[layer.name] = LayerPlace(caller, -1, dtype)
         elif role is LayerRole.SHAPE:
             places[layer.name] = LayerPlace(host, -1, dtype, LayerRole.SHAPE)
         else:
-            places[layer.name] = LayerPlace(
-                design.assignment.devices[layer.name],
-                design.partition.segments[layer.name],
-                design.precisions.layers[layer.name],
-            )
+            segment = partition.segments[layer.name]
+            places[layer.name] = LayerPlace(partition.runs[segment].device, segment, precisions.layers[layer.name])
     places.update((name, places[owner]) for name, owner in lowered.owners.items())
     for layer in lowered.network.layers:
         if layer.name in lowered.reformats and layer.name not in lowered.owners:

@@ -31,11 +31,7 @@ def kernel_choice(config: BuilderConfig, network: Network, lowered: Network) -> 
         network: the user's.
         lowered: the engine's, whose groups are asked about.
     """
-    choice = KernelChoice(
-        config.explicit_kernels(network),
-        forbidden=config.forbidden_kernels,
-        allows_spread=not config.get_flag(BuilderFlag.STRICT_NANS),
-    )
+    choice = unmeasured_choice(config, network)
     if config.builder_optimization_level == 0:
         yield choice
         return
@@ -53,6 +49,20 @@ def kernel_choice(config: BuilderConfig, network: Network, lowered: Network) -> 
     yield attrs.evolve(choice, times=KernelTimes(specs, cache, may_measure))
     if shared.cache_info().currsize:
         shared().save()
+
+
+def unmeasured_choice(config: BuilderConfig, network: Network) -> KernelChoice:
+    """The choice that a config leaves, without knowing how long kernels take.
+
+    Args:
+        config: names and forbids kernels.
+        network: the user's.
+    """
+    return KernelChoice(
+        config.explicit_kernels(network),
+        forbidden=config.forbidden_kernels,
+        allows_spread=not config.get_flag(BuilderFlag.STRICT_NANS),
+    )
 
 
 def optimum_specs(lowered: Network, config: BuilderConfig) -> Specs:

@@ -14,70 +14,70 @@ import attrs
 
 from dryfit.builder.placement.cutter import LayerRun
 from dryfit.builder.placement.target_variant import TargetVariant
-from dryfit.builder.segments.pools import PoolNeeds
 from dryfit.target.memory_pool_rules import CACHE, CORE
 from dryfit.target.memory_pools import MemoryPool
 
-NeedsOn = Callable[[TargetVariant], PoolNeeds]
-"""What layers need of a device's pools."""
+SegmentNeeds = Callable[[TargetVariant, int], Mapping[str, int]]
+"""(device, number of one of its segments) -> bytes by pool that it needs there."""
 
 
 def within_cores(
-    runs: Sequence[LayerRun], variants: Mapping[str, TargetVariant], needs_on: NeedsOn
+    runs: Sequence[LayerRun], variants: Mapping[str, TargetVariant], needs: SegmentNeeds
 ) -> tuple[dict[str, TargetVariant], list[str]]:
     """(the devices with limits of caches lowered to what their cores have, one sentence for each that was lowered).
 
     Args:
         runs: the segments of all devices.
         variants: device name to device.
-        needs_on: what layers need of a device's pools.
+        needs: what segments need of a device's pools.
     """
     found, warnings = dict(variants), list[str]()
     for device, own in _by_device(runs).items():
-        found[device], lowered = _within_core(own, needs_on(variants[device]))
+        found[device], lowered = _within_core(own, variants[device], needs)
         warnings += lowered
     return found, warnings
 
 
 def core_memory_problems(
-    runs: Sequence[LayerRun], variants: Mapping[str, TargetVariant], needs_on: NeedsOn
+    runs: Sequence[LayerRun], variants: Mapping[str, TargetVariant], needs: SegmentNeeds
 ) -> list[str]:
     """The pools, other than caches, of which segments of a device may take more at once than one of its cores has.
 
     Args:
         runs: the segments of all devices.
         variants: device name to device.
-        needs_on: what layers need of a device's pools.
+        needs: what segments need of a device's pools.
     """
     return [
         problem
         for device, own in _by_device(runs).items()
         for pool, core in _core_pools(variants[device])
-        if pool.holds != "cache" and (problem := _problem(own, needs_on(variants[device]), pool, core))
+        if pool.holds != "cache" and (problem := _problem(own, variants[device], needs, pool, core))
     ]
 
 
-def _by_device(runs: Sequence[LayerRun]) -> dict[str, list[LayerRun]]:
-    found: dict[str, list[LayerRun]] = {}
-    for run in runs:
-        found.setdefault(run.device, []).append(run)
+def _by_device(runs: Sequence[LayerRun]) -> dict[str, list[int]]:
+    """Device to the numbers of its segments."""
+    found: dict[str, list[int]] = {}
+    for number, run in enumerate(runs):
+        found.setdefault(run.device, []).append(number)
     return found
 
 
-def _within_core(runs: Sequence[LayerRun], reckoned: PoolNeeds) -> tuple[TargetVariant, list[str]]:
+def _within_core(own: Sequence[int], variant: TargetVariant, needs: SegmentNeeds) -> tuple[TargetVariant, list[str]]:
     """(the device with the limits of caches lowered to what a core has, one sentence for each that was lowered).
 
     Args:
-        runs: its segments.
-        reckoned: what they need of its pools.
+        own: numbers of its segments.
+        variant: it.
+        needs: what they need of its pools.
     """
-    variant = reckoned.variant
     limits, warnings = dict(variant.pool_limits), []
     for pool, core in _core_pools(variant):
         asked = limits.get(pool.name)
         if pool.holds != "cache" or _suffices(asked, pool, core):
             continue
-        at_once = _at_once(runs, reckoned, pool)
+        at_once = _at_once(own, variant, needs, pool)
         allowed = core if sum(min(size, core) for size in at_once) <= core else core // len(at_once)
         allowed = _power_below(allowed) if pool.power_of_two else allowed
         if asked is not None and asked <= allowed:
@@ -104,16 +104,16 @@ def _suffices(limit: int | None, pool: MemoryPool, core: int) -> bool:
     return limit is not None and limit * pool.segments_at_once <= core
 
 
-def _at_once(runs: Sequence[LayerRun], reckoned: PoolNeeds, pool: MemoryPool) -> list[int]:
+def _at_once(own: Sequence[int], variant: TargetVariant, needs: SegmentNeeds, pool: MemoryPool) -> list[int]:
     """The bytes of those segments that may hold most of a pool at the same time."""
-    return sorted((reckoned.of(run.layers).get(pool.name, 0) for run in runs), reverse=True)[: pool.segments_at_once]
+    sizes = (needs(variant, number).get(pool.name, 0) for number in own)
+    return sorted(sizes, reverse=True)[: pool.segments_at_once]
 
 
-def _problem(runs: Sequence[LayerRun], reckoned: PoolNeeds, pool: MemoryPool, core: int) -> str:
-    variant = reckoned.variant
+def _problem(own: Sequence[int], variant: TargetVariant, needs: SegmentNeeds, pool: MemoryPool, core: int) -> str:
     if _suffices(variant.pool_limits.get(pool.name), pool, core):
         return ""
-    at_once = _at_once(runs, reckoned, pool)
+    at_once = _at_once(own, variant, needs, pool)
     if sum(at_once) <= core:
         return ""
     count = "1 segment" if len(at_once) == 1 else f"{len(at_once)} segments"

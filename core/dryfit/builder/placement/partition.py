@@ -19,12 +19,11 @@ from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.cutter import Cutter, Edge, LayerRun, Segment, with_source
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.plan import PoolShortage, RejectedSegment
-from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.target.memory_pool_rules import SEGMENT
 
-PoolUse = Callable[[TargetVariant, Sequence[Layer]], Mapping[str, int]]
-"""(device, layers) -> bytes by pool that they need as one segment."""
+PoolUse = Callable[["Partition"], Sequence[Mapping[str, int]]]
+"""A cut -> for each of its segments bytes by pool that it needs."""
 PoolLimit = Callable[[str], int | None]
 """Pool name -> the limit in bytes that is set; None for no limit."""
 
@@ -70,7 +69,7 @@ def partition_network(
         assignment: the device of each layer.
         variants: device name to target, for every device in use and the fallback device.
         fallback_device: where segments go that break a rule; None: they are refused.
-        pool_use: what a segment needs.
+        pool_use: what the segments of a cut need; not asked where no limit says anything.
         pool_limit: what there is.
     """
     layers = [layer for layer in network.layers if layer.name in assignment.devices]
@@ -81,7 +80,8 @@ def partition_network(
         segments = cutter.cut()
         causes, shortages = _beyond_compilers(cutter, segments), dict[int, list[PoolShortage]]()
         if not causes:
-            shortages = _shortages(cutter, segments, pool_use, pool_limit)
+            tried = Partition(cutter.runs(segments), cutter.numbers(segments), dict(cutter.moved), [])
+            shortages = _shortages(cutter, segments, tried, pool_use, pool_limit)
             causes = {number: _too_large(cutter.variant(segments[number]), some) for number, some in shortages.items()}
         causes = causes or _over_segment_limits(cutter, segments)
         if not causes:
@@ -141,21 +141,24 @@ def _beyond_compilers(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, 
 
 
 def _shortages(
-    cutter: Cutter, segments: Sequence[Segment], pool_use: PoolUse, pool_limit: PoolLimit
+    cutter: Cutter, segments: Sequence[Segment], tried: Partition, pool_use: PoolUse, pool_limit: PoolLimit
 ) -> dict[int, list[PoolShortage]]:
     """Segment to the pools of which it needs more than there is. A cache never falls short."""
+    limits = [_strict_limits(cutter.variant(segment), pool_limit) for segment in segments]
+    if not any(limits):
+        return {}
     found: dict[int, list[PoolShortage]] = {}
-    for number, segment in enumerate(segments):
-        variant = cutter.variant(segment)
-        pools = {pool.name for pool in variant.target.memory_pools if pool.per == "segment" and pool.holds != "cache"}
-        if not pools:
-            continue
-        needs = pool_use(variant, [cutter.layers[layer] for layer in segment])
-        for name in needs:
-            limit = pool_limit(name) if name in pools else None
-            if limit is not None and needs[name] > limit:
-                found.setdefault(number, []).append(PoolShortage(name, needs[name], limit))
+    for number, (of_segment, needs) in enumerate(zip(limits, pool_use(tried), strict=True)):
+        for name, needed in needs.items():
+            if name in of_segment and needed > of_segment[name]:
+                found.setdefault(number, []).append(PoolShortage(name, needed, of_segment[name]))
     return found
+
+
+def _strict_limits(variant: TargetVariant, pool_limit: PoolLimit) -> dict[str, int]:
+    """Pool name to limit, of the pools of which a segment may need no more."""
+    pools = [pool.name for pool in variant.target.memory_pools if pool.per == "segment" and pool.holds != "cache"]
+    return {name: limit for name in pools if (limit := pool_limit(name)) is not None}
 
 
 def _too_large(variant: TargetVariant, shortages: Sequence[PoolShortage]) -> str:

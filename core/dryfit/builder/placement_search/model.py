@@ -129,7 +129,11 @@ class SegmentModel:
         return found
 
     def fits(self, device: str, nodes: Nodes) -> bool:
-        """Whether layers fit the pools of a device as one segment."""
+        """Whether layers fit the pools of a device as one segment, reckoned as if no two of them ran as one.
+
+        That takes microseconds, as a search asks it of thousands of segments; most need less once they are joined. The
+        stages of a build, which each placement that is compared goes through, reckon exactly.
+        """
         found = self._fits.get((device, nodes))
         if found is None:
             variant = self._design.variants[device]

@@ -6,13 +6,18 @@ from collections.abc import Collection
 
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.precision.real_tensors import is_inside_step
+from dryfit.network.copying import copy_network
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
+from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.target import Target
 
 REDUCED_TYPES = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.BF16))
 """Flags and the narrower floating-point types that they permit, the one that is preferred first."""
+
+ASSUMED_RANGE = (-1.0, 1.0)
+"""The range of a tensor whose scale is assumed, where one has to stand there. Any would do."""
 
 
 def computation_type(
@@ -94,3 +99,15 @@ def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
 def is_constant(tensor: Tensor) -> bool:
     """Whether a tensor is a constant of the network."""
     return tensor.producer is not None and tensor.producer.kind == "constant"
+
+
+def with_assumed_ranges(network: Network) -> Network:
+    """A copy of a network in which every tensor of real numbers has a range: some range, as none is known.
+
+    Bytes and what runs as one follow from it; numbers do not.
+    """
+    copy = copy_network(network)
+    for tensor in copy.tensors:
+        if tensor.dtype.is_floating_point and tensor.dynamic_range is None:
+            tensor.dynamic_range = ASSUMED_RANGE
+    return copy

@@ -1,4 +1,4 @@
-"""How much of a device's memory a set of layers needs, before it is known which of them run as one."""
+"""How much of a device's memory a set of layers needs, also before it is known which of them run as one."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class PoolNeeds:
         """Pool name to bytes, for the pools that one limit a segment speaks of.
 
         Weights are counted as the pool keeps them, biases and scales among them. Activations are those tensors that
-        only these layers see, each alive from its producer to its last reader, as if no two layers ran as one: an
-        upper bound, as the device's own compiler joins layers. A cache takes what of the activations its limit allows.
+        only these layers see, each alive from its producer to its last reader, as if no two layers ran as one: mostly
+        more than what is needed once they are joined, which `planned_cut` tells. A cache takes what of the activations
+        its limit allows.
         """
         return self._needs(layers, lambda pool: self._activation_bytes(layers, pool.alignment_bytes))
 

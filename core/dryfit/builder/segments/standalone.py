@@ -77,14 +77,6 @@ STANDALONE_RULES: Sequence[ModeRule] = (
         "SA-08",
         find=standalone_checks.left_over_constants,
     ),
-    ModeRule(
-        "standalone.constraints",
-        "The flags OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS are not both set",
-        "TensorRT, whose config takes one of the two flags and refuses the other",
-        "Clear one of them",
-        "SA-06",
-        find=standalone_checks.two_constraints,
-    ),
 )
 """What is known before anything is placed."""
 

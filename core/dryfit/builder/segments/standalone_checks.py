@@ -81,13 +81,6 @@ def _guess(name: str) -> str:
     return f"; there is no format {name}" + (f": did you mean {close[-1]}?" if close else "")
 
 
-def two_constraints(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The two flags on precision constraints, where both are on."""
-    del network
-    flags = (BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
-    return [flag.name for flag in flags] if all(map(config.get_flag, flags)) else []
-
-
 def left_over_constants(network: Network, config: BuilderConfig) -> Sequence[str]:
     """Layers of explicit quantization, and constants that are outputs or that nobody reads."""
     del config

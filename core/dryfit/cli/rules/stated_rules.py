@@ -16,6 +16,7 @@ NOT_BUILT = "the network is not built"
 def stated_families() -> Sequence[RuleFamily]:
     """The families, in the order of what they speak of."""
     return [
+        _stated("builder_flags", "flags that exclude one another in every build", _flags),
         _stated("explicit", "networks with quantize or dequantize layers", _explicit),
         _stated("strongly_typed", "networks that were created with STRONGLY_TYPED", _strongly_typed),
         _stated("standalone", "the engine capability DLA_STANDALONE", _standalone),
@@ -56,6 +57,12 @@ def _facts(rules: Iterable[StatedRule], consequence: str = NOT_BUILT) -> list[di
         }
         for rule in rules
     ]
+
+
+def _flags() -> Sequence[Facts]:
+    from dryfit.builder.explicit_quantization.mode_rules import FLAG_RULES
+
+    return _facts(FLAG_RULES)
 
 
 def _explicit() -> Sequence[Facts]:

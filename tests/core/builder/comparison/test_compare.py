@@ -166,6 +166,7 @@ def test_a_tensor_that_the_other_side_does_not_store_is_not_compared():
     layers = {one.tensor: one.differences["hidden"] for one in given}
     assert layers["middle"] is None
     assert (layers["last"].error, layers["last"].own, layers["last"].inherited) == (0, None, None)
+    assert {one.tensor: dict(one.unfed) for one in given} == {"middle": {}, "last": {"hidden": ["middle"]}}
 
 
 def _without_output(network):

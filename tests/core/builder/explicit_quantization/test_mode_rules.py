@@ -9,7 +9,7 @@ from tests.core.builder.networks import activation, convolution, image_network, 
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.config.enumerations import QuantizationFlag
+from dryfit.builder.config.enumerations import EngineCapability, QuantizationFlag
 from dryfit.builder.explicit_quantization.mode import QuantizationMode, quantization_mode
 from dryfit.builder.explicit_quantization.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES, broken_rules
 from dryfit.errors import ConfigError
@@ -94,6 +94,20 @@ def test_int8_and_fp8_are_not_in_one_network():
         "explicit.one_type_of_8_bits": "INT8 in 'q0', 'dq0', 'q2', 'dq2', FP8 in 'q1', 'dq1'"
     }
     assert broken(explicit(FP8, DataType.FP4), BuilderConfig()) == {}
+
+
+@pytest.mark.parametrize("is_standalone", [False, True])
+def test_constraints_are_obeyed_or_preferred_and_not_both_in_any_build(is_standalone):
+    network = plain()
+    config = config_with(BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
+    if is_standalone:
+        config.engine_capability = EngineCapability.DLA_STANDALONE
+    found = broken(network, config)
+    assert found["builder_flags.constraints"] == "OBEY_PRECISION_CONSTRAINTS, PREFER_PRECISION_CONSTRAINTS"
+    with pytest.raises(ConfigError, match=r"builder_flags\.constraints"):
+        assess(network, config)
+    config.clear_flag(BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
+    assert "builder_flags.constraints" not in broken(network, config)
 
 
 @pytest.mark.parametrize("flag", [BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS])

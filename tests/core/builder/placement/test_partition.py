@@ -35,7 +35,11 @@ def assignment_of(network, devices):
 def cut(network, devices, npu=None, fallback="GPU", pool_use=lambda variant, layers: {}, limits=None):
     variants = {"GPU": variant("GPU"), "NPU": npu or variant("NPU")}
     assignment = assignment_of(network, devices)
-    return partition_network(network, assignment, variants, fallback, pool_use, (limits or {}).get)
+
+    def needs(partition):
+        return [pool_use(variants[run.device], run.layers) for run in partition.runs]
+
+    return partition_network(network, assignment, variants, fallback, needs, (limits or {}).get)
 
 
 def names(partition):

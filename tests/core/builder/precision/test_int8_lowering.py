@@ -9,7 +9,6 @@ from tests.core.builder.networks import activation, add, chain, convolution, dla
 
 from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.fusion.layer_places import layer_places
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.quantization.dynamic_range import int8_scale
@@ -56,7 +55,7 @@ def test_a_step_reads_dequantized_values_and_weights_and_rounds_once_at_its_end(
 def test_what_is_part_of_a_step_runs_where_its_layer_runs():
     network, config = int8_output(ranged(chain("c", "r"))), int8_config()
     design, result = designed(network, config), lowered(network, config)
-    places = layer_places(design, result)
+    places = design.places(result)
     assert set(result.owners.values()) == {"c0", "r1"}
     assert all(places[name] == places[owner] for name, owner in result.owners.items())
 

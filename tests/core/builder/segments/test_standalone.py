@@ -104,11 +104,6 @@ def with_a_layer_elsewhere(network, config):
     config.set_device_type(network.layers[-1], DeviceType.GPU)
 
 
-def with_both_constraints(network, config):
-    config.set_flag(BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
-    config.set_flag(BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
-
-
 def with_a_constant_left(network, config):
     network.add_constant((1,), [1.0])
 
@@ -128,7 +123,6 @@ def with_an_open_shape(network, config):
         (with_another_type, "formats", "tensor 'x' is FLOAT, where HALF, INT8 are possible"),
         (on_the_gpu, "device", "default device GPU, which has no loadables"),
         (with_a_layer_elsewhere, "device", "GPU for layer 'y'"),
-        (with_both_constraints, "constraints", "OBEY_PRECISION_CONSTRAINTS, PREFER_PRECISION_CONSTRAINTS"),
         (with_a_constant_left, "left_over_constants", "constant"),
         (with_an_open_shape, "fixed_shapes", "input 'x' (-1, 8, 6, 6)"),
     ],
