@@ -23,6 +23,7 @@ from dryfit.builder.precision.int8_lowering import Int8Lowering
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -110,9 +111,19 @@ class _Lowering:
                 None if tensor is None else self.tensors.version(tensor, self._input_type(layer, index), layer, index)
                 for index, tensor in enumerate(layer.inputs)
             ]
-            new = self.tensors.lowered.add_layer(copy_layer(layer), inputs)
+            new = self.tensors.lowered.add_layer(*self._copied(layer, inputs))
         for index, (old, output) in enumerate(zip(layer.outputs, new.outputs, strict=True)):
             self._add_output(old, output, self._precisions.stored_type(layer, index) if is_work else output.dtype)
+
+    def _copied(self, layer: Layer, inputs: list[Tensor | None]) -> tuple[Layer, list[Tensor | None]]:
+        """A copy of a layer, and what it reads: INT8 where it has UINT8 codes that are kept so."""
+        copy = copy_layer(layer)
+        codes = layer.outputs[0] if isinstance(layer, Quantize) else layer.get_input(0)
+        if not isinstance(copy, (Quantize, Dequantize)) or codes is None or not self._precisions.is_signed(codes):
+            return copy, inputs
+        if isinstance(copy, Quantize):
+            copy.to_type = DataType.INT8
+        return copy, inputs if len(inputs) > 2 else [*inputs, self.tensors.signed_zero(layer)]
 
     def _add_output(self, old: Tensor, output: Tensor, stored: DataType) -> None:
         """Take an output in the type in which others find it; a network output also in the type that the user expects.

@@ -32,15 +32,19 @@ class StoredTensor:
         of: name of the user's tensor that it is a version of.
         dtype: the type that it is stored in.
         scale: of INT8 codes that stand for real numbers; None where elements are what they say.
+        is_signed: whether INT8 codes stand for UINT8 ones that are 128 higher.
     """
 
     name: str
     of: str
     dtype: DataType
     scale: float | None = None
+    is_signed: bool = False
 
     def real(self, array: Array) -> Array:
         """The numbers that an array of this tensor stands for; codes times the scale in FP32."""
+        if self.is_signed:
+            return np.ascontiguousarray(array).view(np.uint8) ^ np.uint8(128)
         if self.scale is None:
             return array
         return np.asarray(array.astype(np.float32) * np.float32(self.scale))
@@ -53,6 +57,8 @@ class StoredTensor:
             rounding: where what lies half-way between two INT8 codes goes; other types take it to even. What a type
                 cannot reach is saturated, as `dryfit.reference.precision.rounded` says.
         """
+        if self.is_signed:
+            return (rounded(values, np.dtype(np.uint8)) ^ np.uint8(128)).view(np.int8)
         if self.scale is None:
             return rounded(values, self.dtype.numpy)
         codes = round_values(values.astype(np.float32) / np.float32(self.scale), rounding)
@@ -88,8 +94,9 @@ def stored_tensors(network: Network, declared: Mapping[str, DataType]) -> dict[s
         stands_for_real = tensor.dtype.is_integer and declared[of].is_floating_point
         scale = _scale(tensor) if stands_for_real else None
         is_alike = tensor.dtype is declared[of] or (tensor.dtype.is_floating_point and declared[of].is_floating_point)
-        if is_alike or scale is not None:
-            found[tensor.name] = StoredTensor(tensor.name, of, tensor.dtype, scale)
+        is_signed = tensor.dtype is DataType.INT8 and declared[of] is DataType.UINT8
+        if is_alike or is_signed or scale is not None:
+            found[tensor.name] = StoredTensor(tensor.name, of, tensor.dtype, scale, is_signed)
     return found
 
 

@@ -39,8 +39,9 @@ POW, SLOPE = range(8, 10)
 """What a pointwise function does with its operands a, b and c; FIRST gives a, MULTIPLY_ADD gives a * b + c, SLOPE gives
 a where it is at least 0, else a * b."""
 
-LEAVES_SUMS, SCALES, ADDS, ROUNDS_AND_ADDS, ROUNDS_LAST = range(5)
-"""How an integer register block ends: with its sums, or requantized; then with a residual, or another rounding."""
+LEAVES_SUMS, SCALES, ADDS, ROUNDS_AND_ADDS, ROUNDS_LAST, ADDS_DISTANCES, ROUNDS_AND_ADDS_DISTANCES = range(7)
+"""How an integer register block ends: with its sums, or requantized; then with a residual, or its distances from a zero
+point, or another rounding."""
 
 REAL_PRODUCTS, TWO_STEPS, ONE_STEP, DOUBLE_PRODUCTS = range(4)
 """How sums are scaled: by FP32 numbers; by fixed-point ones, rounded twice or once; by FP64 numbers, and rounded."""

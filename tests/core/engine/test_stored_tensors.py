@@ -50,6 +50,24 @@ def test_codes_stand_for_numbers_and_numbers_become_codes():
     assert tensor.represented(ties, RoundingMode.HALF_AWAY_FROM_ZERO).tolist() == [1, 2, -1, 127, -128]
 
 
+def test_signed_codes_stand_for_the_unsigned_ones_of_the_users_network():
+    network = Network()
+    x = network.add_input("x", FLOAT, (1, 4))
+    scale = network.add_constant((), np.array(0.1, np.float32)).get_output(0)
+    codes = network.add_quantize(x, scale, DataType.UINT8).get_output(0)
+    network.rename_tensor(codes, "codes")
+    network.mark_output(network.add_dequantize(codes, scale).get_output(0))
+    config = Builder().create_builder_config()
+    config.default_device_type = "CPU"
+    plan = Builder().build_plan(network, config)
+    found = stored_tensors(plan.network, {tensor.name: tensor.dtype for tensor in network.tensors})["codes"]
+    assert found == StoredTensor("codes", "codes", INT8, None, is_signed=True)
+    unsigned = np.arange(256).astype(np.uint8)
+    stored = found.represented(unsigned, RoundingMode.HALF_TO_EVEN)
+    assert (stored.dtype, stored[0], stored[255]) == (np.int8, -128, 127)
+    np.testing.assert_array_equal(found.real(stored), unsigned)
+
+
 @pytest.mark.parametrize("scale", [0.1, 1 / 3, 7e-5, 123.456])
 def test_codes_survive_the_way_through_numbers(scale):
     tensor = StoredTensor("y", "y", INT8, float(np.float32(scale)))

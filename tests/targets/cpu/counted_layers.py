@@ -86,6 +86,7 @@ def counted_layers() -> Iterator[CountedLayer]:
     yield convolution("1x1, 256 to 64, 28x28", "cpu.convolution", 256, 64, 28, 1)
     yield convolution("3x3 by winograd, 64 to 64, 28x28", "cpu.winograd_4", 64, 64, 28, 3)
     yield convolution("depthwise 3x3, 192, 28x28", "cpu.depthwise_convolution", 192, 192, 28, 3, groups=192)
+    yield convolution("3x3 in groups of four, 64, 28x28", "cpu.grouped_convolution", 64, 64, 28, 3, groups=16)
     yield fully_connected("fully connected, 512 to 1000", 1, 512, 1000)
     yield fully_connected("fully connected, batch 32, 512 to 1000", 32, 512, 1000)
     yield pooling("maximum 3x3 stride 2, 64, 56x56", 64, 56)

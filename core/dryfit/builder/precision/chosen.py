@@ -44,6 +44,7 @@ class Precisions:
         given_types: name of each network input that the caller gives in another type than the network computes on, to
             that type.
         wanted_types: name of each network output whose type on the caller's side was stated, to that type.
+        signed_codes: names of the UINT8 tensors that are kept as INT8 codes 128 lower.
     """
 
     layers: Mapping[str, DataType]
@@ -59,10 +60,15 @@ class Precisions:
     assumes_scales: bool = False
     given_types: Mapping[str, DataType] = attrs.field(factory=dict)
     wanted_types: Mapping[str, DataType] = attrs.field(factory=dict)
+    signed_codes: frozenset[str] = frozenset()
 
     def is_int8(self, layer: Layer) -> bool:
         """Whether a layer is computed in INT8 by the ranges of its tensors."""
         return layer.name in self.converted and self.layers[layer.name] is DataType.INT8
+
+    def is_signed(self, tensor: Tensor) -> bool:
+        """Whether a tensor has UINT8 codes that are kept as INT8 ones."""
+        return tensor.name in self.signed_codes
 
     def input_type(self, layer: Layer, index: int) -> DataType:
         """The type in which a layer takes one of its connected inputs."""
@@ -102,6 +108,8 @@ class Precisions:
         return asked or tensor.dtype
 
     def _computed(self, layer: Layer, tensor: Tensor) -> DataType:
+        if self.is_signed(tensor):
+            return DataType.INT8
         if tensor.dtype not in WEAK_TYPES or layer.name not in self.converted:
             return tensor.dtype
         if not self.is_int8(layer):

@@ -81,20 +81,24 @@ class EngineTensors:
         return tensor.name in self._constants
 
     def constant(self, tensor: Tensor, dtype: DataType) -> Tensor:
-        """A constant in a type, rounded to nearest even."""
+        """A constant in a type, rounded to nearest even; UINT8 codes as INT8 ones are 128 lower."""
         versions = self._versions.setdefault(tensor.name, {})
         if dtype not in versions:
             source = self._constants[tensor.name]
             constant = copy_layer(source)
             if isinstance(constant, Constant) and dtype is not tensor.dtype:
-                with np.errstate(over="ignore"):
-                    constant.weights = constant.weights.astype(dtype.numpy)
+                constant.weights = _converted(constant.weights, dtype)
             if versions or dtype is not tensor.dtype:
                 constant.name = f"{source.name} [{dtype.name}]"
             new = self.lowered.add_layer(constant, []).outputs[0]
             self.rename(new, tensor.name if dtype is tensor.dtype else f"{tensor.name} [{dtype.name}]")
             versions[dtype] = new
         return versions[dtype]
+
+    def signed_zero(self, layer: Layer) -> Tensor:
+        """The zero point of a layer that has none, where it is to INT8 codes what 0 is to UINT8 ones."""
+        scale = cast("Tensor", layer.inputs[1])
+        return self.new_constant(f"{layer.name} [zero point]", np.full(scale.shape, -128, np.int8))
 
     def converted(self, tensor: Tensor, source: Tensor, dtype: DataType, name: str) -> Tensor:
         """A version of a tensor in another type, by a layer of this name."""
@@ -166,3 +170,10 @@ class EngineTensors:
             number += 1
             candidate = f"{name}_{number}"
         return candidate
+
+
+def _converted(values: np.ndarray[Any, Any], dtype: DataType) -> np.ndarray[Any, Any]:
+    if values.dtype == np.uint8 and dtype is DataType.INT8:
+        return (values ^ np.uint8(128)).view(np.int8)
+    with np.errstate(over="ignore"):
+        return values.astype(dtype.numpy)

@@ -22,6 +22,7 @@ from dryfit.builder.precision.int8_tensors import with_real_tensors
 from dryfit.builder.precision.real_tensors import is_inside_step
 from dryfit.builder.precision.reason import PrecisionCause, PrecisionReason
 from dryfit.builder.precision.requested import REDUCED_TYPES, has_scale, is_strongly_typed, tensors_without_range
+from dryfit.builder.precision.signed_codes import signed_codes
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.format_combinations import FormatCombination, chosen_combination
@@ -80,6 +81,7 @@ def choose_precisions(
         assumes_scales=config.assume_scales,
         given_types=given_types or {},
         wanted_types=wanted_types or {},
+        signed_codes=signed_codes(network, assignment),
     )
     return with_real_tensors(chosen, layers, assignment.devices if segments is None else segments, assignment, config)
 

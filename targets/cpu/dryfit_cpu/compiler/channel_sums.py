@@ -42,6 +42,7 @@ from dryfit_cpu.compiler.window_variants import (
     TO_BIASED_BYTES,
     TO_BYTES,
     TO_BYTES_AGAIN,
+    ZERO_POINT,
 )
 
 
@@ -123,7 +124,7 @@ class _Sums:
         raise NotImplementedError
 
     def write_bytes(self, builder: Builder, panel: Value, values: Values, output: Value) -> None:
-        """Write numbers rounded to nearest even, within the last limits."""
+        """Write numbers rounded to nearest even, within the last limits, with the zero point added."""
         raise NotImplementedError
 
     def write_scaled(self, builder: Builder, values: Values, output: Value) -> None:
@@ -183,6 +184,10 @@ class ByteSums(_Sums):
         words, packed = f"llvm.x86.{family}.packssdw", f"llvm.x86.{family}.packsswb"
         suffix = {64: ".512", 32: "", 16: ".128"}[self.width]
         halves = [emit.call(builder, words + suffix, self.shorts, pair) for pair in ([a, b], [c, d])]
+        zero = emit.splat(builder, load(builder, SHORT, offset(builder, panel, ZERO_POINT), 4), self.width // 2)
+        halves = [
+            emit.call(builder, f"llvm.sadd.sat.v{self.width // 2}i16", self.shorts, [half, zero]) for half in halves
+        ]
         result = emit.call(builder, packed + suffix, self.bytes, halves)
         for name, place in (("smax", LOW_BYTES), ("smin", HIGH_BYTES)):
             four = load(builder, INT, offset(builder, panel, place), 4)
@@ -227,8 +232,9 @@ class RealSums(_Sums):
         """Limited before they are rounded, so that only bytes are left."""
         low, high = (self.splat(builder, panel, place) for place in (LAST_LOW, LAST_HIGH))
         bytes_of = emit.vector_of(BYTE, self.lanes)
+        zero = emit.splat(builder, load(builder, INT, offset(builder, panel, ZERO_POINT), 4), self.lanes)
         for index, value in enumerate(values):
-            whole = whole_lanes(builder, limited_lanes(builder, value, low, high))
+            whole = builder.add(whole_lanes(builder, limited_lanes(builder, value, low, high)), zero)
             store(builder, builder.trunc(whole, bytes_of), offset(builder, output, self.lanes * index))
 
     def write_scaled(self, builder: Builder, values: Values, output: Value) -> None:

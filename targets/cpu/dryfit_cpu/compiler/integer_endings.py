@@ -1,7 +1,7 @@
 """The end of an integer register block: from exact sums to INT8 results, without leaving the registers.
 
-    sums -> FP32 * multiplier -> [+ real bias] -> [round, * sum_multiplier] -> [+ residual]
-         -> [limit, round, * last_multiplier] -> round, limit, pack -> one store for all channels of a pixel
+    sums -> FP32 * multiplier -> [+ real bias] -> [round, * sum_multiplier] -> [+ (residual - its zero point) * ...]
+         -> [limit, round, * last_multiplier] -> round, + zero point, limit, pack -> one store for a pixel's channels
 
 It is the arithmetic of `kernels/integer_definition.py` for the forms of it that networks have, rounded to nearest even.
 The last limits are applied to packed bytes, all of two pixels at once: rounding keeps the order of numbers, so that
@@ -16,7 +16,14 @@ from collections.abc import Sequence
 import attrs
 from llvmlite import ir
 
-from dryfit_cpu.codes import ADDS, ROUNDS_AND_ADDS, ROUNDS_LAST, SCALES
+from dryfit_cpu.codes import (
+    ADDS,
+    ADDS_DISTANCES,
+    ROUNDS_AND_ADDS,
+    ROUNDS_AND_ADDS_DISTANCES,
+    ROUNDS_LAST,
+    SCALES,
+)
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Value, load, offset, store, word
 from dryfit_cpu.compiler.memory import limited_bytes, rounded_bits
@@ -35,6 +42,7 @@ class Ending:
     adds: bool = False
     rounds_sum: bool = False
     rounds_last: bool = False
+    has_zero: bool = False
 
 
 ENDINGS = {
@@ -42,6 +50,8 @@ ENDINGS = {
     ADDS: Ending(adds=True),
     ROUNDS_AND_ADDS: Ending(adds=True, rounds_sum=True),
     ROUNDS_LAST: Ending(rounds_last=True),
+    ADDS_DISTANCES: Ending(adds=True, has_zero=True),
+    ROUNDS_AND_ADDS_DISTANCES: Ending(adds=True, rounds_sum=True, has_zero=True),
 }
 """Code to ending."""
 
@@ -59,6 +69,8 @@ class Numbers:
     last_multiplier: Value
     last_low: Value
     last_high: Value
+    residual_zero: Value
+    zero_point: Value
 
 
 def finish(
@@ -84,7 +96,8 @@ def finish(
     multipliers, bias = scales
     limits = (numbers.last_low, numbers.last_high) if ending.rounds_last else (numbers.low, numbers.high)
     low, high = (emit.splat(builder, limit, LANES) for limit in limits)
-    bounds = [_packed(builder, [limit] * 4) for limit in (low, high)] if _packs() else [low, high]
+    zero = builder.fptosi(numbers.zero_point, SHORT if _packs() else BYTE)
+    bounds = [_packed(builder, [limit] * 4, zero) for limit in (low, high)] if _packs() else [low, high]
     for first in range(0, len(outputs), _TOGETHER):
         pixels = range(first, min(first + _TOGETHER, len(outputs)))
         values = [sums[pixel * VECTORS + vector] for pixel in pixels for vector in range(VECTORS)]
@@ -98,11 +111,13 @@ def finish(
         to = [outputs[pixel] for pixel in pixels]
         if _packs():
             for pair in range(0, len(pixels), 2):
-                _store_packed(builder, results[VECTORS * pair : VECTORS * (pair + 2)], to[pair : pair + 2], bounds)
+                here = results[VECTORS * pair : VECTORS * (pair + 2)]
+                _store_packed(builder, here, to[pair : pair + 2], bounds, zero)
         else:
             for index, x in enumerate(results):
                 at = offset(builder, to[index // VECTORS], LANES * (index % VECTORS))
-                store(builder, limited_bytes(builder, x, *bounds), at)
+                bytes_of = limited_bytes(builder, x, *bounds)
+                store(builder, builder.add(bytes_of, emit.splat(builder, zero, LANES)), at)
 
 
 def _scaled(builder: Builder, sums: Sequence[Value], multipliers: Value, bias: Value) -> list[Value]:
@@ -139,6 +154,9 @@ def _requantized(
     if ending.adds:
         multiplier = emit.splat(builder, numbers.residual_multiplier, LANES)
         added = [builder.sitofp(builder.sext(load(builder, BYTES, at), INTS), FLOATS) for at in residuals]
+        if ending.has_zero:
+            zero = emit.splat(builder, numbers.residual_zero, LANES)
+            added = [builder.fsub(x, zero) for x in added]
         added = [builder.fmul(x, multiplier) for x in added]
         values = [builder.fadd(x, y) for x, y in zip(values, added, strict=True)]
     if ending.rounds_last:
@@ -167,10 +185,12 @@ def _packs() -> bool:
     return LANES > 4
 
 
-def _store_packed(builder: Builder, results: list[Value], outputs: Sequence[Value], bounds: Sequence[Value]) -> None:
+def _store_packed(
+    builder: Builder, results: list[Value], outputs: Sequence[Value], bounds: Sequence[Value], zero: Value
+) -> None:
     """Store one or two pixels."""
     # A pixel alone is packed with itself.
-    packed = _packed(builder, (results * 2)[:4])
+    packed = _packed(builder, (results * 2)[:4], zero)
     for name, bound in zip(("smax", "smin"), bounds, strict=True):
         packed = emit.call(builder, f"llvm.{name}.v{4 * LANES}i8", packed.type, [packed, bound])
     words = builder.bitcast(packed, INTS)
@@ -182,8 +202,8 @@ def _store_packed(builder: Builder, results: list[Value], outputs: Sequence[Valu
         store(builder, builder.shuffle_vector(words, words, ir.Constant(emit.vector_of(INT, len(half)), half)), output)
 
 
-def _packed(builder: Builder, numbers: Sequence[Value]) -> Value:
-    """Four vectors of FP32, rounded and saturated to INT8, by quarters."""
+def _packed(builder: Builder, numbers: Sequence[Value], zero: Value) -> Value:
+    """Four vectors of FP32, rounded, with the zero point added, and saturated to INT8, by quarters."""
     width = {16: "avx512", 8: "avx2"}[LANES]
     suffix = ".512" if width == "avx512" else ""
     shorts, packed = emit.vector_of(SHORT, 2 * LANES), emit.vector_of(BYTE, 4 * LANES)
@@ -191,6 +211,15 @@ def _packed(builder: Builder, numbers: Sequence[Value]) -> Value:
     halves = [
         emit.call(builder, f"llvm.x86.{width}.packssdw{suffix}", shorts, list(pair)) for pair in (whole[:2], whole[2:])
     ]
+    # Whether there is a zero point is asked for each register, which is free.
+    add = f"llvm.sadd.sat.v{2 * LANES}i16"
+    is_there = builder.icmp_signed("!=", zero, ir.Constant(SHORT, 0))
+    halves = emit.changed_if(
+        builder,
+        is_there,
+        halves,
+        lambda: [emit.call(builder, add, shorts, [half, emit.splat(builder, zero, 2 * LANES)]) for half in halves],
+    )
     return emit.call(builder, f"llvm.x86.{width}.packsswb{suffix}", packed, halves)
 
 

@@ -146,7 +146,7 @@ def load_integers(builder: Builder, address: Value) -> Value:
 
 
 def limited_bytes(builder: Builder, value: Value, low: Value, high: Value) -> Value:
-    """Numbers as INT8, rounded to nearest even, within limits between -128 and 127; not NaN.
+    """The low bytes of numbers, rounded to nearest even, within limits between -255 and 255; not NaN.
 
     Limits of rounded numbers are the rounded limits. Numbers that 1.5 * 2**23 has been added to are in the order of
     their bits, as integers, so that the limits cost no floating-point unit.

@@ -3,7 +3,8 @@
 Known without making any code. A panel belongs to a block of channels, as wide as the machine's registers make it:
 
     limits         64 bytes: the last limits as four equal bytes each; in FP32 the limits of the first rounding, its
-                   scale in units of the last one, and the limits of that; whether there is a real bias; filled up
+                   scale in units of the last one, and the limits of that; whether there is a real bias; the zero point
+                   of the results, which the first limits count from 0 and the others from it; filled up
     starts         4 bytes a channel: what the sums begin at
     multipliers    FP32, 4 bytes a channel
     real bias      FP32, 4 bytes a channel: what is added to scaled sums
@@ -19,8 +20,8 @@ import attrs
 
 from dryfit_cpu.compiler.tier import current_tier
 
-LOW_BYTES, HIGH_BYTES, LOW, HIGH, RATIO, LAST_LOW, LAST_HIGH, HAS_BIAS = range(0, 32, 4)
-"""Where the limits of a panel stand, and whether it has a real bias."""
+LOW_BYTES, HIGH_BYTES, LOW, HIGH, RATIO, LAST_LOW, LAST_HIGH, HAS_BIAS, ZERO_POINT = range(0, 36, 4)
+"""Where the limits of a panel stand, whether it has a real bias, and the zero point."""
 STARTS = 64
 """Where the starts begin. Multipliers, real bias and weights follow."""
 

@@ -6,12 +6,14 @@ import math
 from typing import cast
 
 import attrs
+import numpy as np
 
 from dryfit.network.layer import Layer
 from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.tensor import Shape
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding
+from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import chunks_for
@@ -42,33 +44,92 @@ class Products:
 
 def collect_work(
     layer: Deconvolution, binding: Binding, source: Operand, output: Operand, products: Products, bias: Array
+) -> tuple[list[Work], list[Array]]:
+    """Work that sums the products, and finishes the outputs; and what has to be kept for it.
+
+    Outputs as many as a step, side by side with all their channels, read runs of places in the window:
+
+        window of 4, step of 2      places 0 1 of a pixel and 2 3 of the one before: both outputs at once
+
+    Where they lie together they are collected as one pixel with the channels of all, and vectors are filled better.
+    What is beside such runs at the ends of a row is collected pixel by pixel.
+    """
+    W, step = output.shape[3], pair(layer.stride_nd)[1]
+    joined = step if _can_join(layer, output, products) else 1
+    first = -_left(layer) % joined
+    behind = first + (W - first) // joined * joined
+    long_bias = np.zeros(-(-joined * output.shape[1] // PANEL_CHANNELS) * PANEL_CHANNELS, np.float32)
+    long_bias[: joined * output.shape[1]] = np.tile(bias[: output.shape[1]], joined)
+    work = []
+    for start, stop, together in ((0, first, 1), (first, behind, joined), (behind, W, 1)):
+        if start < stop:
+            columns = _Columns(start, (stop - start) // together, together)
+            work.append(_part_work(layer, binding, source, output, products, long_bias, columns))
+    return work, [long_bias]
+
+
+@attrs.frozen
+class _Columns:
+    """Columns of the output: the first, how many, and how many outputs each of them joins."""
+
+    first: int
+    count: int
+    joined: int
+
+
+def _can_join(layer: Deconvolution, output: Operand, products: Products) -> bool:
+    """Whether outputs a step wide lie together, as do the products that fall on them."""
+    is_even = pair(layer.kernel_size_nd)[1] % pair(layer.stride_nd)[1] == 0 and pair(layer.dilation_nd)[1] == 1
+    is_dense = output.has_dense_channels and output.strides[3] == output.shape[1] * output.size
+    return is_even and is_dense and not products.weights and products.tap_bytes == 4 * output.shape[1]
+
+
+def _left(layer: Deconvolution) -> int:
+    """Columns that the layer cuts off on the left."""
+    return layer.paddings(layer.kernel_size_nd)[-1][0]
+
+
+def _part_work(
+    layer: Deconvolution,
+    binding: Binding,
+    source: Operand,
+    output: Operand,
+    products: Products,
+    bias: Array,
+    columns: _Columns,
 ) -> Work:
-    """Work that sums the products, and finishes the outputs."""
-    N, C, H, W = output.shape
+    N, C, H, _ = output.shape
     paddings = [*[(0, 0)] * (2 - len(layer.kernel_size_nd)), *layer.paddings(layer.kernel_size_nd)]
     activation, alpha, beta = epilogues.required_epilogue(binding).outer
-    window = pair(layer.kernel_size_nd)
+    window, joined = pair(layer.kernel_size_nd), columns.joined
+    step, dilation = pair(layer.stride_nd), pair(layer.dilation_nd)
+    fields = output.output_fields() | {
+        "output": output.address + columns.first * output.strides[3],
+        "output_pixel_stride": output.strides[3] * joined,
+        "columns": columns.count,
+        "channels": C * joined,
+    }
     return _COLLECT.work(
-        chunks_for(N * C * H * W * window[0] * window[1], binding.num_threads),
+        chunks_for(N * C * H * columns.count * joined * window[0] * window[1], binding.num_threads),
         products=products.address,
         pixel_bytes=products.pixel_bytes,
-        tap_bytes=products.tap_bytes,
+        tap_bytes=products.tap_bytes * joined,
         weights=products.weights,
         weight_bytes=products.weight_bytes,
         source_rows=source.shape[2],
         source_columns=source.shape[3],
         bias=bias.ctypes.data,
-        **output.output_fields(),
+        **fields,
         window_rows=window[0],
-        window_columns=window[1],
-        row_step=pair(layer.stride_nd)[0],
-        column_step=pair(layer.stride_nd)[1],
-        row_dilation=pair(layer.dilation_nd)[0],
-        column_dilation=pair(layer.dilation_nd)[1],
-        row_hop=_hop(pair(layer.stride_nd)[0], pair(layer.dilation_nd)[0]),
-        column_hop=_hop(pair(layer.stride_nd)[1], pair(layer.dilation_nd)[1]),
+        window_columns=window[1] // joined,
+        row_step=step[0],
+        column_step=step[1] // joined,
+        row_dilation=dilation[0],
+        column_dilation=dilation[1],
+        row_hop=_hop(step[0], dilation[0]),
+        column_hop=_hop(step[1] // joined, dilation[1]),
         top=paddings[0][0],
-        left=paddings[1][0],
+        left=(_left(layer) + columns.first) // joined,
         activation=activation,
         alpha=alpha,
         beta=beta,

@@ -70,5 +70,7 @@ def deconvolve_channels(binding: Binding) -> NativeStep:
     places, padded = int(np.prod(layer.kernel_size_nd)), -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
     weights, bias = binding.weight("weights", (places, padded)), binding.weight("bias", (padded,))
     products = Products(address, pitch, 0, weights.ctypes.data, weights.strides[0])
-    work.append(collect_work(layer, binding, source, output, products, bias))
+    more, kept = collect_work(layer, binding, source, output, products, bias)
+    work += more
+    keeps += kept
     return NativeStep(binding.group.name, work, keeps)

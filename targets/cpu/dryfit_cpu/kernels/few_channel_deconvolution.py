@@ -118,9 +118,11 @@ def deconvolve_to_few_channels(binding: Binding) -> NativeStep:
         epilogue=Epilogue(),
     )
     main, tables = product.work(threads)
-    collections = []
+    collections = list[Work]()
     for g in range(G):
         part = Operand.of(output.array[:, g * K : (g + 1) * K])
         given = Products(products[:, g * columns :].ctypes.data, pitch, 4 * K)
-        collections.append(collect_work(layer, binding, source, part, given, bias[g]))
+        more, kept = collect_work(layer, binding, source, part, given, bias[g])
+        collections += more
+        keeps += kept
     return NativeStep(binding.group.name, [*work, main, *collections], [*keeps, *tables])

@@ -133,7 +133,7 @@ def bind_integer_channels(
     source, before = _with_whole_blocks(Operand.of(images.source), threads)
     weights, outside = _Weights.of(binding, window, source.shape[1], part), outside_of(zero_point)
     last = steps.last_limits if steps.rounds_last else steps.limits
-    panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last))
+    panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last, steps.zero_point))
     fixed = FixedPoint.of(binding, (window.input[1],), source.shape[1])
     columns = (window.stride[1], window.dilation[1])
     blocks = block_table(SUMS, source.shape[1], window.kernel, columns, panels)

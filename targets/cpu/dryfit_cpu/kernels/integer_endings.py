@@ -12,16 +12,19 @@ from dryfit_cpu.kernels.requantization import Requantization
 
 _WHOLE_LIMIT = 2.0**31
 """What a number that is rounded stays below: above it there is no whole number in 32 bits."""
-_LARGEST = 128.0
-"""Of the size of an INT8 value."""
+_LARGEST = 255.0
+"""Of the distance of an INT8 value from a zero point."""
 
 _CODES = {
-    (False, False, False): codes.SCALES,
-    (True, False, False): codes.ADDS,
-    (True, True, False): codes.ROUNDS_AND_ADDS,
-    (False, False, True): codes.ROUNDS_LAST,
+    (False, False, False, False): codes.SCALES,
+    (True, False, False, False): codes.ADDS,
+    (True, True, False, False): codes.ADDS_DISTANCES,
+    (True, False, True, False): codes.ROUNDS_AND_ADDS,
+    (True, True, True, False): codes.ROUNDS_AND_ADDS_DISTANCES,
+    (False, False, False, True): codes.ROUNDS_LAST,
 }
-"""(has a residual, rounds_sum, rounds_last) to the ending; what is missing here is computed from sums that are left."""
+"""(has a residual, it has a zero point, rounds_sum, rounds_last) to the ending; what is missing here is computed from
+sums that are left."""
 
 
 def largest(numbers: Array | None) -> float:
@@ -40,9 +43,10 @@ def ending_of(steps: Requantization, output_kind: int, residual_kind: int, large
 
     A number that is rounded has to have a whole number in 32 bits, before it is limited.
     """
-    code = _CODES.get((bool(steps.residual), steps.rounds_sum, steps.rounds_last), codes.LEAVES_SUMS)
+    form = (bool(steps.residual), steps.residual_zero != 0, steps.rounds_sum, steps.rounds_last)
+    code = _CODES.get(form, codes.LEAVES_SUMS)
     is_common = steps.rounding is RoundingMode.HALF_TO_EVEN and output_kind == residual_kind == codes.INT8
-    is_sum = steps.operation in (codes.FIRST, codes.SUM) and steps.zero_point == steps.residual_zero == 0
+    is_sum = steps.operation in (codes.FIRST, codes.SUM)
     if not (is_common and is_sum and steps.is_quantized) or steps.scaling != codes.REAL_PRODUCTS:
         return codes.LEAVES_SUMS
     sizes = [largest_scaled]

@@ -88,8 +88,10 @@ def _axes_of(layer: Layer, shape: Shape) -> set[int]:
     """The axes along which a layer's known numbers differ."""
     if isinstance(layer, Scale):
         return {layer.channel_axis} if layer.mode is not ScaleMode.UNIFORM else set()
-    values = [tensor.spec.value for tensor in layer.inputs if tensor is not None]
-    if not isinstance(layer, (Elementwise, ParametricRelu)):
+    # What a dequantization gives that reads known codes is known too, and has their shape.
+    read = layer.inputs[:1] if isinstance(layer, Dequantize) else layer.inputs
+    values = [tensor.spec.value for tensor in read if tensor is not None]
+    if not isinstance(layer, (Dequantize, Elementwise, ParametricRelu)):
         return set()
     known = [value.shape for value in values if value is not None and value.ndim == len(shape)]
     return {place for extents in known for place, extent in enumerate(extents) if extent != 1}

@@ -93,7 +93,8 @@ def accepts_narrow(group: LayerGroup, specs: Specs) -> bool:
         return False
     inner = [layer for layer in group.prologue if layer is not found.dequantize]
     if found.dequantize is None:
-        is_read = specs[found.source.name].dtype in FLOATS
+        # One that it has none of, such as one with zero points, may be in the group all the same.
+        is_read = specs[found.source.name].dtype in FLOATS and found.source.producer not in group.layers
     else:
         codes_read = specs[cast("Tensor", found.dequantize.inputs[0]).name].dtype
         is_integer = codes_read is DataType.INT8 and found.weights.dtype is DataType.INT8

@@ -19,15 +19,11 @@ from dryfit_cpu.kernels import (
     integer_fully_connected,
     integer_matrix_multiply,
 )
-from dryfit_cpu.kernels.dense_operands import channels_last
-from dryfit_cpu.kernels.integer_functions import Table, lookup_work
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array
+from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.kernels.stated_groups import StatedGroup
+from dryfit_cpu.kernels.unsigned_codes import flip_work, memory_alike
 from dryfit_cpu.kernels.written_out import CODE_TYPES, written_out
 from dryfit_cpu.steps import NativeStep, Work
-
-_FLIPS = Table((np.arange(256, dtype=np.uint8) ^ np.uint8(128)).view(np.int8), None)
-"""From UINT8 codes to INT8 ones that are 128 lower, and back."""
 
 
 def for_quantize_methods(base: Kernel) -> Kernel:
@@ -91,20 +87,14 @@ def _bind(base: Kernel, stated: StatedGroup, binding: Binding) -> NativeStep:
         array = bound_array(binding, tensor.name)
         if array.dtype == np.int8:
             continue
-        arrays[tensor.name] = flipped = _alike(array)
+        arrays[tensor.name] = flipped = memory_alike(array)
         if tensor is stated.outputs[0]:
-            after += lookup_work(_FLIPS, flipped, array.view(np.int8), binding.num_threads)
+            after += flip_work(flipped, array, binding.num_threads)
         else:
-            before += lookup_work(_FLIPS, array.view(np.int8), flipped, binding.num_threads)
+            before += flip_work(array, flipped, binding.num_threads)
     inner = attrs.evolve(binding, group=stated, specs=_all_specs(stated, binding.specs), arrays=arrays)
     step = cast("NativeStep", base.bind(inner))
     return NativeStep(binding.group.name, [*before, *step.work, *after], [inner, *step.keeps])
-
-
-def _alike(array: Array) -> Array:
-    """Memory for as many INT8 codes, in the order in which an array has its own."""
-    is_channels_last = array.ndim == 4 and array.strides[1] == 1
-    return channels_last(array.shape, np.int8) if is_channels_last else aligned_empty(array.shape, np.int8)
 
 
 WEIGHTED = tuple(

@@ -66,19 +66,20 @@ def outside_of(value: int) -> Array:
 
 @attrs.frozen
 class Limits:
-    """The limits of two roundings and what is between them, as `kernels/integer_definition.py` has them."""
+    """The limits of two roundings and what is between and after them, as `kernels/integer_definition.py` has them."""
 
     first: tuple[float, float]
     ratio: float
     last: tuple[float, float]
+    zero_point: int = 0
 
     def header(self, *, has_bias: bool) -> Array:
         """The first 64 bytes of a panel."""
         words = np.zeros(STARTS // 4, np.int32)
-        rounded = np.clip(np.rint(np.array(self.last)), -128, 127).astype(np.int8)
+        rounded = np.clip(np.rint(np.array(self.last)) + self.zero_point, -128, 127).astype(np.int8)
         words[:2] = np.repeat(rounded[:, None], 4, axis=1).view(np.int32)[:, 0]
         words[2:7] = np.array([*self.first, self.ratio, *self.last], np.float32).view(np.int32)
-        words[7] = has_bias
+        words[7:9] = has_bias, self.zero_point
         return words.view(np.uint8)
 
 

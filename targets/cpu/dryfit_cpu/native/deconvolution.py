@@ -65,30 +65,34 @@ def collect(
         first = products + image * source_rows * source_columns * pixel_bytes + channel * 4
         to = output + image * output_image_stride + row * output_row_stride + channel * output_channel_stride
         first_y = _first_place(row + top, row_step, row_dilation, row_hop)
-        for column in range(columns):
-            first_x = _first_place(column + left, column_step, column_dilation, column_hop)
-            source_row = (row + top - first_y * row_dilation) // row_step
-            value = load(bias + channel * 4)
-            y = first_y
-            while y < window_rows:
-                if 0 <= source_row < source_rows:
-                    source_column = (column + left - first_x * column_dilation) // column_step
-                    x = first_x
-                    while x < window_columns:
-                        if 0 <= source_column < source_columns:
-                            pixel = source_row * source_columns + source_column
-                            tap = y * window_columns + x
-                            at = first + pixel * pixel_bytes + tap * tap_bytes
-                            product = load(at) if count >= LANES else read(at, 4, FP32, count)
-                            if weights != 0:
-                                product = product * load(weights + tap * weight_bytes + channel * 4)
-                            value = value + product
-                        x += column_hop
-                        source_column -= columns_back
-                y += row_hop
-                source_row -= rows_back
-            value = activate(activation, value, alpha, beta)
-            write(to + column * output_pixel_stride, output_channel_stride, output_kind, value, count)
+        first_row = (row + top - first_y * row_dilation) // row_step
+        # Outputs a step apart read the same places of the window, of neighbouring pixels.
+        for phase in range(min(column_step, columns)):
+            first_x = _first_place(phase + left, column_step, column_dilation, column_hop)
+            first_column = (phase + left - first_x * column_dilation) // column_step
+            column = phase
+            while column < columns:
+                value = load(bias + channel * 4)
+                source_row, y = first_row, first_y
+                while y < window_rows:
+                    if 0 <= source_row < source_rows:
+                        source_column, x = first_column, first_x
+                        at = first + (source_row * source_columns + source_column) * pixel_bytes
+                        tap = y * window_columns + x
+                        while x < window_columns:
+                            if 0 <= source_column < source_columns:
+                                place = at + tap * tap_bytes
+                                product = load(place) if count >= LANES else read(place, 4, FP32, count)
+                                if weights != 0:
+                                    product = product * load(weights + tap * weight_bytes + channel * 4)
+                                value = value + product
+                            x, tap = x + column_hop, tap + column_hop
+                            source_column, at = source_column - columns_back, at - columns_back * pixel_bytes
+                    y += row_hop
+                    source_row -= rows_back
+                value = activate(activation, value, alpha, beta)
+                write(to + column * output_pixel_stride, output_channel_stride, output_kind, value, count)
+                column, first_column = column + column_step, first_column + 1
 
 
 @inlined

@@ -84,6 +84,7 @@ def convolve(
     modes = (rounding, operation, rounds_sum != 0, rounds_last != 0)
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
+        residual_zero, zero_point,
     )  # fmt: skip
     read = (
         input, weights, starts, multipliers, real_bias, input_stride, segments, segment_count, segment_length, flip,
@@ -130,8 +131,7 @@ def convolve(
                     to, at = (output1, residual1) if run else (output0, residual0)
                     scales = (multipliers + at_channel, shifts + shift_bytes * at_channel, scaling, panel_bias)
                     rows = (sums, to, output_stride, at, residual_stride, places)
-                    last_steps = (*steps, residual_zero, zero_point)
-                    finish_rows(rows, scales, channels, output_kind, residual_kind, modes, last_steps)
+                    finish_rows(rows, scales, channels, output_kind, residual_kind, modes, steps)
             tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + words * 32
 
 

@@ -10,10 +10,12 @@ from dryfit_cpu.codes import HALF_TO_EVEN, INT8, SUM
 from dryfit_cpu.compiler.byte_packing import PACKED_VALUES, store_packed
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import read
-from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.compiler.vectors import LANES, nearest, splat
 from dryfit_cpu.native.indices import indices
-from dryfit_cpu.native.requantization import requantized, write_limited
+from dryfit_cpu.native.requantization import limited, requantized, write_limited
 
+_LOWEST: Any = float32(-128.0)
+_HIGHEST: Any = float32(127.0)
 _MODEST: Any = float32(10000.0)
 """Multipliers of INT8 values below this give numbers that can be rounded before they are limited."""
 
@@ -72,8 +74,7 @@ def requantize(
         source_kind == INT8 and source_stride3 == 1 and output_kind == INT8 and output_stride3 == 1
         and (residual == 0 or (residual_kind == INT8 and residual_stride3 == 1)) and rounding == HALF_TO_EVEN
         and abs(multiplier) < _MODEST and abs(sum_multiplier) < _MODEST and abs(residual_multiplier) < _MODEST
-        and abs(last_multiplier) < _MODEST and source_zero == 0.0 and residual_zero == 0.0 and zero_point == 0.0
-        and operation <= SUM
+        and abs(last_multiplier) < _MODEST and operation <= SUM
     )  # fmt: skip
     rows = extent0 * extent1 * extent2
     blocks = (extent3 + PACKED_VALUES - 1) // PACKED_VALUES
@@ -96,7 +97,7 @@ def requantize(
         done = 0
         if is_dense:
             done = count // PACKED_VALUES * PACKED_VALUES
-            _requantize_run(done, at, add, to, multiplier, modes, steps)
+            _requantize_run(done, at, add, to, (source_zero, multiplier), modes, steps)
         for i in range(done, count, LANES):
             x = read(at + i * source_stride3, source_stride3, source_kind, count - i)
             x = (x - splat(source_zero)) * splat(multiplier)
@@ -106,23 +107,37 @@ def requantize(
 
 
 @inlined
-def _requantize_run(
-    count: int, source: int, residual: int, output: int, multiplier: float, modes: Any, steps: Any
-) -> None:
-    """Requantize INT8 values that lie together, rounded to nearest even: as many as are stored at once, or several."""
-    low, high, _, last_low, last_high = steps[4:9]
+def _requantize_run(count: int, source: int, residual: int, output: int, scale: Any, modes: Any, steps: Any) -> None:
+    """Requantize INT8 values that lie together, rounded to nearest even: as many as are stored at once, or several.
+
+    The scale is the source's zero point and its multiplier.
+    """
+    low, high, _, last_low, last_high, _, zero_point = steps[4:]
     if modes[3]:
         low, high = last_low, last_high
     known = (HALF_TO_EVEN, modes[1], modes[2], modes[3])
+    lowest, highest = splat(low), splat(high)
     for i in range(0, count, PACKED_VALUES):
-        a = _scaled(source + i, multiplier, residual + i, known, steps)
-        b = _scaled(source + i + LANES, multiplier, residual + i + LANES, known, steps)
-        c = _scaled(source + i + 2 * LANES, multiplier, residual + i + 2 * LANES, known, steps)
-        d = _scaled(source + i + 3 * LANES, multiplier, residual + i + 3 * LANES, known, steps)
-        store_packed(output + i, a, b, c, d, splat(low), splat(high))
+        a = _scaled(source + i, scale, residual + i, known, steps)
+        b = _scaled(source + i + LANES, scale, residual + i + LANES, known, steps)
+        c = _scaled(source + i + 2 * LANES, scale, residual + i + 2 * LANES, known, steps)
+        d = _scaled(source + i + 3 * LANES, scale, residual + i + 3 * LANES, known, steps)
+        if zero_point == 0.0:
+            store_packed(output + i, a, b, c, d, lowest, highest)
+        else:
+            # Added to what is rounded, since the sum would be rounded otherwise.
+            limits = (low, high, zero_point)
+            a, b, c, d = _moved(a, limits), _moved(b, limits), _moved(c, limits), _moved(d, limits)
+            store_packed(output + i, a, b, c, d, splat(_LOWEST), splat(_HIGHEST))
 
 
 @inlined
-def _scaled(source: int, multiplier: float, residual: int, modes: Any, steps: Any) -> Any:
-    x = read(source, 1, INT8, LANES) * splat(multiplier)
+def _scaled(source: int, scale: Any, residual: int, modes: Any, steps: Any) -> Any:
+    x = (read(source, 1, INT8, LANES) - splat(scale[0])) * splat(scale[1])
     return requantized(x, residual, 1, INT8, LANES, modes, steps)
+
+
+@inlined
+def _moved(x: Any, limits: Any) -> Any:
+    low, high, zero_point = limits
+    return nearest(limited(x, low, high)) + splat(zero_point)

@@ -218,6 +218,7 @@ def transform_output(
     modes = (rounding, operation, rounds_sum != 0, rounds_last != 0)
     steps = (
         sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
+        residual_zero, zero_point,
     )  # fmt: skip
     held = held_arguments(
         0, 0, starts, multipliers, real_bias, 0, 0, 0, 0, 0, ending, scratch, output_pixel_stride,
@@ -248,8 +249,7 @@ def transform_output(
                     at = added + i * residual_row_stride + channel * (4 >> (residual_kind & 3))
                 if ending == LEAVES_SUMS:
                     row = (sums, to, output_pixel_stride, at, residual_pixel_stride, width)
-                    last_steps = (*steps, residual_zero, zero_point)
-                    finish_rows(row, scales, 2 * LANES, output_kind, residual_kind, modes, last_steps)
+                    finish_rows(row, scales, 2 * LANES, output_kind, residual_kind, modes, steps)
                 else:
                     strides = (output_pixel_stride, residual_pixel_stride)
                     _end_pixels(held, sums, at_channel, to, at, strides, width)

@@ -74,11 +74,16 @@ def pointwise(
         operation != FIRST and is_dense and is_plain and not has_function and _is_simple(b_stride3, b_kind)
         and (operation != MULTIPLY_ADD or _is_simple(c_stride3, c_kind))
     )  # fmt: skip
+    if is_copy and _is_one_run(a_kind, a_stride3, output_kind, output_stride3) and _is_few(extent3, a_kind):
+        _copy_rows(
+            chunk, chunks, (extent0, extent1, extent2, extent3 * (4 >> (a_kind & 3))),
+            (a, a_stride0, a_stride1, a_stride2), (output, output_stride0, output_stride1, output_stride2),
+        )  # fmt: skip
+        return
     blocks = (extent3 + LANES - 1) // LANES
     total = extent0 * extent1 * extent2 * blocks
     block, stop = total * chunk // chunks, total * (chunk + 1) // chunks
-    row = block // blocks
-    first = block - row * blocks
+    row, first = block // blocks, block % blocks
     i0, i1, i2 = indices(row, extent1, extent2)
     while block < stop:
         if first == blocks:
@@ -131,6 +136,43 @@ def _next_row(i0: int, i1: int, i2: int, extent1: int, extent2: int) -> tuple[in
 
 
 @inlined
+def _is_one_run(kind: int, stride: int, output_kind: int, output_stride: int) -> bool:
+    """Whether values of one type lie together on both sides."""
+    size = 4 >> (kind & 3)
+    return kind == output_kind and stride == size and output_stride == size
+
+
+@inlined
+def _is_few(count: int, kind: int) -> bool:
+    """Whether so many values are a few whole vectors."""
+    size = count * (4 >> (kind & 3))
+    return size <= _FEW_BYTES and size % VECTOR_BYTES == 0
+
+
+@inlined
+def _copy_rows(chunk: int, chunks: int, extents: Any, source: Any, output: Any) -> None:
+    """Copy rows of a few whole vectors: counted on, as dividing for each would take longer than to copy it.
+
+    Extents are those of the three axes of rows, and the bytes of a row; source and output are an address, and strides
+    of the three axes.
+    """
+    extent0, extent1, extent2, size = extents
+    rows = extent0 * extent1 * extent2
+    row, stop = rows * chunk // chunks, rows * (chunk + 1) // chunks
+    i0, i1, i2 = indices(row, extent1, extent2)
+    while row < stop:
+        together = min(extent2 - i2, stop - row)
+        at = source[0] + i0 * source[1] + i1 * source[2] + i2 * source[3]
+        to = output[0] + i0 * output[1] + i1 * output[2] + i2 * output[3]
+        for _ in range(together):
+            for i in range(0, size, VECTOR_BYTES):
+                store(to + i, load(at + i))
+            at, to = at + source[3], to + output[3]
+        row += together
+        i0, i1, i2 = _next_row(i0, i1, extent2, extent1, extent2)
+
+
+@inlined
 def _apply_one(first: Any, second: Any, source: int, destination: int, count: int) -> None:
     """Apply the one of two functions that is there."""
     kind, alpha, beta = first
@@ -162,13 +204,8 @@ def _beside(address: int, stride: int, kind: int, scratch: int, count: int) -> t
 @outlined
 def _copy(source: int, stride: int, kind: int, output: int, output_stride: int, output_kind: int, count: int) -> int:
     """Copy so many values; returns how many."""
-    size = 4 >> (kind & 3)
-    if kind == output_kind and stride == size and output_stride == size:
-        if count * size <= _FEW_BYTES and count * size % VECTOR_BYTES == 0:
-            for i in range(0, count * size, VECTOR_BYTES):
-                store(output + i, load(source + i))
-            return count
-        copy_bytes(output, source, count * size)
+    if _is_one_run(kind, stride, output_kind, output_stride):
+        copy_bytes(output, source, count * (4 >> (kind & 3)))
         return count
     if kind == INT8 and stride == 1 and output_kind == FP32 and output_stride == 4:
         _widen_bytes(source, output, count)

@@ -11,6 +11,7 @@ from dryfit_cpu.compiler.byte_packing import PACKED_VALUES, store_packed
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import store_pixels
 from dryfit_cpu.compiler.memory import load, read, write
+from dryfit_cpu.compiler.vector_functions import nearest_whole
 from dryfit_cpu.compiler.vectors import HAS_FUSED_PRODUCTS, LANES, maximum, minimum, multiply_add, splat
 
 _LOWEST: Any = float32(-128.0)
@@ -26,9 +27,10 @@ def quantize(
     count: int,
     scale: float,
     reciprocal: float,
+    zero_point: float,
     is_ordinary: int,
 ) -> None:
-    """`saturate(round(x / scale))` of FP32 values that lie together, ties to even; NaN becomes the lowest.
+    """`saturate(round(x / scale) + zero_point)` of FP32 that lies together, ties to even; NaN becomes the lowest.
 
     The reciprocal is that of the scale, rounded to nearest. `is_ordinary` says that it and 1000 scales are neither
     near the largest nor near the smallest FP32 numbers.
@@ -40,14 +42,24 @@ def quantize(
     if is_ordinary:
         done = start + (stop - start) // PACKED_VALUES * PACKED_VALUES
         low, high = splat(_LOWEST), splat(_HIGHEST)
-        factors = (splat(scale), splat(reciprocal), splat(float32(-200.0) * scale), splat(float32(200.0) * scale))
+        factors = (splat(scale), splat(reciprocal), splat(float32(-400.0) * scale), splat(float32(400.0) * scale))
         for i in range(start, done, PACKED_VALUES):
             a, b = _quotient(source + i * 4, factors), _quotient(source + (i + LANES) * 4, factors)
             c = _quotient(source + (i + 2 * LANES) * 4, factors)
-            store_packed(output + i, a, b, c, _quotient(source + (i + 3 * LANES) * 4, factors), low, high)
+            d = _quotient(source + (i + 3 * LANES) * 4, factors)
+            if zero_point != 0.0:
+                a, b = _shifted(a, zero_point), _shifted(b, zero_point)
+                c, d = _shifted(c, zero_point), _shifted(d, zero_point)
+            store_packed(output + i, a, b, c, d, low, high)
     for i in range(done, stop, LANES):
         x = read(source + i * 4, 4, FP32, stop - i) / splat(scale)
-        write(output + i, 1, INT8, x, stop - i)
+        write(output + i, 1, INT8, _shifted(x, zero_point), stop - i)
+
+
+@inlined
+def _shifted(x: Any, zero_point: float) -> Any:
+    """The nearest whole numbers, with the zero point added to them."""
+    return nearest_whole(x) + splat(zero_point)
 
 
 @inlined
@@ -80,8 +92,12 @@ def quantize_planes(
     rows: int,
     columns: int,
     scale: float,
+    zero_point: float,
 ) -> None:
-    """`saturate(round(x / scale))` of FP32 `[images, 3, rows, columns]`, ties to even; rows of at least one vector."""
+    """`saturate(round(x / scale) + zero_point)` of FP32 `[images, 3, rows, columns]`, ties to even.
+
+    Rows have at least one vector.
+    """
     divisor = splat(scale)
     total = images * rows
     for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
@@ -93,5 +109,7 @@ def quantize_planes(
             # The last vector overlaps the one before.
             column = min(place, columns - LANES)
             at = start + column * 4
-            red, green = load(at) / divisor, load(at + channel_stride) / divisor
-            store_pixels(to + column * 3, red, green, load(at + 2 * channel_stride) / divisor)
+            red = _shifted(load(at) / divisor, zero_point)
+            green = _shifted(load(at + channel_stride) / divisor, zero_point)
+            blue = _shifted(load(at + 2 * channel_stride) / divisor, zero_point)
+            store_pixels(to + column * 3, red, green, blue)

@@ -50,12 +50,12 @@ def convolution(network, x, K, kernel, *, seed=0, groups=1, bias=True, **paramet
 
 
 @st.composite
-def groups_of_layers(draw):
+def groups_of_layers(draw, *, by_fours=False):
     """A network of one convolution and what may follow it, and the layouts of its tensors."""
     dtype = draw(st.sampled_from(TYPES))
-    groups = draw(st.sampled_from([1, 1, 1, 2, 4]))
-    C = groups * draw(st.sampled_from([1, 2, 3, 5, 16, 20]))
-    K = groups * draw(st.sampled_from([1, 3, 16, 32, 33, 40, 64]))
+    groups = draw(st.sampled_from([4, 8, 12] if by_fours else [1, 1, 1, 2, 4]))
+    C = groups * (4 if by_fours else draw(st.sampled_from([1, 2, 3, 5, 16, 20])))
+    K = C if by_fours else groups * draw(st.sampled_from([1, 3, 16, 32, 33, 40, 64]))
     assume(not groups == C == K)
     H, W = draw(st.integers(1, 30)), draw(st.integers(1, 30))
     pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -112,6 +112,14 @@ def test_every_group_of_layers_in_every_layout_is_computed_as_the_references_do(
     network, layers, layouts = case
     feeds = random_feeds(network, np.random.default_rng(2), layouts)
     assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution", layout=layouts["y"])
+
+
+@settings(max_examples=60)
+@given(groups_of_layers(by_fours=True))
+def test_every_convolution_in_groups_of_four_is_computed_as_the_references_do(case):
+    network, layers, layouts = case
+    feeds = random_feeds(network, np.random.default_rng(2), layouts)
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.grouped_convolution", layout=layouts["y"])
 
 
 @st.composite

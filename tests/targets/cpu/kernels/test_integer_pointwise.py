@@ -11,6 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.pooling import Pooling, PoolingType
@@ -224,6 +225,18 @@ def test_a_table_rounds_as_the_device_does(rounding):
     expected = round_values(halves.astype(np.float32), rounding)
     actual = run_group(chain.network, chain.layers, {**chain.feeds(), "x": codes}, kernel=look_up, rounding=rounding)
     np.testing.assert_array_equal(actual, expected.astype(np.int8))
+
+
+def test_channels_whose_factors_are_dequantized_have_a_table_each():
+    chain = QuantizedChain((1, 5, 3, 20))
+    x, scale = chain.value, chain.constant(np.array(0.05, np.float32))
+    factors = chain.constant(np.arange(-40, 60, 20, dtype=np.int8).reshape(1, 5, 1, 1))
+    chain.add(Dequantize(), [factors, scale])
+    chain.add(Elementwise(op=ElementWiseOperation.PROD), [x, chain.value])
+    chain.quantize(0.1)
+    assert look_up.accepts(chain.group, chain.specs)
+    actual = run_group(chain.network, chain.layers, chain.feeds(), kernel=look_up, layout="linear")
+    np.testing.assert_array_equal(actual, chain.layer_by_layer())
 
 
 def test_a_sum_and_a_clip_are_no_functions_for_a_table():

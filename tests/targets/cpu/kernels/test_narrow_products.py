@@ -228,3 +228,12 @@ def test_int8_by_int8_is_left_to_the_integer_kernels():
     weights = case.add(Dequantize(), case.constant(case.codes(INT8, 64, 32)), one)
     case.add(MatrixMultiply(), x, weights)
     assert not multiply_by_narrow_weights.accepts(LayerGroup(case.layers), specs_of(case.network))
+
+
+def test_what_is_dequantized_with_a_zero_point_is_left_to_others():
+    case = Case()
+    one, zero = case.constant(np.array(0.5, np.float32)), case.constant(np.array(3, np.int8))
+    x = case.add(Dequantize(), case.input(case.codes(INT8, 2, 64)), one, zero)
+    weights = case.add(Dequantize(), case.constant(case.codes(INT4, 64, 32)), one)
+    case.add(MatrixMultiply(), x, weights)
+    assert not multiply_by_narrow_weights.accepts(LayerGroup(case.layers), specs_of(case.network))
