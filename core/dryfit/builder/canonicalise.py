@@ -56,7 +56,7 @@ def require_profile(network: Network, config: BuilderConfig) -> None:
             where=f"network {network.name!r}",
             found=", ".join(dynamic),
             remedy="Call Builder.create_optimization_profile(), then set_shape(input, min, opt, max) for each of these "
-            "inputs, and add it to the config",
+            "inputs, and add it to the config (on the command line: --shape NAME=LEAST:BEST:LARGEST)",
         )
     profiles = profiles_of(config)
     unstated = [

@@ -24,5 +24,6 @@ def assumptions(options: NetworkOptions, precision: str | None = ASSUMED_PRECISI
         assumed.append(f"precision {precision}")
     if options.fallback is None and options.device.upper() != ASSUMED_FALLBACK:
         options = attrs.evolve(options, fallback=ASSUMED_FALLBACK)
-        assumed.append(f"fallback {ASSUMED_FALLBACK}")
+        aside = " (a standalone loadable has none: it is there to show what would leave)"
+        assumed.append(f"fallback {ASSUMED_FALLBACK}{aside if options.engine.has_no_fallback else ''}")
     return options, assumed

@@ -57,6 +57,11 @@ class EngineOptions:
     is_standalone: bool = False
     memory_pools: str | None = None
 
+    @property
+    def has_no_fallback(self) -> bool:
+        """Whether it is one loadable, beside which nothing runs."""
+        return self.is_standalone or self.capability.upper() == "DLA_STANDALONE"
+
     def take(self, config: BuilderConfig) -> None:
         """Set them.
 

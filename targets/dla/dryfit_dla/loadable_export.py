@@ -22,6 +22,9 @@ from dryfit_dla.loadable import LoadableLayer, LoadableTensor, StoredWeights
 from dryfit_dla.loadable_file import LOADABLE, LoadableManifest, array_name
 from dryfit_dla.weight_layouts import WeightRole, layout_of, weight_role
 
+_FORMAT_RANK = 4
+"""Axes of a tensor in the DLA's own formats."""
+
 
 def export_segment(segment: PlannedSegment) -> bytes:
     """The bytes of a segment's loadable.
@@ -92,6 +95,11 @@ def _border(tensor: Tensor, segment: PlannedSegment, *, is_input: bool) -> Loada
             found=f"{tensor.dtype.name} {formats[tensor.name].name}",
             allowed=", ".join(one.name for one in known) or "HALF or INT8",
             source="TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA",
+            remedy=None
+            if tensor.spec.rank >= _FORMAT_RANK
+            else f"These formats are of four axes, and the tensor has the shape {tuple(tensor.shape)}: reshape it to "
+            "rank 4 in the network, write a matrix product as a 1x1 convolution (`dryfit explain --apply` does), or "
+            "place the layer on the GPU",
         )
     scale = None
     if tensor.dtype is DataType.INT8:

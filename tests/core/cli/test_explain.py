@@ -72,6 +72,13 @@ def test_what_was_not_said_is_assumed_and_told(dryfit_command: Any, digits_model
     assert {cause["rule"] for cause in said["causes"]} >= {"dla.precision"}
 
 
+def test_a_fallback_that_is_assumed_beside_a_standalone_loadable_is_told_as_such(
+    dryfit_command: Any, digits_model: Path
+) -> None:
+    answer = dryfit_command("explain", digits_model, "--device", "DLA", "--standalone", "--json").json
+    assert answer["assumed"][-1].startswith("fallback GPU (a standalone loadable has none")
+
+
 def test_causes_are_weighed_by_multiply_accumulates(dryfit_command: Any, average_model: Path) -> None:
     everything = 6 * 14 * 14 * 3 * 9 + 6 * 4
     answer = dryfit_command("explain", average_model, *ORIN, "--shape", "x=1x3x14x14", "--json").json

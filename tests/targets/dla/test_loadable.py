@@ -16,7 +16,9 @@ from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, ConfigError, EngineFileError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.matrix_multiply import MatrixOperation
 from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.formats import LINEAR
 from dryfit_dla.loadable import LoadableTensor, read_loadable
@@ -183,6 +185,16 @@ def test_a_profile_that_fixes_the_shapes_gives_a_loadable_of_these_shapes():
     config.add_optimization_profile(profile)
     loadable = read_loadable(Builder().build_loadables(network, config).files[0])
     assert [one.shape for one in (*loadable.inputs, *loadable.outputs)] == [(2, 8, 6, 6)] * 2
+
+
+def test_a_matrix_product_has_no_loadable_and_the_refusal_says_what_to_do():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 16))
+    matrix = network.add_constant((16, 8), weights(16, 8)).get_output(0)
+    product = network.add_matrix_multiply(x, MatrixOperation.NONE, matrix, MatrixOperation.NONE)
+    network.mark_output(product.get_output(0))
+    with pytest.raises(BuildError, match=r"four axes, and the tensor has the shape \(1, 16\).*1x1 convolution"):
+        Builder().build_loadables(network, dla_config())
 
 
 def test_a_segment_without_a_host_run_is_not_written():
