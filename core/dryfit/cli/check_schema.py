@@ -63,6 +63,22 @@ _LAYER = _object(
     }
 )
 
+ENERGY = {
+    **_object(
+        {
+            "amount": {"type": "number", "minimum": 0},
+            "basis": {**_TEXT, "description": "How it was reckoned."},
+            "source": {**_TEXT, "description": "What it rests on."},
+            "unit": {
+                **_TEXT,
+                "description": "Joules, or what the devices of a board have in common where none are known.",
+            },
+        }
+    ),
+    "type": ["object", "null"],
+    "description": "Estimated, never measured; null for no estimate.",
+}
+
 ESTIMATE = _object(
     {
         "microseconds": {"type": ["number", "null"], "minimum": 0, "description": "Estimated, never measured."},
@@ -71,7 +87,7 @@ ESTIMATE = _object(
         "basis": {**_TEXT, "description": "How it was reckoned."},
         "source": {**_TEXT, "description": "What it rests on."},
         "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
-        "joules": {"type": ["number", "null"], "minimum": 0, "description": "Estimated; null for no estimate."},
+        "energy": ENERGY,
     },
     "The target's estimate of one run.",
 )

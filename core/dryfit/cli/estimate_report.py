@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 Report = dict[str, Any]
 
-NOTE = "Every time, throughput and share here is an estimate by a formula; nothing was measured."
+NOTE = "Every time, throughput, energy and share here is an estimate by a formula; nothing was measured."
 
 
 def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) -> Report:
@@ -89,7 +91,7 @@ def _segment(segment: SegmentCost) -> dict[str, Any]:
         "microseconds": None if found is None else found.microseconds,
         "dram_bytes": 0 if found is None else found.bytes_moved,
         "macs": 0 if found is None else found.macs,
-        "joules": None if found is None else found.joules,
+        "energy": None if found is None or found.energy is None else attrs.asdict(found.energy),
         "basis": "the target estimates nothing" if found is None else found.basis,
         "source": "" if found is None else found.source,
         "fidelity": "inferred" if found is None else found.fidelity,
@@ -103,6 +105,7 @@ def _transfer(transfer: TransferCost) -> dict[str, Any]:
         "from": transfer.source,
         "to": transfer.destination,
         "microseconds": None if found is None else found.microseconds,
+        "energy": None if found is None or found.energy is None else attrs.asdict(found.energy),
         "basis": "no target estimates it" if found is None else found.basis,
         "source": "" if found is None else found.source,
     }
@@ -122,5 +125,6 @@ def _network(cost: NetworkCost, device: str) -> dict[str, Any]:
         "throughput": throughput,
         "tops_used": None if best is None else 2 * cost.macs(device) / cost.batch * best / 1e12,
         "pipeline_images_per_second": cost.pipeline_images_per_second,
+        "energy": None if cost.energy is None else {"amount": cost.energy[0], "unit": cost.energy[1]},
         "without_time": list(cost.without_time),
     }

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dryfit.cli.check_schema import ENERGY
+
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
@@ -49,7 +51,7 @@ _SEGMENT = _object(
         "microseconds": {**_PERHAPS, "description": _ESTIMATED},
         "dram_bytes": _COUNT,
         "macs": _COUNT,
-        "joules": {**_PERHAPS, "description": _ESTIMATED},
+        "energy": ENERGY,
         "basis": {**_TEXT, "description": "How it was reckoned."},
         "source": {**_TEXT, "description": "What it rests on."},
         "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
@@ -62,6 +64,7 @@ _TRANSFER = _object(
         "from": _TEXT,
         "to": _TEXT,
         "microseconds": {**_PERHAPS, "description": _ESTIMATED},
+        "energy": ENERGY,
         "basis": _TEXT,
         "source": _TEXT,
     }
@@ -81,6 +84,11 @@ _NETWORK = _object(
         "pipeline_images_per_second": {
             **_PERHAPS,
             "description": f"With all devices and copies at work at once on different runs. {_ESTIMATED}",
+        },
+        "energy": {
+            "description": f"Of segments and copies, in one run. {_ESTIMATED}",
+            **_object({"amount": _NUMBER, "unit": _TEXT}),
+            "type": ["object", "null"],
         },
         "without_time": {**_TEXTS, "description": "Devices whose targets estimate no time."},
     },

@@ -58,6 +58,8 @@ def _print_network(report: Report) -> None:
     if network["pipeline_images_per_second"] is not None:
         rate = network["pipeline_images_per_second"]
         print_line(f"  throughput with all devices and copies at work at once: {rate:.1f} images a second")
+    if network["energy"] is not None:
+        print_line(f"  energy, segments and copies: {network['energy']['amount']:.1f} {network['energy']['unit']}")
     if network["without_time"]:
         print_line(f"  no time is estimated for {', '.join(network['without_time'])}")
 
@@ -66,6 +68,13 @@ def _bases(report: Report) -> list[tuple[str, str, str]]:
     """(device, how it was reckoned, source), each once."""
     found = [(one["device"], f"{one['basis']} ({one['fidelity']})", one["source"]) for one in report["segments"]]
     found += [("copies", one["basis"], one["source"]) for one in report["transfers"]]
+    if report["network"]["energy"] is not None:
+        found += [
+            (f"energy of {one['device']}", f"{one['energy']['basis']} ({one['fidelity']})", one["energy"]["source"])
+            for one in report["segments"]
+        ]
+        drawn = [one["energy"] for one in report["transfers"] if one["energy"] is not None]
+        found += [("energy of copies", one["basis"], one["source"]) for one in drawn]
     return list(dict.fromkeys(found))
 
 

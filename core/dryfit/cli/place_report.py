@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from dryfit.builder.placement_search.proposal import PlacementOption, PlacementProposal
     from dryfit.builder.segments.network_cost import NetworkCost
     from dryfit.network.network import Network
+    from dryfit.target.cost import CostEstimate, Energy
 
 Report = dict[str, Any]
 
-NOTE = "Every time and rate here is an estimate by the targets' formulas; nothing was measured."
+NOTE = "Every time, rate and energy here is an estimate by the targets' formulas; nothing was measured."
 MODEL = (
     "Compared are whole segments as a build cuts them, each estimated as one, and each copy between devices. Searched "
     "was by costs of single layers (minimum cut) and of segments (small steps; on a chain dynamic programming)"
@@ -78,7 +79,7 @@ def place_report(
         "assumed": assumed,
         "note": NOTE,
         "objective": str(proposal.objective),
-        "unit": proposal.objective.unit,
+        "unit": proposal.unit,
         "compared_by": MODEL,
         "bases": _bases(proposal),
         "lower_bounds": _lower_bounds(proposal),
@@ -106,7 +107,7 @@ def _option(option: PlacementOption, proposal: PlacementProposal) -> dict[str, A
         "value": option.value,
         "latency_microseconds": cost.latency_microseconds,
         "images_per_second": cost.pipeline_images_per_second,
-        "joules": _joules(option.cost),
+        "energy": _energy(option.cost),
         "layers_by_device": {device: placed.count(device) for device in sorted(set(placed))},
         "segments_by_device": {device: ran.count(device) for device in sorted(set(ran))},
         "macs_by_device": dict(sorted(option.macs.items())),
@@ -114,12 +115,9 @@ def _option(option: PlacementOption, proposal: PlacementProposal) -> dict[str, A
     }
 
 
-def _joules(cost: NetworkCost) -> float | None:
-    """The energy of one run; None where a segment, or a copy that has an estimate, has none."""
-    energy = [None if one.estimate is None else one.estimate.joules for one in cost.segments]
-    energy += [one.estimate.joules for one in cost.transfers if one.estimate is not None]
-    known = [one for one in energy if one is not None]
-    return sum(known) if len(known) == len(energy) else None
+def _energy(cost: NetworkCost) -> dict[str, Any] | None:
+    found = cost.energy
+    return None if found is None else {"amount": found[0], "unit": found[1]}
 
 
 def _change(change: Change) -> dict[str, Any]:
@@ -140,11 +138,12 @@ def _bases(proposal: PlacementProposal) -> list[dict[str, str]]:
         told += [("copies", one.estimate) for one in option.cost.transfers]
         for what, estimate in told:
             if estimate is not None:
-                entry = {
-                    "of": what,
-                    "basis": estimate.basis,
-                    "source": estimate.source,
-                    "fidelity": estimate.fidelity,
-                }
-                found.setdefault((what, estimate.basis), entry)
+                found.setdefault((what, estimate.basis), _basis(what, estimate, estimate.fidelity))
+            if estimate is not None and estimate.energy is not None and option.cost.energy is not None:
+                entry = _basis(f"energy of {what}", estimate.energy, estimate.fidelity)
+                found.setdefault((entry["of"], entry["basis"]), entry)
     return list(found.values())
+
+
+def _basis(what: str, told: CostEstimate | Energy, fidelity: str) -> dict[str, str]:
+    return {"of": what, "basis": told.basis, "source": told.source, "fidelity": fidelity}

@@ -37,7 +37,11 @@ _OPTION = _object(
             **_PERHAPS,
             "description": f"With all devices and copies at work at once on different runs. {_ESTIMATED}",
         },
-        "joules": {**_PERHAPS, "description": f"Of segments and copies, in one run. {_ESTIMATED}"},
+        "energy": {
+            "description": f"Of segments and copies, in one run. {_ESTIMATED}",
+            **_object({"amount": {"type": "number", "minimum": 0}, "unit": _TEXT}),
+            "type": ["object", "null"],
+        },
         "layers_by_device": _COUNTS,
         "segments_by_device": {**_COUNTS, "description": "Of a DLA: loadables."},
         "macs_by_device": {**_COUNTS, "description": "Multiply-accumulates of one run."},
@@ -60,7 +64,7 @@ _CHANGE = _object(
 
 _BASIS = _object(
     {
-        "of": {**_TEXT, "description": "A device, or copies."},
+        "of": {**_TEXT, "description": "A device, copies, or the energy of one of these."},
         "basis": {**_TEXT, "description": "How it was reckoned."},
         "source": _TEXT,
         "fidelity": {"enum": ["documented", "inferred", "confirmed"]},

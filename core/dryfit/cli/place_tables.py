@@ -64,7 +64,7 @@ def _compared(before: Report, after: Report) -> list[tuple[str, str, str]]:
     texts: list[tuple[str, str, Callable[[Any], str]]] = [
         ("latency, microseconds", "latency_microseconds", _number),
         ("images a second, all devices at once", "images_per_second", _number),
-        ("joules", "joules", _number),
+        ("energy", "energy", _energy),
         ("layers", "layers_by_device", _counts),
         ("segments", "segments_by_device", _counts),
         ("multiply-accumulates", "macs_by_device", _counts),
@@ -93,6 +93,10 @@ def _conclusion(report: Report, *, is_changed: bool) -> str:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:,.1f}" if value >= 1 else f"{value:.4g}"
+
+
+def _energy(energy: Report | None) -> str:
+    return "none" if energy is None else f"{_number(energy['amount'])} {energy['unit']}"
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -111,6 +111,52 @@ class StepCost:
 
 
 @attrs.frozen
+class Energy:
+    """What some layers are thought to draw in one run. Not measured here.
+
+    Energies are compared and added in one unit alone. Where no watts are published, two devices can still be compared
+    if what one of them draws is known as a share of the other: see `of_work`.
+
+    Attributes:
+        amount: of the unit.
+        basis: how it was reckoned, in one sentence; shown with the number.
+        source: document and section of the figures that it rests on.
+        unit: `joules`, or what else the targets of a board have in common.
+
+    Raises:
+        PluginError: the amount is negative or not finite, or there is no basis or unit.
+
+    Example:
+        >>> Energy(0.002, "2 W by the estimated time", "Acme NPU, data sheet, table 4").unit
+        'joules'
+    """
+
+    amount: float = attrs.field(converter=float)
+    basis: str
+    source: str
+    unit: str = "joules"
+
+    def __attrs_post_init__(self) -> None:
+        if not self.basis or not self.unit:
+            raise PluginError("An energy says how it was reckoned, and in which unit", found="no basis or no unit")
+        _require_costs(**{self.unit: self.amount})
+
+    @classmethod
+    def of_work(cls, microseconds: float, basis: str, source: str, *, device: str, board: str, mode: str) -> Energy:
+        """As much as a device draws in so many microseconds of estimated work: a relative unit, and no joules.
+
+        Args:
+            microseconds: of the device's work, by its own target's estimate.
+            basis: how it was reckoned.
+            source: of the figures that it rests on.
+            device: the one whose work is the unit.
+            board: name of its platform.
+            mode: name of the board's power mode.
+        """
+        return cls(microseconds, basis, source, f"{device} microseconds of {board} in {mode}")
+
+
+@attrs.frozen
 class CostEstimate:
     """What some layers are thought to cost in one run as one segment. No number of it was measured here.
 
@@ -121,7 +167,7 @@ class CostEstimate:
         basis: how it was reckoned, in one sentence; shown with every number.
         source: document and section of the figures that it rests on.
         fidelity: `documented`, `inferred` or `confirmed`.
-        joules: the energy; None where the target estimates none.
+        energy: None where the target estimates none.
         steps: what the device runs one after the other, in order; empty where the target tells only the whole.
         is_lower_bound: whether the time is one that the device cannot beat and does not reach, such as a roofline,
             rather than one that it is thought to take.
@@ -137,7 +183,7 @@ class CostEstimate:
     basis: str
     source: str
     fidelity: str = "inferred"
-    joules: float | None = attrs.field(default=None, converter=attrs.converters.optional(float))
+    energy: Energy | None = None
     steps: Sequence[StepCost] = attrs.field(default=(), converter=tuple[StepCost, ...])
     is_lower_bound: bool = False
 
@@ -146,7 +192,6 @@ class CostEstimate:
             microseconds=self.microseconds or 0.0,
             bytes=self.bytes_moved,
             multiply_accumulates=self.macs,
-            joules=self.joules or 0.0,
         )
         if not self.basis:
             raise PluginError("A cost estimate says how it was reckoned", found="no basis")

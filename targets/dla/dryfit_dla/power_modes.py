@@ -1,6 +1,7 @@
 """Clocks of the boards with a DLA, by power mode.
 
 Watts in a mode's name are a budget of the whole module, not what the DLA takes: no energy follows from them.
+`dryfit_dla.cost.energy` has what does.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import CostEstimate, CostQuestion, StepCost
 from dryfit.target.layer_steps import WEIGHTED_KINDS, LayerStep, StepRules, data_inputs, layer_steps
 from dryfit.target.power_mode import PowerMode
+from dryfit_gpu.energy import energy_of
 
 LAUNCH_SECONDS = 5e-6
 """Of a kernel: our choice, in the range that launches are known to take."""
@@ -78,6 +79,7 @@ def estimate_cost(question: CostQuestion) -> CostEstimate | None:
         macs=sum(step.macs for step in steps),
         basis=f"{BASIS}; {question.platform.title} in power mode {mode.name}",
         source=SOURCE,
+        energy=energy_of(steps, question.platform.name, mode.name),
         steps=steps,
         is_lower_bound=True,
     )

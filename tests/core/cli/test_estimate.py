@@ -79,10 +79,33 @@ def test_layers_too_narrow_for_sparsity_are_dense_in_every_mode(
 def test_the_page_for_people_calls_every_figure_an_estimate(dryfit_command: Any, digits_model: Any) -> None:
     printed = dryfit_command("estimate", digits_model, *SHAPE).out
     assert printed.startswith("Estimate of ")
-    assert "Every time, throughput and share here is an estimate by a formula; nothing was measured." in printed
+    assert "Every time, throughput, energy and share here is an estimate by a formula; nothing was measured." in printed
     titles = [line for line in printed.splitlines() if line and not line.startswith(" ")]
     assert all("stimate" in line for line in titles if not line.startswith(("Assumed", "Basis")))
     assert "fitted on the published rows" in printed
+
+
+def test_the_energy_of_a_run_is_that_of_its_segments_and_copies(dryfit_command: Any, digits_model: Any) -> None:
+    found = dryfit_command("estimate", digits_model, *SHAPE, "--json").json
+    parts = [one["energy"] for one in (*found["segments"], *found["transfers"])]
+    unit = "DLA microseconds of agx-orin-64 in MAXN"
+    assert {one["unit"] for one in parts} == {unit}
+    assert found["network"]["energy"] == {"amount": pytest.approx(sum(one["amount"] for one in parts)), "unit": unit}
+    assert all(one["basis"] and one["source"] for one in parts)
+    of_dla = [(one["energy"]["amount"], one["microseconds"]) for one in found["segments"] if one["device"] == "DLA"]
+    assert all(drawn == pytest.approx(taken) for drawn, taken in of_dla)
+    assert (
+        f"energy, segments and copies: {found['network']['energy']['amount']:.1f} {unit}"
+        in dryfit_command("estimate", digits_model, *SHAPE).out
+    )
+
+
+def test_a_board_without_published_efficiency_has_times_and_no_energy(dryfit_command: Any, digits_model: Any) -> None:
+    asked = ("estimate", digits_model, *SHAPE, "--platform", "agx-xavier")
+    found = dryfit_command(*asked, "--json").json
+    assert found["network"]["energy"] is None
+    assert found["network"]["latency_microseconds"] > 0
+    assert "energy, segments" not in dryfit_command(*asked).out
 
 
 def test_an_unknown_power_mode_is_refused_with_those_of_the_board(dryfit_command: Any, digits_model: Any) -> None:

@@ -124,8 +124,25 @@ def test_without_a_device_it_is_asked_about_the_accelerator_and_says_so(dryfit_c
 def test_energy_is_told_where_targets_estimate_it(dryfit_command: Any, tmp_path: Any) -> None:
     model = model_of(tmp_path / "m.onnx", NAMES)
     answer = dryfit_command("place", model, *ACME, "--precision", "fp32", "--objective", "energy", "--json").json
-    assert all(one["joules"] == pytest.approx(one["value"]) for one in answer["options"])
+    assert all(one["energy"] == {"amount": pytest.approx(one["value"]), "unit": "joules"} for one in answer["options"])
     assert "joules" in dryfit_command("place", model, *ACME, "--precision", "fp32", "--objective", "energy").out
+
+
+def test_energy_without_joules_is_told_in_a_unit_with_its_basis(dryfit_command: Any, digits_model: Any) -> None:
+    asked = ("place", digits_model, *SHAPE, "--power-mode", "15W", "--objective", "energy")
+    answer = dryfit_command(*asked, "--json").json
+    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    assert answer["unit"] == "DLA microseconds of agx-orin-64 in 15W"
+    assert all(
+        one["energy"] == {"amount": pytest.approx(one["value"]), "unit": answer["unit"]} for one in answer["options"]
+    )
+    before, after = (next(one for one in answer["options"] if one[which]) for which in ("is_before", "is_chosen"))
+    assert after["value"] < before["value"]
+    told = {one["of"]: one for one in answer["bases"]}
+    assert {"energy of DLA", "energy of GPU", "energy of copies"} <= told.keys()
+    assert "no watts are published" in told["energy of DLA"]["basis"]
+    assert "DLA Performance per Watt" in told["energy of GPU"]["source"]
+    assert "joules" not in dryfit_command(*asked).out
 
 
 @pytest.mark.usefixtures("acme")
@@ -140,12 +157,13 @@ def test_where_nothing_is_better_nothing_changes(dryfit_command: Any, tmp_path: 
 
 
 def test_energy_is_refused_where_no_energy_is_estimated(dryfit_command: Any, digits_model: Any) -> None:
-    ended = dryfit_command("place", digits_model, *SHAPE, "--objective", "energy")
+    ended = dryfit_command("place", digits_model, *SHAPE, "--platform", "agx-xavier", "--objective", "energy")
     assert ended.code == 2
+    assert "device DLA (Jetson AGX Xavier)" in ended.err
     assert "needs an estimate of energy" in ended.err
     assert "--objective latency, --objective throughput, --objective dla-coverage" in ended.err
     words = " ".join(ended.err.split())
-    assert "`joules` in each `CostEstimate`" in words
+    assert "`energy` in each `CostEstimate`" in words
     assert "a budget of the whole board" in words
 
 

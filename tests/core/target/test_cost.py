@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dryfit.errors import PluginError
-from dryfit.target.cost import CostEstimate, StepCost
+from dryfit.target.cost import CostEstimate, Energy, StepCost
 
 FACTS = {"microseconds": 12.5, "bytes_moved": 4096, "macs": 1000, "basis": "bytes by bandwidth", "source": "manual, 3"}
 
@@ -33,7 +33,6 @@ def test_a_count_that_is_no_whole_number_is_refused():
         ({"microseconds": float("inf")}, "inf microseconds"),
         ({"bytes_moved": -1}, "-1 bytes"),
         ({"macs": -1}, "-1 multiply-accumulates"),
-        ({"joules": -1}, "-1.0 joules"),
         ({"basis": ""}, "no basis"),
         ({"fidelity": "certain"}, "certain"),
     ],
@@ -42,6 +41,21 @@ def test_what_no_estimate_can_be_is_refused_with_the_value(change, message):
     with pytest.raises(PluginError) as caught:
         CostEstimate(**FACTS | change)
     assert message in caught.value.found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"amount": -1}, "-1.0 joules"), ({"amount": float("nan")}, "nan joules"), ({"basis": ""}, "no basis")],
+)
+def test_what_no_energy_can_be_is_refused_with_the_value(change, message):
+    with pytest.raises(PluginError) as caught:
+        Energy(**{"amount": 1.0, "basis": "stated", "source": "Acme manual"} | change)
+    assert message in caught.value.found
+
+
+def test_the_energy_of_a_device_s_work_is_told_in_that_work_and_in_no_joules():
+    found = Energy.of_work(3, "stated", "Acme manual", device="ACME", board="one", mode="MAXN")
+    assert (found.amount, found.unit) == (3.0, "ACME microseconds of one in MAXN")
 
 
 def step(compute, memory, overhead, *, overlaps=False):
@@ -75,4 +89,4 @@ def test_a_step_takes_no_time_that_no_step_can_take(times):
 
 def test_an_estimate_says_nothing_of_energy_and_steps_where_nothing_is_known():
     found = CostEstimate(**FACTS)
-    assert (found.joules, found.steps) == (None, ())
+    assert (found.energy, found.steps) == (None, ())

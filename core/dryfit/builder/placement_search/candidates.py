@@ -1,7 +1,8 @@
 """Placements that are worth a look: the best of a chain, and the best divisions of any graph by costs of layers.
 
 A division goes by what each layer adds to its segment: where a target tells the steps of an estimate, a step's cost is
-its first layer's, and the layers that run in the same step cost nothing beside it, and alone what they take alone. The
+its first layer's, and the layers that run in the same step cost nothing beside it, and alone what they take alone (an
+energy, which targets tell of the whole, is shared out by the time of the steps). The
 objective throughput is the largest of several sums, which no cut finds; there the sums are weighed against each other
 in several ways.
 """
@@ -18,6 +19,7 @@ from dryfit.builder.placement_search.cut import CutFlow, Following, SideCosts, c
 from dryfit.builder.placement_search.model import SegmentModel
 from dryfit.builder.placement_search.objective import Objective, total
 from dryfit.errors import PluginError
+from dryfit.target.cost import CostEstimate, StepCost
 
 WEIGHTS = 16
 """In how many parts the weight of a throughput is shared out between two devices. Our choice."""
@@ -128,8 +130,7 @@ class _LayerCosts:
         nodes = [index for index, options in enumerate(model.choices.options) if device in options]
         self.amounts: dict[int, Amounts] = {}
         self.followers: dict[int, int] = {}
-        is_timed = model.meter.objective in (Objective.LATENCY, Objective.THROUGHPUT)
-        estimate = model.estimate(device, nodes) if nodes and is_timed else None
+        estimate = model.estimate(device, nodes) if nodes and model.meter.objective.needs else None
         if estimate is None or not estimate.steps:
             self.amounts.update((node, self.alone(node)) for node in nodes)
             return
@@ -143,8 +144,7 @@ class _LayerCosts:
                     found=", ".join(map(repr, step.layers)) or "no layer",
                 )
             chain = [number[name] for name in step.layers]
-            whole = attrs.evolve(estimate, microseconds=step.microseconds, steps=())
-            self.amounts[chain[0]] = model.meter.of_segment(device, whole, step.macs)
+            self.amounts[chain[0]] = model.meter.of_segment(device, _step_alone(estimate, step), step.macs)
             self.followers.update(zip(chain[1:], chain, strict=False))
 
     def alone(self, node: int) -> Amounts:
@@ -159,6 +159,14 @@ class _LayerCosts:
     def alone_cost(self, node: int, before: int, weights: Amounts) -> int:
         """What a layer adds where the one before it is elsewhere; 0 where the two share no step."""
         return weighed(self.alone(node), weights) if self.followers.get(node) == before else 0
+
+
+def _step_alone(estimate: CostEstimate, step: StepCost) -> CostEstimate:
+    """The estimate of one step: of the energy, which is told of the whole alone, its share by time."""
+    energy, total_microseconds = estimate.energy, sum(one.microseconds for one in estimate.steps)
+    if energy is not None and total_microseconds:
+        energy = attrs.evolve(energy, amount=energy.amount * step.microseconds / total_microseconds)
+    return attrs.evolve(estimate, microseconds=step.microseconds, energy=energy, steps=())
 
 
 def weighed(amounts: Amounts, weights: Amounts) -> int:

@@ -30,13 +30,14 @@ class Change:
     value_otherwise: float | None = None
 
 
-def changes_between(model: SegmentModel, before: Assessment, after: Assessment) -> list[Change]:
+def changes_between(model: SegmentModel, before: Assessment, after: Assessment, unit: str) -> list[Change]:
     """The changes, in execution order.
 
     Args:
         model: of the network, for the objective.
         before: as a build makes it of the config as it is.
         after: as a build would make the proposal.
+        unit: of the objective's values.
     """
     old = {layer.layer: layer for layer in before.layers}
     new = {layer.layer: layer.device for layer in after.layers}
@@ -56,7 +57,7 @@ def changes_between(model: SegmentModel, before: Assessment, after: Assessment) 
         names = [layers[index].name for index in group]
         if source == model.choices.device:
             otherwise = model.placed(moved(model, devices, group, source))
-            reason, value = _why_not_stay(model, now, otherwise, source)
+            reason, value = _why_not_stay(model, now, otherwise, source, unit)
         else:
             reason, value = f"before, {old[names[0]].cause}; now there is room for them", None
         changes.append(Change(names, source, destination, reason, value))
@@ -82,7 +83,9 @@ def _neighbours(ways: Mapping[int, tuple[str, str]], edges: Sequence[tuple[int, 
     return list(groups.values())
 
 
-def _why_not_stay(model: SegmentModel, now: Placed, otherwise: Placed, device: str) -> tuple[str, float | None]:
+def _why_not_stay(
+    model: SegmentModel, now: Placed, otherwise: Placed, device: str, unit: str
+) -> tuple[str, float | None]:
     """The reason, and the value of the objective if the layers stayed."""
     if otherwise.too_large:
         return f"with them a segment of {device} does not fit its memory pools", None
@@ -96,10 +99,10 @@ def _why_not_stay(model: SegmentModel, now: Placed, otherwise: Placed, device: s
     what = {
         Objective.LATENCY: "one run takes an estimated",
         Objective.THROUGHPUT: "the busiest device works an estimated",
-        Objective.ENERGY: "one run takes an estimated",
+        Objective.ENERGY: "one run draws an estimated",
         Objective.DLA_COVERAGE: "there are",
     }[objective]
-    return f"if they stayed, {what} {other:,.6g} {objective.unit} instead of {value:,.6g}", other
+    return f"if they stayed, {what} {other:,.6g} {unit} instead of {value:,.6g}", other
 
 
 def _segments(count: int) -> str:

@@ -19,6 +19,10 @@ from dryfit.target.cost import CostEstimate
 _DIGITS = 6
 """To which values are compared: sums of the same numbers in another order are the same."""
 
+_ENERGY_ALLOWED = (
+    "`energy` in each `CostEstimate` of its target: joules, or a figure in the unit that the other device's target "
+    "has, as images a second and watt of the one by those of the other give it, where such a ratio is published"
+)
 _NO_BUDGET = (
     "The watts in a power mode's name do not stand in for it: they are a budget of the whole board whatever works on "
     "it, so that times any time they rank placements as --objective latency does, and bound nothing where the time is "
@@ -44,13 +48,30 @@ class Objective(enum.StrEnum):
         """What a target has to estimate, in words; "" for nothing."""
         return {Objective.ENERGY: "energy", Objective.DLA_COVERAGE: ""}.get(self, "time")
 
-    @property
-    def unit(self) -> str:
-        """What the value of a placement is measured in."""
-        return {
-            Objective.ENERGY: "joules",
-            Objective.DLA_COVERAGE: "multiply-accumulates elsewhere",
-        }.get(self, "microseconds")
+    def unit(self, costs: Sequence[NetworkCost]) -> str:
+        """What the values of placements are measured in.
+
+        Args:
+            costs: of the placements.
+
+        Raises:
+            ConfigError: their energies are told in several units.
+        """
+        if self is not Objective.ENERGY:
+            return "multiply-accumulates elsewhere" if self is Objective.DLA_COVERAGE else "microseconds"
+        units: dict[str, str] = {}
+        for device, energy in (part for cost in costs for part in cost.energies):
+            if energy is not None:
+                units.setdefault(energy.unit, device)
+        if len(units) > 1:
+            raise ConfigError(
+                "Energies of devices are compared in one unit",
+                where="--objective energy",
+                found="; ".join(f"{unit} for {device}" for unit, device in sorted(units.items())),
+                allowed="the same `unit` in the `Energy` of every device's target",
+                remedy="State all in joules, or each by the work of the same device (`Energy.of_work`)",
+            )
+        return next(iter(units), "joules")
 
 
 @attrs.frozen
@@ -61,11 +82,13 @@ class Meter:
         objective: what counts.
         devices: those in use, in a fixed order; the first is the default device.
         cores: device to how many of it work at once.
+        boards: device to the title of its platform, for messages.
     """
 
     objective: Objective
     devices: Sequence[str]
     cores: Mapping[str, int]
+    boards: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def zero(self) -> Amounts:
@@ -80,7 +103,8 @@ class Meter:
         """
         if self.objective is Objective.DLA_COVERAGE:
             return (0.0 if device == self.devices[0] else float(macs),)
-        needed = self._needed(f"device {device}", estimate)
+        board = self.boards.get(device)
+        needed = self._needed(f"device {device}" if board is None else f"device {device} ({board})", estimate)
         if self.objective is Objective.THROUGHPUT:
             return self._at(device, needed / max(self.cores[device], 1))
         return (needed,)
@@ -113,13 +137,15 @@ class Meter:
     def _needed(self, where: str, estimate: CostEstimate | None) -> float:
         """The number of an estimate that counts."""
         needs = self.objective.needs
-        found = None if estimate is None else estimate.joules if needs == "energy" else estimate.microseconds
+        found = None if estimate is None else estimate.microseconds
+        if needs == "energy":
+            found = None if estimate is None or estimate.energy is None else estimate.energy.amount
         if found is None:
             raise ConfigError(
                 f"A placement for {self.objective} needs an estimate of {needs}, of every device",
                 where=where,
                 found=f"the target estimates no {needs} of them",
-                allowed="`joules` in each `CostEstimate` of its target" if needs == "energy" else None,
+                allowed=_ENERGY_ALLOWED if needs == "energy" else None,
                 remedy=_remedy(self.objective),
             )
         return found

@@ -69,6 +69,7 @@ class PlacementProposal:
 
     Attributes:
         objective: what it is the best for.
+        unit: of the values that are compared.
         device, fallback: the two devices that layers were divided between.
         before: what a build makes of the config as it is.
         after: what is proposed; the same where nothing is better.
@@ -78,6 +79,7 @@ class PlacementProposal:
     """
 
     objective: Objective
+    unit: str
     device: str
     fallback: str
     before: PlacementOption
@@ -118,7 +120,8 @@ def propose_placement(network: Network, config: BuilderConfig, objective: Object
     choices = choices_of(network, config, design, fallback)
     cores = {device: variant.platform.cores for device, variant in design.variants.items() if device != NOWHERE}
     devices = list(dict.fromkeys([config.default_device_type, fallback, *cores]))
-    model = SegmentModel(choices, design, config, Meter(objective, devices, cores))
+    boards = {device: variant.platform.title for device, variant in design.variants.items() if device != NOWHERE}
+    model = SegmentModel(choices, design, config, Meter(objective, devices, cores, boards))
     judge = _Judge(network, config, model.meter)
     default, other = choices.placed_on(choices.device), choices.placed_on(fallback)
     options = [judge.option(f"all that {choices.device} takes, by the build's own rules", {}, design)]
@@ -130,14 +133,16 @@ def propose_placement(network: Network, config: BuilderConfig, objective: Object
         options += judge.options(candidate.method, own, is_exact=candidate.is_exact)
     best = min(range(len(options)), key=lambda number: (*judge.key(options[number], choices.device), number))
     after = options[best]
+    unit = objective.unit([one.cost for one in options])
     return PlacementProposal(
         objective=objective,
+        unit=unit,
         device=choices.device,
         fallback=fallback,
         before=options[0],
         after=after,
         options=options,
-        changes=changes_between(model, options[0].assessment, after.assessment),
+        changes=changes_between(model, options[0].assessment, after.assessment, unit),
         lower_bounds=lower_bounds(model.meter, options[0].cost, after.cost),
     )
 

@@ -10,7 +10,7 @@ from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.segments.cost import segment_estimate, transfer_estimate
 from dryfit.engine.plan import Reformat
-from dryfit.target.cost import CostEstimate
+from dryfit.target.cost import CostEstimate, Energy
 
 
 @attrs.frozen
@@ -109,6 +109,22 @@ class NetworkCost:
         for transfer in self.transfers:
             times[transfer.copier] = times.get(transfer.copier, 0.0) + (_time(transfer.estimate) or 0.0)
         return times
+
+    @property
+    def energies(self) -> Sequence[tuple[str, Energy | None]]:
+        """What each segment draws, with its device, and each copy that is estimated, with the device that makes it."""
+        parts = [(one.device, one.estimate) for one in self.segments]
+        parts += [(one.copier, one.estimate) for one in self.transfers if one.estimate is not None]
+        return [(device, None if estimate is None else estimate.energy) for device, estimate in parts]
+
+    @property
+    def energy(self) -> tuple[float, str] | None:
+        """What one run draws, and in which unit; None where a part has no energy, or parts have several units."""
+        known = [energy for _, energy in self.energies if energy is not None]
+        units = {energy.unit for energy in known}
+        if len(units) != 1 or len(known) != len(self.energies):
+            return None
+        return sum(energy.amount for energy in known), units.pop()
 
     def macs(self, device: str | None = None) -> int:
         """Multiply-accumulates of one run, on one device or on all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dryfit.target.cost import CostEstimate, CostQuestion, TransferQuestion
 from dryfit.target.power_mode import PowerMode
+from dryfit_dla.cost.energy import copy_energy, segment_energy
 from dryfit_dla.cost.formula import step_cost
 from dryfit_dla.cost.parameters import PARAMETERS
 from dryfit_dla.cost.steps import steps_of
@@ -20,12 +21,14 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
     mode = question.power_mode or question.platform.power_mode(None)
     steps = steps_of(question, parameters)
     costs = [step_cost(step, parameters, mode or _ANY_CLOCK) for step in steps]
+    microseconds = sum(cost.microseconds for cost in costs)
     return CostEstimate(
-        microseconds=None if mode is None else sum(cost.microseconds for cost in costs),
+        microseconds=None if mode is None else microseconds,
         bytes_moved=sum(cost.bytes_moved for cost in costs),
         macs=sum(cost.macs for cost in costs),
         basis=f"{FORMULA}; {question.platform.title}{_in_mode(mode)}",
         source=parameters.source,
+        energy=segment_energy(question.platform.name, mode, microseconds),
         steps=() if mode is None else costs,
     )
 
@@ -33,12 +36,14 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
 def estimate_transfer(question: TransferQuestion) -> CostEstimate:
     """The estimate of a tensor's way between GPU and DLA: its reformatting copy, and its half of a hand-over."""
     parameters = PARAMETERS[question.platform.name]
+    mode = question.power_mode or question.platform.power_mode(None)
     return CostEstimate(
         microseconds=(parameters.copy_seconds + parameters.handover_seconds / 2) * 1e6,
         bytes_moved=2 * question.bytes_moved,
         macs=0,
         basis="a reformatting copy and half of the hand-over of a segment, whatever the size of the tensor",
         source=TRANSFER_SOURCE,
+        energy=copy_energy(question.platform.name, mode, 2 * question.bytes_moved),
     )
 
 

@@ -2,7 +2,8 @@
 
 Shapes: ResNet-50 v1.5 and ResNet-34 from their papers; SSD-ResNet-34 at 1200x1200 from MLPerf inference: the third
 stage keeps its extent, heads step by 3 and give maps of 50, 25, 13, 7, 3 and 3, and the two heads of a map are one
-convolution. That makes 216 G multiply-accumulates an image, as published.
+convolution. That makes 216 G multiply-accumulates an image, as published. SSD-MobileNetV1 at 300x300 from the paper of
+MobileNets and TensorFlow's model of 2018-01-28: 1.2 G multiply-accumulates and 6.8 M parameters, as published.
 """
 
 from __future__ import annotations
@@ -34,10 +35,19 @@ class _Drawing:
     network: Network
 
     def convolution(
-        self, x: Tensor, maps: int, window: int, stride: int = 1, padding: int | None = None, *, active: bool = True
+        self,
+        x: Tensor,
+        maps: int,
+        window: int,
+        stride: int = 1,
+        padding: int | None = None,
+        *,
+        active: bool = True,
+        groups: int = 1,
     ) -> Tensor:
-        shape = (maps, x.shape[1], window, window)
+        shape = (maps, x.shape[1] // groups, window, window)
         layer = self.network.add_convolution_nd(x, maps, (window, window), _weights(shape), _weights((maps,)))
+        layer.num_groups = groups
         layer.stride_nd = (stride, stride)
         layer.padding_nd = (window // 2,) * 2 if padding is None else (padding,) * 2
         return self.active(layer.outputs[0]) if active else layer.outputs[0]
@@ -110,6 +120,34 @@ def resnet_34_backbone(batch: int = 1) -> Network:
     """ResNet-34 at 1280x768 up to its third stage."""
     drawing, x = _drawing("ResNet-34 backbone", batch, 768, 1280)
     drawing.network.mark_output(drawing.stages_34(x, (1, 2, 2)))
+    return drawing.network
+
+
+def ssd_mobilenet_v1(batch: int = 2) -> Network:
+    """SSD with a MobileNetV1 backbone at 300x300, without the suppression of boxes."""
+    drawing, x = _drawing("SSD-MobileNetV1", batch, 300, 300)
+    x = drawing.convolution(x, 32, 3, 2)
+    maps = []
+    for outer, stride in (
+        (64, 1),
+        (128, 2),
+        (128, 1),
+        (256, 2),
+        (256, 1),
+        (512, 2),
+        *((512, 1),) * 5,
+        (1024, 2),
+        (1024, 1),
+    ):
+        if outer == 1024 and stride == 2:
+            maps.append(x)
+        depthwise = drawing.convolution(x, x.shape[1], 3, stride, groups=x.shape[1])
+        x = drawing.convolution(depthwise, outer, 1)
+    maps.append(x)
+    for inner, outer in ((256, 512), (128, 256), (128, 256), (64, 128)):
+        maps.append(drawing.convolution(drawing.convolution(maps[-1], inner, 1), outer, 3, 2))
+    for one, boxes in zip(maps, (3, 6, 6, 6, 6, 6), strict=True):
+        drawing.network.mark_output(drawing.convolution(one, boxes * (4 + 91), 1, active=False))
     return drawing.network
 
 

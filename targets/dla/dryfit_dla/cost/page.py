@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.network.data_types import DataType
+from dryfit_dla.cost.energy_page import energy_section
 from dryfit_dla.cost.estimate import TRANSFER_SOURCE
 from dryfit_dla.cost.fit import fit, mean_error
 from dryfit_dla.cost.formula import step_cost
@@ -64,8 +65,10 @@ _LIMITS = """## What it does not know
 * FP16 on Orin rests on a single published time, and is good for an order of magnitude.
 * Xavier's overhead of a step is Orin's, for want of figures; its rates and clocks are published.
 * How much two cores disturb one another, and how large a share of the memory a busy GPU takes.
-* Energy: no public figure of a DLA's own power was at hand. The watts in a power mode's name are the whole module's
-  budget. No energy is estimated.
+* Joules: no watts of a DLA or of these GPUs are published, only how they compare. The watts in a power mode's name are
+  the whole module's budget. Of Xavier's boards, AGX Orin 32 GB and Orin NX 8 GB not even the comparison is published,
+  and no energy is estimated.
+* What CPU, memory and the rest of the board draw, and devices that wait.
 * Times are those of JetPack 5.1.1. TensorRT 10.3 is published to run ResNet-50 at batch 1, with its last pooling on
   the GPU, in 1.278 ms on AGX Orin; the model says {batch_1:.2f} ms for a single image.
 """
@@ -81,6 +84,7 @@ def cost_page() -> str:
         *_published(),
         *_single_layers(),
         *_transfers(),
+        energy_section(),
         _LIMITS.format(batch_1=_batch_1_milliseconds()),
     ]
     return "\n".join(parts)

@@ -16,7 +16,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.layers.activation import ActivationType
 from dryfit.target.checks import one_of, parameter
-from dryfit.target.cost import CostEstimate, StepCost
+from dryfit.target.cost import CostEstimate, Energy, StepCost
 from dryfit.target.formats import TensorFormat
 from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.memory_pools import MemoryPool
@@ -62,7 +62,7 @@ def steps(question, times):
     return found
 
 
-def estimate(question, times, overhead, watts, is_lower_bound=False):
+def estimate(question, times, overhead, watts, is_lower_bound=False, unit="joules"):
     found = steps(question, times)
     microseconds = overhead + sum(time for _, time in found)
     return CostEstimate(
@@ -71,7 +71,7 @@ def estimate(question, times, overhead, watts, is_lower_bound=False):
         macs=sum(multiply_accumulates(layer, question.specs) for layer in question.layers),
         basis="a stated time for each kind",
         source="Acme manual",
-        joules=None if watts is None else microseconds * watts,
+        energy=None if watts is None else Energy(microseconds * watts, "stated watts", "Acme manual", unit),
         steps=[StepCost(SETTINGS["names"] or names, time, 0, 0, 0, 0, 0) for names, time in found if SETTINGS["steps"]],
         is_lower_bound=is_lower_bound,
     )
@@ -82,11 +82,12 @@ def fast_cost(question):
 
 
 def plain_cost(question):
-    return estimate(question, PLAIN, 0.0, 3.0, SETTINGS["bound"])
+    return estimate(question, PLAIN, 0.0, 3.0, SETTINGS["bound"], SETTINGS["unit"])
 
 
 def transfer(question):
-    return CostEstimate(SETTINGS["copy"], question.bytes_moved, 0, "a stated time", "Acme manual", joules=0.5)
+    drawn = Energy(0.5, "a stated energy", "Acme manual")
+    return CostEstimate(SETTINGS["copy"], question.bytes_moved, 0, "a stated time", "Acme manual", energy=drawn)
 
 
 RULES = SegmentRules(max_segments={{(1, 0): SETTINGS["segments"]}}, source="Acme manual")
@@ -118,6 +119,7 @@ DEFAULTS = {
     "segments": 16,
     "pool": None,
     "watts": 2.0,
+    "unit": "joules",
     "cores": 1,
     "steps": True,
     "estimates": True,

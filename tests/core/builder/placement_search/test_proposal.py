@@ -69,7 +69,7 @@ def amount(design, objective):
     if objective is Objective.THROUGHPUT:
         return max(cost.pipeline_microseconds.values())
     if objective is Objective.ENERGY:
-        return sum(one.estimate.joules for one in (*cost.segments, *cost.transfers))
+        return sum(one.estimate.energy.amount for one in (*cost.segments, *cost.transfers))
     elsewhere = [layer for run in design.partition.runs if run.device != FAST for layer in run.layers]
     return sum(multiply_accumulates(layer, design.specs) for layer in elsewhere)
 
@@ -146,7 +146,7 @@ def int8_config(own):
     return config
 
 
-@pytest.mark.parametrize("objective", [Objective.LATENCY, Objective.THROUGHPUT])
+@pytest.mark.parametrize("objective", [Objective.LATENCY, Objective.THROUGHPUT, Objective.ENERGY])
 def test_a_border_through_an_int8_step_is_reckoned_as_a_build_would(objective):
     network = chain(*"crcrcrc")
     design = designed(network, int8_config({}))
@@ -259,9 +259,18 @@ def test_layers_made_of_one_layer_of_the_user_s_go_together_or_stay(acme, kinds,
 
 def test_an_objective_without_an_estimate_is_refused(acme):
     config = acme(watts=None)
-    with pytest.raises(ConfigError, match=r"device ACME_FAST: .* needs an estimate of energy"):
+    with pytest.raises(ConfigError, match=r"device ACME_FAST \(Acme board\): .* needs an estimate of energy"):
         propose_placement(chain("c", "r"), config, Objective.ENERGY)
     assert propose_placement(chain("c", "r"), config, Objective.LATENCY).after.cost.latency_microseconds
+
+
+def test_energies_in_two_units_are_not_compared(acme):
+    config = acme(unit="ACME_FAST microseconds of board in MAXN")
+    with pytest.raises(
+        ConfigError, match=r"ACME_FAST microseconds of board in MAXN for ACME_PLAIN; joules for ACME_FAST"
+    ):
+        propose_placement(chain("c", "r", "e"), config, Objective.ENERGY)
+    assert propose_placement(chain("c", "r", "e"), config, Objective.LATENCY).after.cost.energy is None
 
 
 def test_only_coverage_needs_no_estimate_at_all(acme):

@@ -1,0 +1,85 @@
+"""The section on energy of the page `dla-cost-model.md`; all its numbers are computed from what the model uses."""
+
+from __future__ import annotations
+
+from dryfit.plugins import registry
+from dryfit.target.target import Target
+from dryfit_dla.cost.efficiency import (
+    CHECKS,
+    FITTED,
+    NEAREST,
+    ROWS,
+    EfficiencyRow,
+    estimated_efficiency,
+    fitted_powers,
+    mean_efficiency_error,
+)
+from dryfit_dla.cost.energy import COPY_POWERS
+from dryfit_dla.cost.energy import SOURCE as ENERGY_SOURCE
+from dryfit_dla.cost.published import BOARD
+from dryfit_dla.platforms import PLATFORMS
+
+_TEXT = """## Energy
+
+`dryfit place --objective energy` compares devices by what they draw. No watts are published, so **no joules are
+told**: the unit is what one core of the DLA draws in a microsecond of its estimated work, on one board in one power
+mode. Published is by how much the DLA makes more images a second and watt than the GPU, each counted by its own
+power, which is the energy of an image on the GPU by that on the DLA.
+
+```
+DLA     = time of the segment
+GPU     = Pc * time of its multipliers + Pm * (time of its memory + launches)
+copies  = Pm * (bytes there and back / peak of the memory + launch)
+```
+
+* The times are those of the estimates: the GPU's are at the published peaks, which real kernels do not reach, so that
+  `Pc` and `Pm` make up for it. A launch is 5 us, and counts as the memory's time: our choice.
+* `Pc` and `Pm` are powers of one working core of the DLA. Two rows determine them, those of the networks that the
+  times are fitted on. `python benchmarks/dla_cost_fit.py` repeats the fit.
+* Copies are taken to be the GPU's work, and the rest of a hand-over to draw nothing: our assumption.
+* The figures are those of INT8. For other types the same powers are taken, by the longer times.
+"""
+
+_AFTER = """The second figure is the estimate. Dense networks that are no fit are the check. A GPU works badly at the
+depthwise convolutions of SSD-MobileNetV1, which its estimate does not know: it is told to draw less than it does, so
+that such layers are sent there too readily. Sparse rows compare sparse networks on both; the GPU's estimate skips no
+zeros, so that they check nothing. Of the RetinaNets the layers are not known to us.
+"""
+
+
+def energy_section() -> str:
+    """The section's text."""
+    gpu = registry.target("GPU")
+    return "\n".join([_TEXT, *_powers(gpu), *_rows(gpu), _AFTER, f"Source: {ENERGY_SOURCE}.", ""])
+
+
+def _powers(gpu: Target) -> list[str]:
+    lines = ["| platform | power mode | Pc | Pm | basis |", "|---|---|---|---|---|"]
+    for name, mode in COPY_POWERS:
+        board = next(one for one in PLATFORMS if one.name == name)
+        published = NEAREST.get((name, mode), mode)
+        multipliers, memory = fitted_powers(FITTED, gpu, board, mode, published)
+        basis = "fitted" if board is BOARD else f"inferred: fitted on the figures of {BOARD.title} in {published}"
+        lines.append(f"| `{name}` | {mode} | {multipliers:.2f} | {memory:.2f} | {basis} |")
+    return [*lines, ""]
+
+
+def _rows(gpu: Target) -> list[str]:
+    modes = [mode.name for mode in BOARD.power_modes]
+    lines = [
+        f"| network | use | {' | '.join(f'{mode}, published / estimate' for mode in modes)} |",
+        "|---|---|" + "---|" * len(modes),
+    ]
+    for row in ROWS:
+        cells = [f"{row.ratios[mode]} / {_estimate(row, gpu, mode)}" for mode in modes]
+        lines.append(f"| {row.title} | {_use(row)} | {' | '.join(cells)} |")
+    errors = [f"{mean_efficiency_error(CHECKS, gpu, mode):.1%}" for mode in modes]
+    return [*lines, f"| mean abs. log error of the checks | | {' | '.join(errors)} |", ""]
+
+
+def _use(row: EfficiencyRow) -> str:
+    return "fit" if row in FITTED else "check" if row in CHECKS else "shown"
+
+
+def _estimate(row: EfficiencyRow, gpu: Target, mode: str) -> str:
+    return "none" if row.draw is None else f"{estimated_efficiency(row, gpu, mode):.1f}"
