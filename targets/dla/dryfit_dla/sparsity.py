@@ -32,6 +32,11 @@ _SPARSITY = f"{GUIDE}: Sparsity on DLA, Structured Sparsity"
 _README = "NVIDIA Deep-Learning-Accelerator-SW, README"
 _GAINS = f"{_README}: SSD-ResNet-34 of 3x3 convolutions with 589 824 weights gains 1.24 times with 2:4 weights"
 
+_GAINS_OF_64 = (
+    f"{_README}: the ResNet-34 backbone gains 1.35 to 1.45 times; with its convolutions of 64 channels left dense it "
+    "would gain 1.28 to 1.34 by our estimate, were all others twice as fast"
+)
+
 PATTERN = SparsePattern(kept=2, group=4, axis=1)
 """Of each four input channels, the weights of two are 0: for every output map and every place in the window."""
 
@@ -119,6 +124,16 @@ _REQUIRED = [
             "sparsity.input_channels",
             _INPUT_CHANNELS,
             source=f"{_SPARSITY}: the channel size is greater than 64; that of a group (our reading)",
+            until="8.4",
+            number="SS-02",
+            remedy="Widen the layer before it, or leave it dense",
+        ),
+        rule(
+            "sparsity.input_channels_newer",
+            parameter(_channels, at_least(64)),
+            source=f"{_SPARSITY}: the channel size (our reading: a group's) is greater than 64; but {_GAINS_OF_64}",
+            since="8.5",
+            fidelity="inferred",
             number="SS-02",
             remedy="Widen the layer before it, or leave it dense",
         ),
@@ -170,6 +185,16 @@ _TOLD: list[Rule] = rules(
         severity="warning",
         fidelity="inferred",
         number="SS-04",
+        remedy="Do not count on the gain before it is measured on the board",
+    ),
+    rule(
+        "sparsity.input_channels_documented",
+        _INPUT_CHANNELS,
+        source=f"{_SPARSITY}: the channel size is greater than 64; but {_GAINS_OF_64}",
+        since="8.5",
+        severity="warning",
+        fidelity="inferred",
+        number="SS-02",
         remedy="Do not count on the gain before it is measured on the board",
     ),
     rule(

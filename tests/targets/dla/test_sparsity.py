@@ -46,20 +46,26 @@ def test_the_first_rule_wants_an_int8_convolution_on_orin():
 def test_the_first_rule_wants_another_input_format_than_hwc4():
     own = convolution((1, 4, 8, 8), (3, 3), 64)
     own.inputs[0].allowed_formats = {"DLA_HWC4"}
-    assert failed(own) == ["input_format", "input_channels"]
+    assert failed(own) == ["input_format", "input_channels_newer"]
     own.inputs[0].allowed_formats = {"CHW32"}
-    assert failed(own) == ["input_channels"]
+    assert failed(own) == ["input_channels_newer"]
 
 
 @pytest.mark.parametrize(
     ("channels", "found"), [(63, ["input_channels"]), (64, ["input_channels"]), (65, []), (66, [])]
 )
 def test_a_kernel_has_more_than_64_input_channels(channels, found):
+    assert failed(layer(channels), software="8.4") == found
+
+
+@pytest.mark.parametrize(("channels", "found"), [(63, ["input_channels_newer"]), (64, []), (65, [])])
+def test_64_input_channels_gain_as_published_from_8_5_on_against_the_documentation(channels, found):
     assert failed(layer(channels)) == found
+    assert ("input_channels_documented" in told(layer(channels), "warnings")) == (channels < 65)
 
 
 def test_the_channels_of_a_group_count_where_there_are_groups():
-    assert failed(layer(256, 256, num_groups=4)) == ["input_channels"]
+    assert failed(layer(256, 256, num_groups=8)) == ["input_channels_newer"]
     assert failed(layer(256, 256, num_groups=2)) == []
 
 
@@ -112,8 +118,8 @@ def test_that_newer_releases_may_lift_restrictions_is_noted_where_one_is_broken(
 
 
 def test_nothing_of_it_is_a_reason_for_a_layer_to_leave():
-    own = with_ranges(layer(64, 67))
-    assert failed(own) == ["input_channels", "output_maps"]
+    own = with_ranges(layer(32, 67))
+    assert failed(own) == ["input_channels_newer", "output_maps"]
     assert "dense" in told(own, "notes")
     assert verdict(own, flags=("INT8",)).supported
     assert "dense" not in told(layer(), "notes")

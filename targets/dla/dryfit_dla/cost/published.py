@@ -21,6 +21,7 @@ from dryfit_dla.cost.networks import (
     layers_that_can_be_sparse,
     resnet_34_backbone,
     resnet_50,
+    ssd_mobilenet_v1,
     ssd_resnet_34,
 )
 from dryfit_dla.cost.parameters import PARAMETERS, CostParameters
@@ -66,8 +67,12 @@ ROWS = (
     _row("SSD-ResNet-34, 1200x1200", ssd_resnet_34, 1, (83, 76, 74, 36)),
     _row("SSD-ResNet-34, 1200x1200, 2:4 sparse", ssd_resnet_34, 1, (103, 97, 95, 49), sparse=True),
     _row("ResNet-34 backbone, 1280x768", resnet_34_backbone, 1, (285, 260, 255, 121), fit=False),
+    _row(
+        "ResNet-34 backbone, 1280x768, 2:4 sparse", resnet_34_backbone, 1, (384, 360, 354, 176), sparse=True, fit=False
+    ),
+    _row("SSD-MobileNetV1, 300x300", ssd_mobilenet_v1, 2, (2664, 2506, 2472, 1313), fit=False),
 )
-"""The rows that we were given."""
+"""The rows of networks whose layers are known here; the RetinaNets' are not."""
 
 LAYERS = (
     ("convolution 7x7 with step 2, 3 to 64 channels, and ReLU", 0, 0.704),

@@ -31,6 +31,7 @@ from dryfit_dla.cost.published import (
     estimated_images_per_second,
     published_steps,
 )
+from dryfit_dla.cost.steps import steps_of
 from dryfit_dla.platforms import PLATFORMS
 
 PARAMETERS_IN_USE = PARAMETERS[BOARD.name]
@@ -76,9 +77,14 @@ def test_no_fitted_number_can_be_moved_without_loss(index):
         assert loss(moved) > loss(PARAMETERS_IN_USE)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
-def test_a_published_row_is_met_within_five_per_cent(row):
-    assert mean_error([row], PARAMETERS_IN_USE) < 0.05
+@pytest.mark.parametrize("row", FITTED_ROWS, ids=lambda row: row.title)
+def test_a_row_that_was_fitted_is_met_within_two_per_cent(row):
+    assert mean_error([row], PARAMETERS_IN_USE) < 0.02
+
+
+@pytest.mark.parametrize("row", CHECKS, ids=lambda row: row.title)
+def test_a_row_that_was_not_fitted_is_met_within_ten_per_cent_if_dense_and_fifteen_if_sparse(row):
+    assert mean_error([row], PARAMETERS_IN_USE) < (0.15 if row.is_sparse else 0.10)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
@@ -96,8 +102,29 @@ def test_ssd_without_itself_in_the_fit_is_still_met_within_ten_per_cent():
     assert mean_error([row], fit(others, PARAMETERS_IN_USE)) < 0.10
 
 
-def test_the_check_was_not_fitted():
-    assert [row.title for row in CHECKS] == ["ResNet-34 backbone, 1280x768"]
+def test_the_checks_were_not_fitted():
+    assert [row.title for row in CHECKS] == [
+        "ResNet-34 backbone, 1280x768",
+        "ResNet-34 backbone, 1280x768, 2:4 sparse",
+        "SSD-MobileNetV1, 300x300",
+    ]
+
+
+def test_convolutions_of_64_channels_have_to_gain_for_the_published_gain_of_the_backbone():
+    dense, sparse = CHECKS[:2]
+    network = dense.draw()
+    wide = {layer.name for layer in network.layers if layer.kind == "convolution" and layer.inputs[0].shape[1] > 64}
+    layers, specs = network.layers, int8_specs(network)
+    precisions = {layer.name: DataType.INT8 for layer in layers}
+    twice_as_fast = attrs.evolve(PARAMETERS_IN_USE, sparse_gain=2.0)
+    for mode in BOARD.power_modes:
+        times = []
+        for chosen in ((), wide):
+            question = CostQuestion(layers, specs, BOARD, precisions=precisions, sparse_layers=frozenset(chosen))
+            steps = steps_of(question, twice_as_fast)
+            times.append(sum(step_cost(step, twice_as_fast, mode).microseconds for step in steps))
+        published = sparse.images_per_second[mode.name] / dense.images_per_second[mode.name]
+        assert times[0] / times[1] < published
 
 
 @pytest.mark.parametrize(("title", "index", "milliseconds"), LAYERS, ids=[one[0] for one in LAYERS])
@@ -122,7 +149,7 @@ def test_images_heads_and_narrow_layers_cannot_be_sparse():
     chosen = layers_that_can_be_sparse(network, BOARD, SOFTWARE)
     for layer in network.layers:
         if layer.kind == "convolution":
-            is_wide = layer.inputs[0].shape[1] > 64 and layer.num_output_maps % 64 in (0, 1, 2, 4, 8, 16, 32)
+            is_wide = layer.inputs[0].shape[1] >= 64 and layer.num_output_maps % 64 in (0, 1, 2, 4, 8, 16, 32)
             assert (layer.name in chosen) == is_wide
 
 
