@@ -10,7 +10,7 @@ import pytest
 
 from dryfit.cli.main import main
 
-PRUNED = {"mobilenetv2-fp32.onnx": 21, "squeezenet1.1-int8-qdq-sym.onnx": 5}
+PRUNED = {"mobilenetv2-fp32.onnx": 25, "squeezenet1.1-int8-qdq-sym.onnx": 10}
 """File to how many of its convolutions have more than 64 input channels, and a number of maps that allows sparsity."""
 
 
