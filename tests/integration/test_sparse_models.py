@@ -11,7 +11,7 @@ import pytest
 from dryfit.cli.main import main
 
 PRUNED = {"mobilenetv2-fp32.onnx": 25, "squeezenet1.1-int8-qdq-sym.onnx": 10}
-"""File to how many of its convolutions have more than 64 input channels, and a number of maps that allows sparsity."""
+"""File to how many of its convolutions have 64 input channels or more, and a number of maps that allows sparsity."""
 
 
 @pytest.fixture(scope="module", params=PRUNED)
