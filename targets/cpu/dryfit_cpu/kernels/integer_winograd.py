@@ -90,11 +90,11 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
 
 def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     window = window_of(group, specs)
-    return _tiling(window).workspace_bytes + fp32_bytes(_scratch_shape(window, num_threads))
+    return _tiling(window, num_threads).workspace_bytes + fp32_bytes(_scratch_shape(window, num_threads))
 
 
-def _tiling(window: Window) -> Tiling:
-    return Tiling(WHOLE_TILE, window, window.input[1] // PAIR)
+def _tiling(window: Window, threads: int) -> Tiling:
+    return Tiling(WHOLE_TILE, window, window.input[1] // PAIR, threads)
 
 
 def _scratch_shape(window: Window, threads: int) -> tuple[int, int, int, int]:
@@ -136,7 +136,7 @@ def convolve_integers_in_tiles(binding: Binding) -> NativeStep:
 
 def _bind(binding: Binding, window: Window, panels: Array) -> NativeStep:
     """A step that convolves strip by strip: transform, multiply, transform back."""
-    threads, workspace, tiling = binding.num_threads, Workspace(binding), _tiling(window)
+    threads, workspace, tiling = binding.num_threads, Workspace(binding), _tiling(window, binding.num_threads)
     source, steps = accepted_weights(binding.group).source, without_needless_rounding(bound_requantization(binding))
     images = Images.of(binding, source.tensor.name, steps.residual)
     read, before = with_dense_channels(images.source, threads, is_read=True)

@@ -48,7 +48,7 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     threads, workspace = binding.num_threads, Workspace(binding)
     window = checked_window(binding, _window(binding.group, binding.specs), CHANNEL_MULTIPLE)
     (_, C, rows, columns), K = window.input, window.output[1]
-    tiling = Tiling(size, window, C)
+    tiling = Tiling(size, window, C, threads)
     source = Operand.of(bound_array(binding, _input(binding.group).name))
     work: list[Work] = []
     keeps: list[object] = [binding]
@@ -246,9 +246,8 @@ def _kernel_in_tiles_of(size: int) -> Kernel:
     )
 
     def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-        del num_threads
         window = _window(group, specs)
-        return Tiling(size, window, window.input[1]).workspace_bytes
+        return Tiling(size, window, window.input[1], num_threads).workspace_bytes
 
     def bind(binding: Binding) -> NativeStep:
         return _convolve(size, functions, binding)

@@ -14,10 +14,12 @@ from dryfit_cpu.kernels.windows import Window
 _PITCH_PADDING = 16
 """Values between tiles, so that the tiles of a register block do not share sets of the first-level cache."""
 _STRIP_BYTES = 3 << 18
-"""Transformed values and products of a strip, which stay in the second-level cache. Measured on 1 MiB of it: with 4 MiB
-a layer takes up to a third more time, where the cache is full of other things before, as it is in a network."""
+"""Transformed values and products of a strip for each thread, which stay in its second-level cache. Measured on 1 MiB
+of it: with 4 MiB a layer takes up to a third more time, where the cache is full of other things before, as it is in a
+network."""
 _STRIP_TILES = 28
-"""A strip has as many nevertheless: with fewer the weights are read, or transformed, too often."""
+"""A strip has as many for each thread nevertheless: with fewer the weights are read, or transformed, too often, and
+threads wait for each other too often."""
 
 
 @attrs.frozen
@@ -28,11 +30,13 @@ class Tiling:
         size: extent of an output tile.
         window: the geometry.
         input_words: words of four bytes that the channels of a transformed place take; products take one each.
+        threads: how many work at a strip.
     """
 
     size: int
     window: Window
     input_words: int
+    threads: int
 
     @property
     def positions(self) -> int:
@@ -54,7 +58,7 @@ class Tiling:
     def strip_tiles(self) -> int:
         """Tiles of a strip but the last: whole register blocks, unless the last strip would have next to nothing."""
         words = self.input_words + self.window.output[1] + 2 * _PITCH_PADDING
-        room = max(_STRIP_TILES, _STRIP_BYTES // (4 * words * self.positions))
+        room = self.threads * max(_STRIP_TILES, _STRIP_BYTES // (4 * words * self.positions))
         strips, rows = -(-self.tiles // room), current_tier().rows
         even = -(-self.tiles // strips)
         whole = -(-even // rows) * rows

@@ -116,15 +116,16 @@ def test_strips_and_threads_change_no_bit(size, threads, monkeypatch):
     whole = run_group(network, [layer], feeds, kernel=KERNELS[size])
     monkeypatch.setattr(winograd_tiling, "_STRIP_BYTES", 1 << 17)
     window = winograd._window(LayerGroup([layer]), specs_of(network))
-    assert len(list(winograd_tiling.Tiling(size, window, 32).strips())) > 2
+    assert len(list(winograd_tiling.Tiling(size, window, 32, 1).strips())) > 2
     np.testing.assert_array_equal(run_group(network, [layer], feeds, kernel=KERNELS[size], threads=threads), whole)
 
 
 def test_a_strip_of_a_large_image_takes_no_more_than_its_share_of_memory():
     network, layer = one_layer(channels=(64, 64), extent=(224, 224))
     for kernel in KERNELS.values():
-        room = kernel.workspace_bytes(LayerGroup([layer]), specs_of(network), 2)
-        assert room <= winograd_tiling._STRIP_BYTES + 2 * 128
+        for threads in (1, 2):
+            room = kernel.workspace_bytes(LayerGroup([layer]), specs_of(network), threads)
+            assert room <= threads * winograd_tiling._STRIP_BYTES + 2 * 128
 
 
 @pytest.mark.parametrize(("size", "largest"), [(2, 1e-6), (4, 2e-5)])
