@@ -19,6 +19,15 @@ settings.load_profile("dryfit")
 os.environ.setdefault("DRYFIT_CACHE_DIR", str(REPOSITORY / ".cache" / "dryfit"))
 
 
+LONGEST = ("tests/targets/cpu/test_tiers.py", "tests/targets/cpu/test_instruction_counts.py")
+"""Files whose tests run for a minute each: they come first, so that at the end no worker waits for them alone."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest tests first; the others keep their order."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the repository."""

@@ -58,7 +58,7 @@ def selection_of(tier):
     return [name for name in SELECTION if tier.name not in INTEGERS_ONLY or "integer" in name or "quantized_op" in name]
 
 
-@pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
+@pytest.mark.parametrize("tier", reversed(TIERS), ids=lambda tier: tier.name)
 def test_a_tier_passes_the_tests_of_the_kernels(tier):
     missing = tier.missing(host_features())
     if missing:
