@@ -10,7 +10,7 @@ from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 CHANNELS = 68
 
 
-def wide_network(maps=(64, 64), channels=CHANNELS, kernel=1):
+def wide_network(maps=(32, 64), channels=CHANNELS, kernel=1):
     """Convolutions c0, c1, ... one after another, and a ReLU; every tensor has a range."""
     network, x = image_network((1, channels, 4, 4), "wide")
     for index, count in enumerate(maps):

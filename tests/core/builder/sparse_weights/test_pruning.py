@@ -22,7 +22,7 @@ def test_eligible_layers_are_pruned_by_magnitude_and_others_are_not():
     np.testing.assert_array_equal(sparse.layer("c0").kernel, expected)
     np.testing.assert_array_equal(sparse.layer("c1").kernel, network.layer("c1").kernel)
     (only,) = pruning.pruned
-    assert (only.name, only.layers, only.zeroed) == ("first", ["c0"], 64 * 68 // 2)
+    assert (only.name, only.layers, only.zeroed) == ("first", ["c0"], 32 * 68 // 2)
     assert only.energy_kept == pytest.approx((expected**2).sum() / (network.layer("c0").kernel ** 2).sum(), rel=1e-5)
     assert "first" in {one.name for one in sparse.named_weights()}
     assert designed(sparse, int8_config("SPARSE_WEIGHTS")).sparse_layers == {"c0"}
