@@ -167,9 +167,7 @@ def test_an_estimate_counts_the_zeros_that_are_enabled(dryfit_command: Any, spar
     assert cycles(dense, "force") == cycles(sparse, "enable")
 
 
-@pytest.mark.parametrize(
-    ("words", "found"), [("SS-05", "dla.sparsity.output_maps"), ("ss-03", "dla.sparsity.pattern")]
-)
+@pytest.mark.parametrize(("words", "found"), [("SS-05", "dla.sparsity.output_maps"), ("ss-03", "dla.sparsity.pattern")])
 def test_a_rule_is_explained_by_the_number_that_cites_it(dryfit_command: Any, words: str, found: str) -> None:
     printed = dryfit_command("explain-rule", words).out
     assert printed.startswith(f"{found}: ")

@@ -49,7 +49,10 @@ def test_a_layer_is_sparse_where_rules_and_weights_allow_it():
     assert (first.layer, first.is_eligible, first.has_pattern, first.is_sparse) == ("c0", True, True, True)
     assert (first.device, first.asked, first.macs) == ("DLA", "DLA", 32 * 68 * 16)
     assert (second.is_eligible, second.has_pattern, second.is_sparse) == (False, False, False)
-    assert [one.rule for one in second.verdict.violations] == ["dla.sparsity.input_channels_newer", "dla.sparsity.pattern"]
+    assert [one.rule for one in second.verdict.violations] == [
+        "dla.sparsity.input_channels_newer",
+        "dla.sparsity.pattern",
+    ]
     assert design.sparse_layers == {"c0"}
 
 
