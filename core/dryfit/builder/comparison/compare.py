@@ -133,11 +133,11 @@ class _Comparing:
         runner, arrays = self._engine.runner(feeds), self._engine.arrays(feeds)
         values = {side.name: side.values(feeds) for side in self._sides}
         for resolved in runner.operations:
-            unfed = {name: self._lacking(runner, resolved, arrays, side) for name, side in values.items()}
-            fed = {
-                name: None if unfed[name] else self._fed(runner, resolved, arrays, side)
-                for name, side in values.items()
-            }
+            fed, unfed = dict[str, Mapping[str, Array]](), dict[str, list[str]]()
+            for name, side in values.items():
+                inputs, unfed[name] = self._inputs(runner, resolved, arrays, side)
+                if not unfed[name]:
+                    fed[name] = _results(runner, resolved, arrays, inputs)
             for tensor in resolved.group.outputs:
                 stored, array = self._engine.tensors.get(tensor.name), arrays[tensor.name]
                 if stored is None:
@@ -147,47 +147,43 @@ class _Comparing:
                 sums = self._tensors.setdefault(tensor.name, _TensorSums(stored, resolved, self._tolerance))
                 sums.add(array)
                 for name, side in values.items():
-                    sums.add_difference(name, sample, array, side.real(stored), (fed[name] or {}).get(tensor.name))
+                    sums.add_difference(name, sample, array, side.real(stored), fed.get(name, {}).get(tensor.name))
                     sums.add_unfed(name, unfed[name])
 
-    def _lacking(
+    def _inputs(
         self, runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], side: SideValues
-    ) -> list[str]:
-        """The inputs of an operation, by the user's names, that a side does not have, or with another shape."""
-        lacking = []
-        for tensor in resolved.group.inputs:
-            stored = self._engine.tensors.get(tensor.name)
-            if tensor.name in runner.known or (stored is None and tensor.name in self._engine.fixed):
-                continue
-            real = None if stored is None else side.real(stored)
-            if real is None or real.shape != arrays[tensor.name].shape:
-                lacking.append(tensor.name if stored is None else stored.of)
-        return list(dict.fromkeys(lacking))
-
-    def _fed(
-        self, runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], side: SideValues
-    ) -> Mapping[str, Array]:
-        """What an operation gives on the inputs that a side has, which has all of them."""
+    ) -> tuple[dict[str, Array], list[str]]:
+        """(an operation's inputs as a side has them; the user's names of those it lacks or has in another shape)."""
         inputs: dict[str, Array] = {}
+        lacking: dict[str, None] = {}
         for tensor in resolved.group.inputs:
             if tensor.name in runner.known:
                 continue
-            stored = self._engine.tensors.get(tensor.name)
+            array, stored = arrays[tensor.name], self._engine.tensors.get(tensor.name)
             if stored is None and tensor.name in self._engine.fixed:
-                inputs[tensor.name] = arrays[tensor.name]
+                inputs[tensor.name] = array
                 continue
             real = None if stored is None else side.real(stored)
-            if stored is not None and real is not None:
+            if stored is None or real is None or real.shape != array.shape:
+                lacking[tensor.name if stored is None else stored.of] = None
+            else:
                 inputs[tensor.name] = stored.represented(real, resolved.rounding)
-        if all(array.tobytes() == arrays[name].tobytes() for name, array in inputs.items()):
-            return arrays
-        return runner.run(resolved, inputs)
+        return inputs, list(lacking)
 
     def result(self) -> Comparison:
         if not self._samples:
             raise ExecutionError("There is no sample to compare on", where=f"engine {self._engine.name!r}")
         names = [side.name for side in self._sides]
         return Comparison([one.result(names) for one in self._tensors.values()], self._samples, list(self._left_out))
+
+
+def _results(
+    runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], inputs: Mapping[str, Array]
+) -> Mapping[str, Array]:
+    """What an operation gives on inputs; the engine's own arrays where these are its inputs too."""
+    if all(array.tobytes() == arrays[name].tobytes() for name, array in inputs.items()):
+        return arrays
+    return runner.run(resolved, inputs)
 
 
 class _TensorSums:
