@@ -19,7 +19,7 @@ from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.integer_matrix_multiply import pixels_of_rows, window_of_rows
-from dryfit_cpu.kernels.integer_products import Panels, bind_integer_product, read_input
+from dryfit_cpu.kernels.integer_products import ChannelNumbers, Panels, bind_integer_product, read_input
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.integer_weights import UNIT
 from dryfit_cpu.kernels.operands import Operand, aligned_empty
@@ -105,7 +105,7 @@ def _memory(rows: int, columns: int, multiplier: float) -> Panels:
     starts[:] = min(rows * _LARGEST_PRODUCT, _LARGEST_SUM)
     multipliers = aligned_empty(starts.shape, np.float32)
     multipliers[:] = multiplier
-    return Panels(values, starts, multipliers, None)
+    return Panels(values, ChannelNumbers(starts, multipliers))
 
 
 def _product(
@@ -121,7 +121,7 @@ def _product(
         rows=matrix.shape[0],
         columns=matrix.shape[1],
         panels=panels.values.ctypes.data,
-        starts=panels.starts.ctypes.data,
+        starts=panels.numbers.starts.ctypes.data,
         zero_point=zero_point,
     )
     x, before = pixels_of_rows(images.source, threads, is_read=True)

@@ -77,22 +77,64 @@ class Input:
 
 
 @attrs.frozen(eq=False)
+class ChannelNumbers:
+    """What belongs to the output channels of sums; all by groups, `[groups, channels]`.
+
+    Attributes:
+        starts: INT32: what sums begin at.
+        multipliers: FP32.
+        real_bias: FP32; None where there is none.
+        fixed: what scales sums in the place of the multipliers; None where these do.
+    """
+
+    starts: Array
+    multipliers: Array
+    real_bias: Array | None = None
+    fixed: FixedPoint | None = None
+
+    @classmethod
+    def of(cls, binding: Binding, shape: tuple[int, int], part: str = "") -> ChannelNumbers:
+        """Those that were packed, of this shape; `part` ends the names of what belongs to one of several parts."""
+        return cls(
+            binding.weight(f"bias{part}", shape, DataType.INT32),
+            binding.weight("multipliers", shape),
+            binding.weight(REAL_BIAS, shape) if REAL_BIAS in binding.weights else None,
+            FixedPoint.of(binding, shape),
+        )
+
+    def fields(
+        self, steps: Requantization, output: Operand, residual: Operand | None, largest_products: int
+    ) -> dict[str, float]:
+        """The fields by which native functions requantize sums.
+
+        Args:
+            steps: what happens to the sums.
+            output: where results go.
+            residual: what is added; None for nothing.
+            largest_products: what sums of products cannot exceed, without their signs.
+        """
+        largest_scaled = (largest_products + largest(self.starts)) * largest(self.multipliers) + largest(self.real_bias)
+        residual_kind = residual.kind if residual is not None else codes.INT8
+        return {
+            "starts": self.starts.ctypes.data,
+            **scale_fields(self.multipliers, self.fixed, steps.scaling),
+            "real_bias": self.real_bias.ctypes.data if self.real_bias is not None else 0,
+            "ending": ending_of(steps, output.kind, residual_kind, largest_scaled),
+            **steps.fields(),
+        }
+
+
+@attrs.frozen(eq=False)
 class Panels:
     """Weights as this machine multiplies them, and what belongs to their channels; all by groups.
 
     Attributes:
         values: INT8 `[groups, panels, units, 32, 4]`, or INT16 `[groups, panels, units, 2, 32, 2]`.
-        starts: INT32 `[groups, panels * 32]`: what sums begin at.
-        multipliers: FP32, of the same shape.
-        real_bias: the same; None where there is none.
-        fixed: what scales sums in the place of the multipliers; None where these do.
+        numbers: of `panels * 32` channels.
     """
 
     values: Array
-    starts: Array
-    multipliers: Array
-    real_bias: Array | None
-    fixed: FixedPoint | None = None
+    numbers: ChannelNumbers
 
     @classmethod
     def of(cls, binding: Binding, window: Window, read: Input, part: str = "") -> Panels:
@@ -109,15 +151,12 @@ class Panels:
         units = len(read.segments) * read.length // current_tier().staged_bytes
         channels = (groups, count * PANEL_CHANNELS)
         panels = binding.weight(f"panels{part}", (groups, count, units, PANEL_CHANNELS, UNIT), DataType.INT8)
-        starts = binding.weight(f"bias{part}", channels, DataType.INT32)
+        numbers = ChannelNumbers.of(binding, channels, part)
         sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
-        multipliers = binding.weight("multipliers", channels)
-        real_bias = binding.weight(REAL_BIAS, channels) if REAL_BIAS in binding.weights else None
-        fixed = FixedPoint.of(binding, channels)
         if current_tier().staged_bytes == 1:
-            return cls(panels, starts - 128 * sums, multipliers, real_bias, fixed)
+            return cls(panels, attrs.evolve(numbers, starts=numbers.starts - 128 * sums))
         pairs = panels.reshape(groups, count, units, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
-        return cls(np.ascontiguousarray(pairs, dtype=np.int16), starts, multipliers, real_bias, fixed)
+        return cls(np.ascontiguousarray(pairs, dtype=np.int16), numbers)
 
 
 def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
@@ -160,11 +199,8 @@ def bind_integer_product(
         weights: what it multiplies by.
     """
     threads, steps = binding.num_threads, without_needless_rounding(steps)
-    output, after = with_dense_channels(images.output, threads)
-    residual, before = None, list[Work]()
-    if images.residual is not None:
-        residual, before = with_dense_channels(images.residual, threads, is_read=True)
-    panels, starts, multipliers, real_bias, fixed = attrs.astuple(weights, recurse=False)
+    output, residual, before, after = dense_results(images, threads)
+    panels, numbers = weights.values, weights.numbers
     axes = joined(pixel_axes(window, read.strides, output, residual))
     tiles = tile_table(axes)[0]
     depth = len(read.segments) * read.length
@@ -173,7 +209,7 @@ def bind_integer_product(
     offsets = [
         (
             group * panels.strides[0],
-            group * starts.strides[0],
+            group * numbers.starts.strides[0],
             group * group_inputs * current_tier().staged_bytes,
             group * group_outputs * output.size,
             group * group_outputs * residual_size,
@@ -182,15 +218,10 @@ def bind_integer_product(
     ]
     table = panel_table(offsets, whole_blocks(group_outputs), depth, output.size, residual_size)
     by_tiles = goes_by_tiles(tiles, table, depth)
-    residual_kind = residual.kind if residual is not None else codes.INT8
-    largest_sum = depth * UNIT * _LARGEST_PRODUCT + largest(starts)
     main = _CONVOLVE.work(
         chunks_of(len(tiles) if by_tiles else len(table), threads),
         input=read.address,
         weights=panels.ctypes.data,
-        starts=starts.ctypes.data,
-        **scale_fields(multipliers, fixed, steps.scaling),
-        real_bias=real_bias.ctypes.data if real_bias is not None else 0,
         output=output.address,
         residual=residual.address if residual is not None else 0,
         input_stride=axes[2].input,
@@ -205,12 +236,11 @@ def bind_integer_product(
         panel_count=len(table),
         order=codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE,
         flip=_FLIP,
-        ending=ending_of(steps, output.kind, residual_kind, largest_sum * largest(multipliers) + largest(real_bias)),
         output_kind=output.kind,
-        residual_kind=residual_kind,
-        **steps.fields(),
+        residual_kind=residual.kind if residual is not None else codes.INT8,
+        **numbers.fields(steps, output, residual, depth * UNIT * _LARGEST_PRODUCT),
     )
-    keeps = [binding, images, read, output, residual, panels, starts, multipliers, fixed, real_bias, tiles, table]
+    keeps = [binding, images, read, output, residual, weights, tiles, table]
     return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
 
 
@@ -240,6 +270,15 @@ def read_input(binding: Binding, window: Window, source: Operand, fill: int) -> 
     pixel = windows.strides[0]
     strides, begin = (H * W * pixel, W * pixel, pixel), np.zeros(1, np.int64)
     return Input(windows.ctypes.data, strides, begin, windows.shape[1], work, [*keeps, segments, windows])
+
+
+def dense_results(images: Images, threads: int) -> tuple[Operand, Operand | None, list[Work], list[Work]]:
+    """(output, what is added or None, work before, work after): both with a pixel's channels together."""
+    output, after = with_dense_channels(images.output, threads)
+    if images.residual is None:
+        return output, None, [], after
+    residual, before = with_dense_channels(images.residual, threads, is_read=True)
+    return output, residual, before, after
 
 
 def with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -> tuple[Operand, list[Work]]:

@@ -21,7 +21,7 @@ Our own arrangement; for the filtering itself see `winograd.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -30,22 +30,24 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS, WHOLE_TILE
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.integer_convolution import convolve_integers, window_of
-from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
-from dryfit_cpu.kernels.integer_products import bind_integer_layer, with_dense_channels
-from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights, pack_integer_panels
-from dryfit_cpu.kernels.method_numbers import FixedPoint, scale_fields
-from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes
-from dryfit_cpu.kernels.requantization import Requantization, bound_requantization, takes_requantized
+from dryfit_cpu.kernels.integer_endings import without_needless_rounding
+from dryfit_cpu.kernels.integer_products import (
+    ChannelNumbers,
+    bind_integer_layer,
+    dense_results,
+    with_dense_channels,
+)
+from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, pack_integer_panels
+from dryfit_cpu.kernels.operands import Workspace, fp32_bytes
+from dryfit_cpu.kernels.requantization import bound_requantization, takes_requantized
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.kernels.winograd import checked_window, suits
-from dryfit_cpu.kernels.winograd_tiling import Tiling
+from dryfit_cpu.kernels.winograd_tiling import Tiling, place_fields
 from dryfit_cpu.native.winograd_matrices import WHOLE_MULTIPLES
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -139,58 +141,22 @@ def _bind(binding: Binding, window: Window, panels: Array) -> NativeStep:
     threads, workspace, tiling = binding.num_threads, Workspace(binding), _tiling(window, binding.num_threads)
     source, steps = accepted_weights(binding.group).source, without_needless_rounding(bound_requantization(binding))
     images = Images.of(binding, source.tensor.name, steps.residual)
-    read, before = with_dense_channels(images.source, threads, is_read=True)
-    output, after = with_dense_channels(images.output, threads)
-    residual = None
-    if images.residual is not None:
-        residual, copies = with_dense_channels(images.residual, threads, is_read=True)
-        before = [*before, *copies]
+    read, work = with_dense_channels(images.source, threads, is_read=True)
+    output, residual, before, after = dense_results(images, threads)
     transformed, products = map(workspace.take, tiling.plane_shapes)
-    scratch, work, keeps = workspace.take(_scratch_shape(window, threads)), list(before), list[object]()
-    results, kept = _result_fields(binding, window, output, residual, steps)
-    for first, tiles in tiling.strips():
-        rows, columns = tiling.rows_and_columns
-        place = {"tile_rows": rows, "tile_columns": columns, "first_tile": first, "tiles": tiles}
-        work.append(_transform_input_work(window, read, source.zero_point, transformed, place, threads))
-        product, tables = _multiply_work(tiles, transformed, panels, scratch, products)
+    scratch, keeps = workspace.take(_scratch_shape(window, threads)), list[object]()
+    numbers = ChannelNumbers.of(binding, (1, window.output[1]))
+    largest_products = 3 * 3 * window.input[1] * _LARGEST_VALUE**2
+    results = {**place_fields(output, residual), **numbers.fields(steps, output, residual, largest_products)}
+    work = [*work, *before]
+    for strip in tiling.strips():
+        work.append(tiling.input_work(_TRANSFORM_INPUT, read, transformed, strip, source.zero_point))
+        product, tables = _multiply_work(strip[1], transformed, panels, scratch, products)
         work.append(product)
         keeps += tables
-        work.append(
-            _TRANSFORM_OUTPUT.work(
-                chunks_for(tiles * tiling.positions * window.output[1], threads),
-                products=products.ctypes.data,
-                tile_pitch=products.strides[1],
-                position_bytes=products.strides[0],
-                **place,
-                **results,
-            )
-        )
-    keeps += [binding, images, read, output, residual, transformed, products, panels, scratch, kept]
+        work.append(tiling.output_work(_TRANSFORM_OUTPUT, products, strip, results))
+    keeps += [binding, images, read, output, residual, transformed, products, panels, scratch, numbers]
     return NativeStep(binding.group.name, [*work, *after], keeps)
-
-
-def _transform_input_work(
-    window: Window, source: Operand, fill: int, transformed: Array, place: Mapping[str, int], threads: int
-) -> Work:
-    """Work that transforms the tiles of a strip."""
-    _, C, rows, columns = window.input
-    return _TRANSFORM_INPUT.work(
-        chunks_for(place["tiles"] * len(transformed) * C, threads),
-        source=source.address,
-        image_stride=source.strides[0],
-        row_stride=source.strides[2],
-        pixel_stride=source.strides[3],
-        rows=rows,
-        columns=columns,
-        channels=C,
-        fill=fill,
-        top=window.padding[0][0],
-        left=window.padding[1][0],
-        transformed=transformed.ctypes.data,
-        tile_pitch=transformed.strides[1],
-        position_bytes=transformed.strides[0],
-        **place,
-    )
 
 
 def _multiply_work(
@@ -225,39 +191,3 @@ def block_table(tiles: int) -> Array:
     sizes = [whole] * best[0] + [fewer] * best[1]
     ends = np.minimum(np.cumsum(sizes), tiles)
     return np.stack([np.maximum(ends - sizes, 0), sizes], axis=1).astype(np.int64)
-
-
-def _result_fields(
-    binding: Binding, window: Window, output: Operand, residual: Operand | None, steps: Requantization
-) -> tuple[dict[str, float], object]:
-    """The fields of the output transform that say where sums go and what happens to them before, and their arrays."""
-    _, C, _, _ = window.input
-    _, K, rows, columns = window.output
-    channels = (1, K)
-    starts, multipliers = binding.weight("bias", channels, DataType.INT32), binding.weight("multipliers", channels)
-    real_bias = binding.weight(REAL_BIAS, channels) if REAL_BIAS in binding.weights else None
-    fixed = FixedPoint.of(binding, channels)
-    added = residual.strides if residual is not None else (0, 0, 0, 0)
-    residual_kind = residual.kind if residual is not None else codes.INT8
-    largest_sum = 3 * 3 * C * _LARGEST_VALUE**2 + largest(starts)
-    fields = {
-        "starts": starts.ctypes.data,
-        **scale_fields(multipliers, fixed, steps.scaling),
-        "real_bias": real_bias.ctypes.data if real_bias is not None else 0,
-        "output": output.address,
-        "output_image_stride": output.strides[0],
-        "output_row_stride": output.strides[2],
-        "output_pixel_stride": output.strides[3],
-        "output_kind": output.kind,
-        "rows": rows,
-        "columns": columns,
-        "channels": K,
-        "residual": residual.address if residual is not None else 0,
-        "residual_image_stride": added[0],
-        "residual_row_stride": added[2],
-        "residual_pixel_stride": added[3],
-        "residual_kind": residual_kind,
-        "ending": ending_of(steps, output.kind, residual_kind, largest_sum * largest(multipliers) + largest(real_bias)),
-        **steps.fields(),
-    }
-    return fields, (starts, multipliers, real_bias, fixed)

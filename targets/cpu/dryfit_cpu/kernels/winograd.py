@@ -25,13 +25,12 @@ from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
-from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
 from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array
 from dryfit_cpu.kernels.window_products import stage_work
 from dryfit_cpu.kernels.windows import Window
-from dryfit_cpu.kernels.winograd_tiling import Tiling
+from dryfit_cpu.kernels.winograd_tiling import Tiling, place_fields
 from dryfit_cpu.native.winograd_matrices import KERNEL_TRANSFORMS
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -47,7 +46,7 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     """A step that convolves strip by strip: transform, multiply, transform back."""
     threads, workspace = binding.num_threads, Workspace(binding)
     window = checked_window(binding, _window(binding.group, binding.specs), CHANNEL_MULTIPLE)
-    (_, C, rows, columns), K = window.input, window.output[1]
+    C, K = window.input[1], window.output[1]
     tiling = Tiling(size, window, C, threads)
     source = Operand.of(bound_array(binding, _input(binding.group).name))
     work: list[Work] = []
@@ -67,41 +66,13 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     epilogue = epilogues.required_epilogue(binding)
     dense = DenseOperands.of(binding, epilogue)
     work += dense.before
-    tiles_down, tiles_across = tiling.rows_and_columns
-    for first, tiles in tiling.strips():
-        place = {"tile_rows": tiles_down, "tile_columns": tiles_across, "first_tile": first, "tiles": tiles}
-        work.append(
-            functions[0].work(
-                chunks_for(tiles * tiling.positions * C, threads),
-                source=source.address,
-                image_stride=source.strides[0],
-                row_stride=source.strides[2],
-                pixel_stride=source.strides[3],
-                rows=rows,
-                columns=columns,
-                channels=C,
-                top=window.padding[0][0],
-                left=window.padding[1][0],
-                transformed=transformed.ctypes.data,
-                tile_pitch=transformed.strides[1],
-                position_bytes=transformed.strides[0],
-                **place,
-            )
-        )
-        product, tables = _multiply_positions(tiles, transformed, (panels, zeros), products, K).work(threads)
+    results = {"bias": bias.ctypes.data, **_output_fields(dense, epilogue)}
+    for strip in tiling.strips():
+        work.append(tiling.input_work(functions[0], source, transformed, strip))
+        product, tables = _multiply_positions(strip[1], transformed, (panels, zeros), products, K).work(threads)
         work.append(product)
         keeps += tables
-        work.append(
-            functions[1].work(
-                chunks_for(tiles * tiling.positions * K, threads),
-                products=products.ctypes.data,
-                tile_pitch=products.strides[1],
-                position_bytes=products.strides[0],
-                bias=bias.ctypes.data,
-                **place,
-                **_output_fields(dense, epilogue),
-            )
-        )
+        work.append(tiling.output_work(functions[1], products, strip, results))
     keeps += [source, transformed, products, panels, zeros, bias, dense]
     return NativeStep(binding.group.name, [*work, *dense.after], keeps)
 
@@ -134,26 +105,12 @@ def _multiply_positions(
 def _output_fields(dense: DenseOperands, epilogue: epilogues.Epilogue) -> dict[str, float]:
     """The fields of the output transform that say where results go and what happens to them before."""
     output, residual = dense.output, dense.residual
-    _, K, H, W = output.shape
     finishes = epilogue.clamps is None or residual is not None or output.kind != FP32
     low, high = (epilogue.clamps if not finishes else None) or (-np.inf, np.inf)
-    added = residual.strides if residual is not None else (0, 0, 0, 0)
     inner, inner_alpha, inner_beta = epilogue.inner
     activation, alpha, beta = epilogue.outer
     return {
-        "output": output.address,
-        "output_image_stride": output.strides[0],
-        "output_row_stride": output.strides[2],
-        "output_pixel_stride": output.strides[3],
-        "output_kind": output.kind,
-        "rows": H,
-        "columns": W,
-        "channels": K,
-        "residual": residual.address if residual is not None else 0,
-        "residual_image_stride": added[0],
-        "residual_row_stride": added[2],
-        "residual_pixel_stride": added[3],
-        "residual_kind": residual.kind if residual is not None else FP32,
+        **place_fields(output, residual),
         "low": low,
         "high": high,
         "finishes": int(finishes),

@@ -1,15 +1,19 @@
-"""How an output is cut into Winograd's tiles, and those into strips that the caches take."""
+"""How an output is cut into Winograd's tiles, those into strips that the caches take, and the work for a strip."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
+from dryfit.target.kernels import Array
+from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.kernels.operands import fp32_bytes
+from dryfit_cpu.kernels.copying import chunks_for
+from dryfit_cpu.kernels.operands import Operand, fp32_bytes
 from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.steps import Work
 
 _PITCH_PADDING = 16
 """Values between tiles, so that the tiles of a register block do not share sets of the first-level cache."""
@@ -78,7 +82,84 @@ class Tiling:
         for first in range(0, self.tiles, self.strip_tiles):
             yield first, min(self.strip_tiles, self.tiles - first)
 
+    def place(self, first: int, tiles: int) -> dict[str, int]:
+        """The fields by which native functions know a strip."""
+        rows, columns = self.rows_and_columns
+        return {"tile_rows": rows, "tile_columns": columns, "first_tile": first, "tiles": tiles}
+
+    def input_work(
+        self, function: NativeFunction, source: Operand, transformed: Array, strip: tuple[int, int], fill: int = 0
+    ) -> Work:
+        """Work that transforms the input tiles of a strip.
+
+        Args:
+            function: which does.
+            source: images with dense channels.
+            transformed: where the tiles go.
+            strip: first tile, tiles.
+            fill: each byte of what surrounds the images.
+        """
+        _, C, rows, columns = self.window.input
+        return function.work(
+            chunks_for(strip[1] * self.positions * C, self.threads),
+            source=source.address,
+            image_stride=source.strides[0],
+            row_stride=source.strides[2],
+            pixel_stride=source.strides[3],
+            rows=rows,
+            columns=columns,
+            channels=C,
+            fill=fill,
+            top=self.window.padding[0][0],
+            left=self.window.padding[1][0],
+            transformed=transformed.ctypes.data,
+            tile_pitch=transformed.strides[1],
+            position_bytes=transformed.strides[0],
+            **self.place(*strip),
+        )
+
+    def output_work(
+        self, function: NativeFunction, products: Array, strip: tuple[int, int], results: Mapping[str, float]
+    ) -> Work:
+        """Work that transforms the products of a strip back.
+
+        Args:
+            function: which does.
+            products: of the strip.
+            strip: first tile, tiles.
+            results: the fields that say where results go and what happens to them before.
+        """
+        return function.work(
+            chunks_for(strip[1] * self.positions * self.window.output[1], self.threads),
+            products=products.ctypes.data,
+            tile_pitch=products.strides[1],
+            position_bytes=products.strides[0],
+            **self.place(*strip),
+            **results,
+        )
+
     @property
     def workspace_bytes(self) -> int:
         """Room for the transformed values and the products of a strip."""
         return sum(map(fp32_bytes, self.plane_shapes))
+
+
+def place_fields(output: Operand, residual: Operand | None) -> dict[str, int]:
+    """The fields by which output transforms know where results go, and what is added to them."""
+    _, K, rows, columns = output.shape
+    added = residual.strides if residual is not None else (0, 0, 0, 0)
+    return {
+        "output": output.address,
+        "output_image_stride": output.strides[0],
+        "output_row_stride": output.strides[2],
+        "output_pixel_stride": output.strides[3],
+        "output_kind": output.kind,
+        "rows": rows,
+        "columns": columns,
+        "channels": K,
+        "residual": residual.address if residual is not None else 0,
+        "residual_image_stride": added[0],
+        "residual_row_stride": added[2],
+        "residual_pixel_stride": added[3],
+        "residual_kind": residual.kind if residual is not None else output.kind,
+    }

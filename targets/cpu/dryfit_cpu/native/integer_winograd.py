@@ -25,7 +25,7 @@ from dryfit_cpu.compiler.integer_micro_kernel import (
     integer_ending,
     pair_micro_kernel,
 )
-from dryfit_cpu.compiler.memory import VECTOR_BYTES, copy_bytes, fill_bytes, load_int, stack_memory
+from dryfit_cpu.compiler.memory import VECTOR_BYTES, load_int, stack_memory
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.tile_transforms import byte_input_transform, exact_output_transform, window_transform
@@ -37,6 +37,7 @@ from dryfit_cpu.native.winograd_matrices import (
     WHOLE_MULTIPLES,
     WHOLE_OUTPUT_TRANSFORM,
 )
+from dryfit_cpu.native.winograd_tiles import input_tiles, tile_place
 
 _SIZE = WHOLE_TILE
 _EXTENT = _SIZE + 2
@@ -46,68 +47,21 @@ _CHANNELS = current_tier().block_channels
 _WINDOW_BYTES = 2 * 3 * 3 * PANEL_CHANNELS
 """Weights of a pair of input channels in a panel."""
 
-_input_tile = byte_input_transform("whole_input", WHOLE_INPUT_TRANSFORM)
 _window_rows = window_transform("whole_window", WHOLE_KERNEL_TRANSFORM)
 _output_tile = exact_output_transform("whole_output", WHOLE_OUTPUT_TRANSFORM, WHOLE_MULTIPLES)
 _block, _smaller_block = pair_micro_kernel(_ROWS), pair_micro_kernel(_FEWER_ROWS)
 _end_row, _end_pixel = integer_ending(_SIZE), integer_ending(1)
 
 
-@native
-def transform_input(
-    chunk: int,
-    chunks: int,
-    source: int,
-    image_stride: int,
-    row_stride: int,
-    pixel_stride: int,
-    rows: int,
-    columns: int,
-    channels: int,
-    fill: int,
-    top: int,
-    left: int,
-    tile_rows: int,
-    tile_columns: int,
-    first_tile: int,
-    tiles: int,
-    transformed: int,
-    tile_pitch: int,
-    position_bytes: int,
-) -> None:
-    """Transform `tiles` tiles of INT8 to `[positions, tiles, channels]` of INT16; `fill` surrounds the images.
-
-    Channels are a multiple of 32. A tile that reaches beyond its image is first copied to the stack.
-    """
-    scratch = stack_memory()
-    for index in range(tiles * chunk // chunks, tiles * (chunk + 1) // chunks):
-        line = (first_tile + index) // tile_columns
-        image = line // tile_rows
-        y = (line - image * tile_rows) * _SIZE - top
-        x = (first_tile + index - line * tile_columns) * _SIZE - left
-        corner = source + image * image_stride + y * row_stride + x * pixel_stride
-        to = transformed + index * tile_pitch
-        is_inside = y >= 0 and x >= 0 and y + _EXTENT <= rows and x + _EXTENT <= columns
-        for channel in range(0, channels, _CHANNELS):
-            start, row_step, pixel_step = corner + channel, row_stride, pixel_stride
-            if not is_inside:
-                _copy_tile(start, row_stride, pixel_stride, y, rows, x, columns, fill, scratch)
-                start, row_step, pixel_step = scratch, _EXTENT * _CHANNELS, _CHANNELS
-            _input_tile(start, row_step, pixel_step, to + channel * 2, _EXTENT * position_bytes, position_bytes)
-
-
-@inlined
-def _copy_tile(
-    corner: int, row_stride: int, pixel_stride: int, y: int, rows: int, x: int, columns: int, fill: int, to: int
-) -> None:
-    """The channels of a block of each pixel of a tile; filled where the pixel is outside."""
-    for i in range(_EXTENT):
-        for j in range(_EXTENT):
-            if 0 <= y + i < rows and 0 <= x + j < columns:
-                copy_bytes(to, corner + i * row_stride + j * pixel_stride, _CHANNELS)
-            else:
-                fill_bytes(to, fill, _CHANNELS)
-            to += _CHANNELS
+transform_input = native(
+    input_tiles(
+        _SIZE,
+        byte_input_transform("whole_input", WHOLE_INPUT_TRANSFORM),
+        together=_CHANNELS,
+        value_bytes=1,
+        transformed_bytes=2,
+    )
+)
 
 
 @native
@@ -225,10 +179,7 @@ def transform_output(
         residual_pixel_stride, *steps,
     )  # fmt: skip
     for index in range(tiles * chunk // chunks, tiles * (chunk + 1) // chunks):
-        line = (first_tile + index) // tile_columns
-        image = line // tile_rows
-        y = (line - image * tile_rows) * _SIZE
-        x = (first_tile + index - line * tile_columns) * _SIZE
+        image, y, x = tile_place(first_tile + index, tile_rows, tile_columns, _SIZE)
         corner = output + image * output_image_stride + y * output_row_stride + x * output_pixel_stride
         added = residual + image * residual_image_stride + y * residual_row_stride + x * residual_pixel_stride
         height, width = min(_SIZE, rows - y), min(_SIZE, columns - x)

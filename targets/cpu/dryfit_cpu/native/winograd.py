@@ -14,74 +14,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import float32
-
-from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, stack_memory, store
+from dryfit_cpu.compiler.compilation import native
+from dryfit_cpu.compiler.memory import VECTOR_BYTES, stack_memory
 from dryfit_cpu.compiler.tile_transforms import input_transform, output_transform
-from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.native.convolution import finish_pixel
 from dryfit_cpu.native.winograd_matrices import INPUT_TRANSFORMS, OUTPUT_TRANSFORMS
-
-
-def _transform_input(size: int) -> Any:
-    """The native function that transforms input tiles, for output tiles of size x size."""
-    extent = size + 2
-    transform = input_transform(f"input_{size}", INPUT_TRANSFORMS[size])
-
-    def transform_input(
-        chunk: int,
-        chunks: int,
-        source: int,
-        image_stride: int,
-        row_stride: int,
-        pixel_stride: int,
-        rows: int,
-        columns: int,
-        channels: int,
-        top: int,
-        left: int,
-        tile_rows: int,
-        tile_columns: int,
-        first_tile: int,
-        tiles: int,
-        transformed: int,
-        tile_pitch: int,
-        position_bytes: int,
-    ) -> None:
-        """Transform `tiles` tiles to `[positions, tiles, channels]`. The source is FP32; zeros surround its images.
-
-        Channels are a multiple of the lanes. A tile that reaches beyond its image is first copied to the stack.
-        """
-        scratch = stack_memory()
-        for index in range(tiles * chunk // chunks, tiles * (chunk + 1) // chunks):
-            line = (first_tile + index) // tile_columns
-            image = line // tile_rows
-            y = (line - image * tile_rows) * size - top
-            x = (first_tile + index - line * tile_columns) * size - left
-            corner = source + image * image_stride + y * row_stride + x * pixel_stride
-            to = transformed + index * tile_pitch
-            is_inside = y >= 0 and x >= 0 and y + extent <= rows and x + extent <= columns
-            for channel in range(0, channels, LANES):
-                start, row_step, pixel_step = corner + channel * 4, row_stride, pixel_stride
-                if not is_inside:
-                    _copy_tile(start, row_stride, pixel_stride, y, rows, x, columns, scratch)
-                    start, row_step, pixel_step = scratch, extent * VECTOR_BYTES, VECTOR_BYTES
-                transform(start, row_step, pixel_step, to + channel * 4, extent * position_bytes, position_bytes)
-
-    @inlined
-    def _copy_tile(
-        corner: int, row_stride: int, pixel_stride: int, y: int, rows: int, x: int, columns: int, to: int
-    ) -> None:
-        """One vector of each pixel of a tile; zero where the pixel is outside."""
-        for i in range(extent):
-            for j in range(extent):
-                value = splat(float32(0.0))
-                if 0 <= y + i < rows and 0 <= x + j < columns:
-                    value = load(corner + i * row_stride + j * pixel_stride)
-                store(to + (i * extent + j) * VECTOR_BYTES, value)
-
-    return transform_input
+from dryfit_cpu.native.winograd_tiles import input_tiles, tile_place
 
 
 def _transform_output(size: int) -> Any:
@@ -130,10 +69,7 @@ def _transform_output(size: int) -> Any:
         """
         scratch = stack_memory()
         for index in range(tiles * chunk // chunks, tiles * (chunk + 1) // chunks):
-            line = (first_tile + index) // tile_columns
-            image = line // tile_rows
-            y = (line - image * tile_rows) * size
-            x = (first_tile + index - line * tile_columns) * size
+            image, y, x = tile_place(first_tile + index, tile_rows, tile_columns, size)
             corner = output + image * output_image_stride + y * output_row_stride + x * output_pixel_stride
             added = residual + image * residual_image_stride + y * residual_row_stride + x * residual_pixel_stride
             is_direct = finishes == 0 and y + size <= rows and x + size <= columns
@@ -163,5 +99,16 @@ def _transform_output(size: int) -> Any:
     return transform_output
 
 
-transform_input_2, transform_input_4 = (native(_transform_input(size)) for size in (2, 4))
+transform_input_2, transform_input_4 = (
+    native(
+        input_tiles(
+            size,
+            input_transform(f"input_{size}", INPUT_TRANSFORMS[size]),
+            together=LANES,
+            value_bytes=4,
+            transformed_bytes=4,
+        )
+    )
+    for size in (2, 4)
+)
 transform_output_2, transform_output_4 = (native(_transform_output(size)) for size in (2, 4))
