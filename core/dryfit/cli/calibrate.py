@@ -85,11 +85,12 @@ def _finish(
 ) -> None:
     """Solve, write, print."""
     from dryfit.cli.cache_files import write_ranges
+    from dryfit.plugins.calibrators import solvers
     from dryfit.quantization.cache_document import stored_solutions
     from dryfit.quantization.calibration import cache_header
     from dryfit.quantization.network_ranges import solve_network
 
-    solutions = solve_network(network, state.collectors, chosen, full_range=options.full_range)
+    solutions = solve_network(network, state.collectors, chosen, full_range=options.full_range, rivals=solvers)
     if options.output is not None:
         header = cache_header(chosen, options.cache_algorithm(chosen))
         facts = {**state.fingerprint, "calibrator": chosen.name, "samples seen": len(state.samples)}
@@ -214,16 +215,14 @@ def _keep(place: Path | None, state: CalibrationState) -> None:
 
 def _compare(options: CalibrateOptions, chosen: Calibrator) -> None:
     """What each calibrator that takes the same state makes of it."""
-    from dryfit.plugins.calibrators import calibrators
+    from dryfit.plugins.calibrators import solvers
     from dryfit.quantization.calibration import solve
 
     if options.state is None:
         raise click.UsageError("--compare needs --state: the file that an earlier run wrote")
     state = _state_of(options.state, chosen, options.skips_nonfinite)
-    others = [one for one in calibrators().values() if one.collector is chosen.collector and one.stream is None]
-    # Calibrators that solve alike, such as those before and after fusion, are one column.
-    solvers = {one.solve: one for one in reversed(others)} | {chosen.solve: chosen}
-    by_name = {one.name: one for one in solvers.values()}
+    alike = {one.solve: one for one in solvers() if one.collector is chosen.collector} | {chosen.solve: chosen}
+    by_name = {one.name: one for one in alike.values()}
     solutions = {name: solve(state.collectors, by_name[name]) for name in sorted(by_name)}
     if options.as_json:
         print_json(

@@ -50,6 +50,7 @@ def _tensor(name: str, solution: Solution, state: CalibrationState) -> dict[str,
 
 def print_answer(found: Mapping[str, Any]) -> None:
     """The answer in short: how many scales, what has none, what was not left to the calibrator, and where it went."""
+    from dryfit.quantization.clipping import clipping_of
     from dryfit.quantization.network_ranges import FULL_RANGE, SHARED_WITH
 
     tensors = found["tensors"]
@@ -59,6 +60,8 @@ def print_answer(found: Mapping[str, Any]) -> None:
         names = [one["name"] for one in tensors if key in one["details"]]
         if names:
             print_line(f"{len(names)} {text}: {_some(names)}")
+    clipped = [(one["name"], str(how), "") for one in tensors if (how := clipping_of(one["details"])) is not None]
+    print_list(f"Narrow ranges: {found['calibrator']} clips large values of these tensors", clipped)
     skipped = sum(one["skipped"] for one in tensors)
     if skipped:
         print_line(f"{skipped} values that are not finite were left out")

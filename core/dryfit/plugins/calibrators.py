@@ -61,6 +61,13 @@ def calibrators(*, plugins: registry.PluginRegistry | None = None) -> dict[str, 
     return found
 
 
+def solvers() -> list[Calibrator]:
+    """The installed calibrators that take samples of any caller, one for each way to solve."""
+    # Those before and after fusion solve alike.
+    alike = {one.solve: one for one in reversed(calibrators().values()) if one.stream is None}
+    return sorted(alike.values(), key=lambda one: one.name)
+
+
 def of_stream(stream: CalibrationStream) -> Calibrator:
     """The calibrator that an object with TensorRT's interface asks for, with that object's samples.
 

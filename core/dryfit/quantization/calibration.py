@@ -16,6 +16,7 @@ from dryfit.quantization.calibration_stream import (
     stream_samples,
 )
 from dryfit.quantization.calibrator import Calibrator, Solution
+from dryfit.quantization.clipping import Rivals
 from dryfit.quantization.collector import Array, Collector, require_mergeable
 from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.implied_states import fill_implied, implied_states
@@ -59,6 +60,7 @@ def calibrate_ranges(
     executor: Executor = reference_executor,
     tensors: Collection[str] | None = None,
     full_range: bool = True,
+    rivals: Rivals = tuple,
 ) -> dict[str, Solution]:
     """The range of every floating-point tensor of a network, by name, in the order of execution.
 
@@ -73,6 +75,7 @@ def calibrate_ranges(
         executor: what runs the network.
         tensors: names of those that are wanted, such as those that are left after fusion; all for None.
         full_range: as in `solve_network`.
+        rivals: the same.
 
     Raises:
         CalibrationError: there is no sample, or samples from two sides, or values are not finite.
@@ -82,7 +85,7 @@ def calibrate_ranges(
 
     def ranges_of(shown: Samples, chosen: Calibrator) -> dict[str, Solution]:
         seen = collect(network, chosen, shown, skips_nonfinite=skips_nonfinite, executor=executor, tensors=tensors)
-        return solve_network(network, seen, chosen, full_range=full_range)
+        return solve_network(network, seen, chosen, full_range=full_range, rivals=rivals)
 
     if calibrator.stream is None:
         return ranges_of(samples or (), calibrator)

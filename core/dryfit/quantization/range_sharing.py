@@ -1,13 +1,16 @@
 """Groups of tensors that share one dynamic range, because layers between them only move, join or pick values.
 
 A concatenation in INT8 copies bytes where all its inputs and its output have one scale, and a pooling compares them;
-the DLA demands it. The range of a group is that of one of its tensors, its representative: the one whose values cover
-those of the others. For a concatenation that is the output, whose histogram is exactly the union of its inputs'. The
-largest of ranges that were found one by one would be wider than what was asked for.
+the DLA demands it. The range of a group is that of a tensor whose values cover those of the others. For a concatenation
+that is the output, whose histogram is exactly the union of its inputs'; the largest of the ranges that were found for
+its inputs one by one would be wider than what was asked for. A reshape covers its input and is covered by it, so that
+what an average reads decides for the average and for every reshape of it. Where no single tensor covers the others, the
+widest range of those that nothing covers serves, so that none of them is clipped to the range of another.
 
 Source: TensorRT's published caches: concatenations and maxima have the scale of the output, averages that of the input
-(`res5c_relu` and the average pooling after it in the caches of ResNet-50). NVIDIA's MLPerf inference 0.5 calibration
-note: operations that do not change the range hand the output's on to their inputs.
+(`res5c_relu`, the average pooling after it and its squeeze in the caches of ResNet-50). NVIDIA's MLPerf inference 0.5
+calibration note: operations that do not change the range hand the output's on to their inputs. The widest of several is
+our choice.
 """
 
 from __future__ import annotations
@@ -34,12 +37,13 @@ class SharingGroup:
 
     Attributes:
         tensors: names, in the order of the network; at least two.
-        representative: the one whose range is that of all.
+        deciding: those whose values cover the values of all others, the one that covers the most first; at least one,
+            and none covers another. The widest of their ranges is the group's.
         rule: the kinds of layers that join them, in words.
     """
 
     tensors: Sequence[str]
-    representative: str
+    deciding: Sequence[str]
     rule: str
 
 
@@ -52,12 +56,14 @@ class Covering:
         covering: name of the tensor.
         is_exact: whether `covering` has no other values, so that its range follows from those of all `covered`.
         rule: the kind of layer, in words.
+        is_same: whether both have the same values, so that `covered` covers `covering` too.
     """
 
     covered: Sequence[str]
     covering: str
     is_exact: bool
     rule: str
+    is_same: bool = False
 
 
 def coverings(network: Network) -> Iterator[Covering]:
@@ -78,7 +84,7 @@ def sharing_groups(network: Network) -> list[SharingGroup]:
         inside = [one for one in found if one.covering in names]
         rules = list(dict.fromkeys(one.rule for one in inside))
         tensors = sorted(names, key=order.__getitem__)
-        groups.append(SharingGroup(tensors, _representative(tensors, inside), ", ".join(rules)))
+        groups.append(SharingGroup(tensors, _deciding(tensors, inside), ", ".join(rules)))
     return sorted(groups, key=lambda group: order[group.tensors[0]])
 
 
@@ -89,7 +95,7 @@ def covering_of(layer: Layer) -> Covering | None:
         return None
     x, y = source.name, layer.outputs[0].name
     if layer.kind in SAME_KINDS:
-        return Covering([x], y, True, "movement")
+        return Covering([x], y, True, "movement", is_same=True)
     if layer.kind == "concatenation":
         inputs = [tensor for tensor in layer.inputs if tensor is not None]
         # A constant has values of its own, and no scale.
@@ -140,14 +146,25 @@ def _joined(found: Sequence[Covering]) -> list[set[str]]:
     return [one for one in {id(members): members for members in home.values()}.values() if len(one) > 1]
 
 
-def _representative(tensors: Sequence[str], found: Sequence[Covering]) -> str:
-    """Of the tensors that no other covers, the one that covers the most; of several the last."""
+def _deciding(tensors: Sequence[str], found: Sequence[Covering]) -> list[str]:
+    """The tensors that only their equals cover, the one that covers the most first; of equals the last."""
     covered_by: Mapping[str, list[str]] = {name: [] for name in tensors}
     for one in found:
         covered_by[one.covering].extend(one.covered)
-    covered = {name for one in found for name in one.covered}
-    free = [name for name in tensors if name not in covered]
-    return max(free, key=lambda name: (len(_reached(name, covered_by)), tensors.index(name)))
+        for name in one.covered if one.is_same else ():
+            covered_by[name].append(one.covering)
+    # A tensor that an earlier start has reached is covered by that one, or has its values. Starts that reach an earlier
+    # start take its place.
+    reached_by: dict[str, set[str]] = {}
+    seen: set[str] = set()
+    for name in reversed(tensors):
+        if name in seen:
+            continue
+        reached = _reached(name, covered_by)
+        reached_by = {other: values for other, values in reached_by.items() if other not in reached}
+        reached_by[name] = reached
+        seen |= reached
+    return sorted(reached_by, key=lambda name: (-len(reached_by[name]), -tensors.index(name)))
 
 
 def _reached(start: str, covered_by: Mapping[str, Sequence[str]]) -> set[str]:

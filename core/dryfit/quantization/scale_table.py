@@ -14,6 +14,7 @@ import attrs
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.clipping import Clipping, clipping_of
 from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.range_sharing import SharingGroup, coverings, sharing_groups
 
@@ -97,11 +98,13 @@ class ScaleTable:
         entries: tensor name to entry, in the order of the network, for every floating-point tensor that is no constant.
         conflicts: ranges that contradict each other.
         unknown: names of ranges that no tensor of the network has.
+        clipped: tensor name to how its calibrated range clips what was seen, where that is severe.
     """
 
     entries: Mapping[str, ScaleEntry]
     conflicts: Sequence[RangeConflict] = ()
     unknown: Sequence[str] = ()
+    clipped: Mapping[str, Clipping] = attrs.field(factory=dict)
 
     @property
     def missing(self) -> list[ScaleEntry]:
@@ -121,9 +124,9 @@ def scale_table(
 ) -> ScaleTable:
     """The scales of a network from the ranges that its tensors have, and from what a calibrator found.
 
-    A range that was set by hand wins. Where ranges are shared, a calibrated tensor takes the range of its group's
-    representative. A tensor without a range gets one that follows exactly from others; a network output never does, so
-    that what its author left in real numbers stays there.
+    A range that was set by hand wins. Where ranges are shared, a calibrated tensor takes the widest range of those that
+    decide for its group. A tensor without a range gets one that follows exactly from others; a network output never
+    does, so that what its author left in real numbers stays there.
 
     Args:
         network: with the ranges that were set by hand.
@@ -137,7 +140,14 @@ def scale_table(
     for group in sharing_groups(network):
         filler.share(group, replaces_own=shares_ranges)
     entries = {name: filler.entry(tensor) for name, tensor in tensors.items()}
-    return ScaleTable(entries, filler.conflicts, [name for name in found if network.find_tensor(name) is None])
+    unknown = [name for name in found if network.find_tensor(name) is None]
+    clippings = {name: clipping_of(found[name].details) for name in entries if name in found}
+    clipped = {
+        name: one
+        for name, one in clippings.items()
+        if one is not None and entries[name].origin in (RangeOrigin.CALIBRATED, RangeOrigin.SHARED)
+    }
+    return ScaleTable(entries, filler.conflicts, unknown, clipped)
 
 
 def _quantizable(network: Network) -> Iterator[Tensor]:
@@ -174,22 +184,25 @@ class _Filler:
                 self._take(one.covering, union, RangeOrigin.PROPAGATED, one.covered, one.rule)
 
     def share(self, group: SharingGroup, *, replaces_own: bool) -> None:
-        """Hand the range of a group's representative on to the others."""
-        decisive = self._entries.get(group.representative)
-        if decisive is None or decisive.dynamic_range is None:
+        """Hand the widest range of the tensors that decide for a group on to the others."""
+        entries = {name: self._entries[name].dynamic_range for name in group.deciding if name in self._entries}
+        ranges = {name: one for name, one in entries.items() if one is not None}
+        if not ranges:
             return
+        decisive, shared = max(ranges.items(), key=lambda one: one[1].threshold)
         for name in group.tensors:
             own = self._entries.get(name)
-            if name == group.representative or (own is None and not self._may_follow(name)):
+            if name == decisive or (own is None and not self._may_follow(name)):
                 continue
             if own is None or own.dynamic_range is None:
-                self._take(name, decisive.dynamic_range, RangeOrigin.PROPAGATED, [group.representative], group.rule)
-            elif own.dynamic_range.scale != decisive.dynamic_range.scale:
+                self._take(name, shared, RangeOrigin.PROPAGATED, [decisive], group.rule)
+            elif own.dynamic_range.scale != shared.scale:
                 if own.origin is RangeOrigin.BY_HAND:
-                    scales = own.dynamic_range.scale, decisive.dynamic_range.scale
-                    self.conflicts.append(RangeConflict(name, scales[0], group.representative, scales[1], group.rule))
+                    self.conflicts.append(
+                        RangeConflict(name, own.dynamic_range.scale, decisive, shared.scale, group.rule)
+                    )
                 elif replaces_own:
-                    self._take(name, decisive.dynamic_range, RangeOrigin.SHARED, [group.representative], group.rule)
+                    self._take(name, shared, RangeOrigin.SHARED, [decisive], group.rule)
 
     def entry(self, tensor: Tensor) -> ScaleEntry:
         """The entry of a tensor, with the layers that wait for it."""

@@ -13,5 +13,6 @@ CALIBRATOR = Calibrator(
     title="the smallest relative entropy, after fusion",
     solve=solve,
     before_fusion=False,
+    version="2",
     source="TensorRT 8 developer guide, IInt8EntropyCalibrator",
 )

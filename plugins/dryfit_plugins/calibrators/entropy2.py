@@ -7,6 +7,11 @@ threshold is where the relative entropy of P to Q, sum P log (P / Q), is smalles
 Bin 0 is left out of both. It holds the zeros that ReLU makes, which INT8 represents exactly; counted as a level like
 the others they cost 20 dB. Q does not have what lies beyond, and where P has something and Q nothing, the entropy is
 infinite: only so do images, whose histograms are mostly empty, get the range that published caches show.
+
+A range that keeps a single bin loses nothing by this measure, for then P and Q are the same, although all other values
+saturate. So a range has to keep at least half of the values that are compared. Where a tensor has no small values, as
+the scores of a detector do, that is what keeps its range from ending at its smallest value. Our choice; how TensorRT
+treats such histograms is not published.
 """
 
 from __future__ import annotations
@@ -39,6 +44,8 @@ def solve(histogram: Histogram) -> Solution:
     candidates, divergences = relative_entropies(counts)
     if not candidates.size:
         return Solution.of_threshold(histogram.magnitude)
+    kept_counts = _running_sum(counts)[candidates]
+    divergences[2 * kept_counts < counts.sum()] = np.inf
     best = int(divergences.argmin())
     kept = int(candidates[best])
     threshold = min((kept + 0.5) * histogram.bin_width, histogram.magnitude)
@@ -106,5 +113,6 @@ CALIBRATOR = Calibrator(
     title="the smallest relative entropy",
     solve=solve,
     before_fusion=True,
+    version="2",
     source="S. Migacz, 8-bit inference with TensorRT, GTC 2017; NVIDIA's MLPerf inference 0.5 calibration note",
 )

@@ -169,3 +169,20 @@ def test_missing_samples_and_models_are_told(model, dryfit_command):
     assert "Missing argument 'MODEL'" in dryfit_command("calibrate", "--data", "x").err
     assert "--compare needs --state" in dryfit_command("calibrate", "--compare").err
     assert dryfit_command("calibrate", model, "--data", "nowhere").code == 2
+
+
+def test_tensors_whose_range_is_narrow_are_listed_with_the_calibrator_that_does_better(model, tmp_path, dryfit_command):
+    values = np.random.default_rng(1).normal(0, 0.01, (8, 2, 6, 6)).astype(np.float32)
+    values[0, :, 2:5, 2:5] = 9.0
+    data = tmp_path / "spiky.npy"
+    np.save(data, values)
+    command = ("calibrate", model, "--data", data, "--calibrator", "percentile", "--set", "percentile", 90)
+    ended = dryfit_command(*command)
+    assert "Narrow ranges: percentile" in ended.out
+    (told,) = [line for line in ended.out.splitlines() if line.startswith("  conv: ")]
+    assert "SQNR" in told
+    assert "gives" in told
+    tensors = {one["name"]: one["details"] for one in dryfit_command(*command, "--json").json["tensors"]}
+    assert tensors["conv"]["share of largest magnitude"] < 0.1
+    assert tensors["conv"]["better calibrator"]
+    assert "better calibrator" not in tensors["image"]

@@ -1,10 +1,12 @@
 """Ranges of a whole network: what keeps its largest magnitude, what shares, and what is constant."""
 
 import numpy as np
+import pytest
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.network import Network
 from dryfit.quantization.calibration import collect
 from dryfit.quantization.calibrator import Calibrator, Solution
@@ -22,7 +24,7 @@ def network():
     shuffle.reshape_dims = (2, 2)
     flat = shuffle.get_output(0)
     two = made.add_constant((1, 1), np.float32([[2.0]])).get_output(0)
-    double = made.add_elementwise(flat, two, ElementWiseOperation.PROD).get_output(0)
+    double = made.add_elementwise(flat, flat, ElementWiseOperation.SUM).get_output(0)
     negative = made.add_elementwise(flat, two, ElementWiseOperation.SUB).get_output(0)
     joined = made.add_concatenation([double, negative]).get_output(0)
     sigmoid = made.add_activation(joined, ActivationType.SIGMOID).get_output(0)
@@ -84,3 +86,69 @@ def test_told_otherwise_everything_is_left_to_the_calibrator():
 def test_tensors_come_in_the_order_of_execution_and_constants_count_once():
     assert list(ranges()) == ["image", "flat", "two", "double", "negative", "joined", "sigmoid", "softmax"]
     assert "two" not in collect(network(), HALF, SAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alpha", "beta"),
+    [
+        (ActivationType.SIGMOID, 0.0, 0.0),
+        (ActivationType.HARD_SIGMOID, 0.2, 0.5),
+        (ActivationType.TANH, 0.0, 0.0),
+        (ActivationType.SCALED_TANH, 1.7, 0.6),
+        (ActivationType.SOFTSIGN, 0.0, 0.0),
+        (ActivationType.CLIP, 0.0, 6.0),
+    ],
+)
+def test_what_a_function_bounds_keeps_its_largest_magnitude_and_so_does_a_multiple_of_it(kind, alpha, beta):
+    made = Network("gate")
+    x = made.add_input("x", DataType.FLOAT, (1, 4))
+    shifted = made.add_elementwise(x, x, ElementWiseOperation.SUM).get_output(0)
+    layer = made.add_activation(shifted, kind)
+    layer.alpha, layer.beta = alpha, beta
+    sixth = made.add_constant((1, 1), np.float32([[6.0]])).get_output(0)
+    gate = made.add_elementwise(layer.get_output(0), sixth, ElementWiseOperation.DIV).get_output(0)
+    made.mark_output(made.add_elementwise(gate, x, ElementWiseOperation.PROD).get_output(0))
+    reasons = full_range_tensors(made)
+    assert kind.name in reasons[layer.get_output(0).name]
+    assert reasons[gate.name] == reasons[layer.get_output(0).name]
+    assert set(reasons) == {"x", layer.get_output(0).name, gate.name}
+
+
+@pytest.mark.parametrize(("kind", "beta"), [(ActivationType.RELU, 0.0), (ActivationType.CLIP, 3.4e38)])
+def test_a_function_with_one_bound_leaves_its_range_to_the_calibrator(kind, beta):
+    made = Network("open")
+    x = made.add_input("x", DataType.FLOAT, (1, 4))
+    layer = made.add_activation(x, kind)
+    layer.beta = beta
+    made.mark_output(layer.get_output(0))
+    assert set(full_range_tensors(made)) == {"x"}
+
+
+def test_what_a_concatenation_joins_keeps_the_largest_magnitude_of_its_gate():
+    made = Network("heads")
+    x = made.add_input("x", DataType.FLOAT, (1, 4))
+    sigmoid = made.add_activation(x, ActivationType.SIGMOID).get_output(0)
+    other = made.add_elementwise(x, x, ElementWiseOperation.SUM).get_output(0)
+    tenth = made.add_elementwise(other, sigmoid, ElementWiseOperation.PROD).get_output(0)
+    both = made.add_concatenation([sigmoid, tenth]).get_output(0)
+    made.mark_output(both)
+    samples = [{"x": np.float32([[0.1, 0.2, -0.1, 0.3]])}]
+    found = solve_network(made, collect(made, HALF, samples), HALF)
+    largest = float(1 / (1 + np.exp(-np.float32(0.3))))
+    assert found[both.name].dynamic_range.threshold == pytest.approx(largest)
+    assert found[both.name].details[SHARED_WITH] == sigmoid.name
+
+
+def test_what_an_average_and_its_reshape_read_is_not_clipped_to_their_range():
+    made = Network("head")
+    x = made.add_input("x", DataType.FLOAT, (1, 1, 4, 4))
+    relu = made.add_activation(x, ActivationType.RELU).get_output(0)
+    average = made.add_pooling_nd(relu, PoolingType.AVERAGE, (4, 4)).get_output(0)
+    shuffle = made.add_shuffle(average)
+    shuffle.reshape_dims = (1, 1)
+    made.mark_output(shuffle.get_output(0))
+    spike = np.zeros((1, 1, 4, 4), np.float32)
+    spike[0, 0, 1, 2] = 20.9
+    whole = Calibrator(name="whole", title="", solve=lambda one: Solution.of_threshold(one.magnitude))
+    found = thresholds(solve_network(made, collect(made, whole, [{"x": spike}]), whole))
+    assert found[relu.name] == found[average.name] == found[shuffle.get_output(0).name] == pytest.approx(20.9)

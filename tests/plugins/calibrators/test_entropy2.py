@@ -170,3 +170,21 @@ def test_equal_counts_lose_nothing_when_all_are_kept():
 def test_values_in_fewer_than_128_bins_keep_their_largest():
     histogram = histogram_of(np.array([2.0**-125, 2.0**-126]))
     assert CALIBRATOR.solution(histogram).dynamic_range.threshold == 2.0**-125
+
+
+def test_a_tensor_without_small_values_keeps_more_than_its_smallest_value():
+    scores = -np.random.default_rng(5).normal(11.0, 2.0, 800).clip(3.0, 17.0).astype(np.float32)
+    found = CALIBRATOR.solution(histogram_of(scores)).dynamic_range.threshold
+    assert (np.abs(scores) <= found).mean() > 0.9
+    assert signal_to_noise(scores, found) > 30
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_range_keeps_half_of_the_values_that_are_compared(seed):
+    random = np.random.default_rng(seed)
+    values = random.normal(random.uniform(1, 20), 0.5, 500) if seed % 2 else random.exponential(1, 500)
+    values = np.append(values, random.uniform(0, 30, random.integers(1, 4))).astype(np.float32)
+    seen = histogram_of(values)
+    kept = np.abs(values) <= CALIBRATOR.solution(seen).dynamic_range.threshold + seen.bin_width
+    compared = np.abs(values) >= seen.bin_width
+    assert 2 * (kept & compared).sum() >= compared.sum()

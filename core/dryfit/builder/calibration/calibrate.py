@@ -13,6 +13,7 @@ from dryfit.builder.calibration.task import CalibrationTask
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.network.network import Network
 from dryfit.plugins.calibrators import calibrator as calibrator_of
+from dryfit.plugins.calibrators import solvers
 from dryfit.quantization.calibration import Samples, calibrate_ranges
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.calibrator import Calibrator, Solution
@@ -47,6 +48,7 @@ def calibrate(
         0.007874015718698502
     """
     chosen = calibrator_of(calibrator) if isinstance(calibrator, str) else calibrator
+    settings = {"rivals": solvers, **settings}
     return calibrate_ranges(network, chosen, samples, executor=EngineExecutor(num_threads), **settings)
 
 
@@ -105,7 +107,7 @@ def calibrate_shards(
         samples_per_shard=samples_per_shard,
         mixes_processors=mixes_processors,
     )
-    return solve_network(network, state.collectors, chosen, full_range=full_range)
+    return solve_network(network, state.collectors, chosen, full_range=full_range, rivals=solvers)
 
 
 def tensors_after_fusion(network: Network, config: BuilderConfig) -> list[str]:

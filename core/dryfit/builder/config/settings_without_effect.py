@@ -20,6 +20,7 @@ from dryfit.builder.precision.requested import has_scales
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
+from dryfit.quantization.clipping import clipping_text
 from dryfit.reference.inference import infer_specs
 
 EXPLICIT_FLAGS = {BuilderFlag.FP8: DataType.FP8, BuilderFlag.INT4: DataType.INT4, BuilderFlag.FP4: DataType.FP4}
@@ -70,6 +71,7 @@ def _unused_scales(config: BuilderConfig, design: Design) -> Sequence[str]:
         because = "because the network has quantize and dequantize layers"
         warnings += [f"{name} changes nothing, {because}" for name, is_given in settings if is_given]
     warnings += [f"Two ranges contradict each other: {conflict}" for conflict in design.scales.conflicts]
+    warnings += [clipping_text(design.scales.clipped)] if design.scales.clipped else []
     if design.scales.unknown:
         names = design.scales.unknown
         others = f" and {len(names) - 1} others" if len(names) > 1 else ""
