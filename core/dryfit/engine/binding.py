@@ -27,6 +27,7 @@ from dryfit.reference.inference import infer_specs
 from dryfit.reference.run_time_scales import check_run_time_scale, run_time_scale
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, HostLayout, Schedule, Step
+from dryfit.target.memory import is_watched, read_only
 
 Observe = Callable[[str, float], None]
 
@@ -136,7 +137,10 @@ class BoundEngine:
     def _known_values(self, running: Sequence[ResolvedOperation]) -> dict[str, Array]:
         """What nothing will compute. An operation that runs writes all its outputs, also one that is known."""
         written = {tensor.name for resolved in running for tensor in resolved.group.outputs}
-        return {name: spec.value for name, spec in self.specs.items() if spec.value is not None and name not in written}
+        known = {
+            name: spec.value for name, spec in self.specs.items() if spec.value is not None and name not in written
+        }
+        return {name: read_only(value) for name, value in known.items()} if is_watched() else known
 
     def _layout(self, name: str) -> HostLayout:
         placement = self._plan.placements.get(name)

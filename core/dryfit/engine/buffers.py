@@ -11,14 +11,7 @@ from dryfit.engine.memory_planner import Buffer, plan_memory
 from dryfit.errors import ExecutionError
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.kernels import Array, HostLayout
-
-ALIGNMENT = 64
-"""Buffers start at a multiple of this: a cache line, and the widest vector register."""
-SLACK = 64
-"""Bytes after the last buffer that a kernel may read past its array."""
-LARGEST_ALLOCATION = 2**46
-"""Bytes that no machine has today; numpy would fail in other ways on more."""
-
+from dryfit.target.memory import ALIGNMENT, SLACK, aligned_bytes, is_watched
 
 LARGEST_SIZE = 2**48
 """Bytes that no tensor and no workspace has: what a processor of today can address. More is refused before any memory
@@ -52,26 +45,6 @@ def size_of(spec: TensorSpec) -> int:
     return math.prod(spec.shape) * spec.dtype.numpy.itemsize
 
 
-def aligned_bytes(size: int) -> Array:
-    """`size` uninitialised bytes at a multiple of 64, with slack after them.
-
-    Raises:
-        ExecutionError: the machine does not have so much.
-    """
-    try:
-        if size > LARGEST_ALLOCATION:
-            raise MemoryError  # noqa: TRY301  one message for both
-        memory = np.empty(size + ALIGNMENT + SLACK, dtype=np.uint8)
-    except MemoryError:
-        raise ExecutionError(
-            "There is not enough memory to run the engine with these input shapes",
-            found=f"{size} bytes needed",
-            remedy="Run smaller batches, or fewer contexts at a time",
-        ) from None
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size]
-
-
 def new_array(spec: TensorSpec, layout: HostLayout = HostLayout.LINEAR) -> Array:
     """An uninitialised array for a static tensor, with memory of its own."""
     return _array(aligned_bytes(size_of(spec)), spec, layout)
@@ -89,11 +62,15 @@ def arena_arrays(
     Returns:
         The array of each tensor, and the workspace of each step.
     """
+    specs = [spec for spec, _, _, _ in tensors.values()]
     buffers: list[Buffer] = [(size_of(spec), first, last) for spec, _, first, last in tensors.values()]
     buffers += [(size + SLACK if size else 0, step, step) for step, size in enumerate(workspaces)]
     offsets, total = plan_memory(buffers, ALIGNMENT)
-    arena = aligned_bytes(total)
-    pieces = [arena[offset : offset + size] for offset, (size, _, _) in zip(offsets, buffers, strict=True)]
+    if is_watched():
+        pieces = [aligned_bytes(size) for size in (*map(size_of, specs), *workspaces)]
+    else:
+        arena = aligned_bytes(total)
+        pieces = [arena[offset : offset + size] for offset, (size, _, _) in zip(offsets, buffers, strict=True)]
     arrays = {
         name: _array(piece, spec, layout)
         for (name, (spec, layout, _, _)), piece in zip(tensors.items(), pieces, strict=False)

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 import attrs
 import numpy as np
 
-from dryfit.engine.buffers import aligned_bytes, check_size, new_array, size_of
+from dryfit.engine.buffers import check_size, new_array, size_of
 from dryfit.engine.resolved_operation import ResolvedOperation
 from dryfit.errors import ExecutionError, NetworkError
 from dryfit.network.tensor import TensorSpec
 from dryfit.reference.registry import compute_type, evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, HostLayout, Schedule, Step
+from dryfit.target.memory import aligned_bytes
 
 CreateSchedule = Callable[[list[Step], int], Schedule]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dryfit.engine.binding import host_schedule, specs_for
-from dryfit.engine.buffers import aligned_bytes, new_array
+from dryfit.engine.buffers import new_array
 from dryfit.engine.execution_context import available_threads
 from dryfit.engine.input_arrays import as_input
 from dryfit.engine.late_step import LateStep, needs_reference
@@ -21,6 +21,7 @@ from dryfit.engine.resolved_operation import ResolvedOperation, resolve_operatio
 from dryfit.errors import ExecutionError
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.target.kernels import Array, HostLayout
+from dryfit.target.memory import aligned_bytes
 
 
 class OperationRunner:

@@ -20,8 +20,9 @@ from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import integer_rounding
-from dryfit.target.group import LayerGroup
+from dryfit.target.group import LayerGroup, is_repeatable
 from dryfit.target.kernels import Array, Binding, Kernel, Specs, Step
+from dryfit.target.memory import read_only
 from dryfit.target.target import Target
 
 
@@ -89,7 +90,8 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
         PluginError: a kernel's target, a layer plugin or a quantize method is not installed; the message says which
             package brings it.
         EngineFileError: the device has no kernel of that name, a kernel is named for a kind of layer, or for types,
-            that it does not serve, or the program of a compiled segment cannot be loaded.
+            that it does not serve, or for layers that it does not run as one, or the program of a compiled segment
+            cannot be loaded.
     """
     require_layer_plugins(plan)
     require_quantize_methods(plan)
@@ -116,11 +118,38 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
                 allowed=", ".join(sorted(dtype.name for dtype in kernel.data_types)),
                 remedy="Build the engine again",
             )
+        _require_chain(operation, group, kernel)
         _require_packed(operation, group, kernel)
-        weights = {name: _read_only(array) for name, array in operation.weights.items()}
+        weights = {name: read_only(array) for name, array in operation.weights.items()}
         rounding = integer_rounding(registry.target(operation.device).arithmetic, software(plan, operation.device))
         resolved.append(ResolvedOperation(operation, group, kernel, weights, rounding))
     return resolved
+
+
+def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> None:
+    """Refuse layers behind the main one that the kernel does not run with it.
+
+    They joined the group one by one, as `dryfit.builder.fusion.fuse` says; but a group that ends in a quantization
+    joins the one before it as a whole, behind whose quantization it begins. That whole is accepted or not when it is
+    bound.
+    """
+    if operation.is_compiled:
+        return
+    for place in range(group.layers.index(group.main) + 1, len(group.layers)):
+        layer, before = group.layers[place], LayerGroup(group.layers[:place])
+        is_repeated = is_repeatable(layer) and layer is not group.layers[-1]
+        if (is_repeated and group.prologue) or kernel.answer(before, lambda: kernel.fuses(before, layer)):  # noqa: B023
+            continue
+        last = next(one for one in reversed(before.layers) if not is_repeatable(one))
+        if group.prologue and last is not group.main and last.kind == group.layers[-1].kind == "quantize":
+            return
+        raise EngineFileError(
+            "The engine names a kernel that does not run these layers as one",
+            where=f"engine layer {operation.name!r}",
+            found=f"kernel {kernel.name!r} for {', '.join(one.kind for one in group.layers[: place + 1])}",
+            allowed=f"no {layer.kind} there",
+            remedy="Build the engine again",
+        )
 
 
 def _require_packed(operation: Operation, group: LayerGroup, kernel: Kernel) -> None:
@@ -218,9 +247,3 @@ def _target(device: str, plan: Plan, where: str) -> Target:
 def _kernels(target: Target) -> Mapping[str, Kernel]:
     """Kernels that serve a device, by name: its own, and the host's."""
     return {kernel.name: kernel for kernel in (*registry.host().kernels, *target.kernels)}
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

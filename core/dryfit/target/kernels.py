@@ -12,7 +12,7 @@ from typing import cast
 
 import attrs
 
-from dryfit.errors import DryfitError, PluginError
+from dryfit.errors import DryfitError, ExecutionError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.target.binding import (
@@ -30,7 +30,7 @@ from dryfit.target.declared_sets import names
 from dryfit.target.formats import TensorFormat
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernel_declaration import KernelDeclaration, KernelFormats, WorkspaceBytes
-from dryfit.target.kernel_formats import bind_in_formats
+from dryfit.target.kernel_formats import bind_in_formats, unfit_format
 
 __all__ = [
     "Array",
@@ -99,7 +99,8 @@ class Kernel:
         function: binding -> step, or a plain function that computes the outputs. Given as `bind`; the method `bind`
             calls it.
         accepts: whether it serves this group for these specs (static or dynamic); looked at after kinds, data types and
-            formats.
+            formats, when a kernel is chosen and again whenever one is bound. By then constants that are packed are left
+            out of the engine: they have the type and shape that they had, and are 1 everywhere.
         fuses: whether it can take this layer, the only consumer of the group's output, as the group's next. The group
             may end with dequantizations of the layer's other inputs where `absorbs_dequantize`.
         absorbs_dequantize: whether it works on quantized values, so that its groups may begin with the dequantizations
@@ -113,7 +114,8 @@ class Kernel:
             the places of the elements say it.
         packs_constants: whether `pack` made superfluous the constant that a dequantization of the group gives the main
             layer's weights from. The engine then knows its type and shape, and no longer its values.
-        workspace_bytes: scratch memory of one run, for concrete specs.
+        workspace_function: scratch memory of one run, for concrete specs. Given as `workspace_bytes`; the method of
+            that name calls it.
         layout: the host layout that it is fast for.
         formats: `input` and `output` to the tensor format in which the kernel wants what the group reads and writes.
             These are then arrays of that format's extents, padding and all, with copies before and after each run.
@@ -134,20 +136,84 @@ class Kernel:
     packed_parameters: Sequence[str] = ()
     packs_constants: bool = False
     unpack: Unpack | None = None
-    workspace_bytes: WorkspaceBytes = _no_bytes
+    workspace_function: WorkspaceBytes = attrs.field(default=_no_bytes, alias="workspace_bytes")
     layout: HostLayout = HostLayout.ANY
     formats: KernelFormats = attrs.field(factory=dict)
     priority: int = 0
     version: int = 1
     spreads_nan: bool = False
 
-    def bind(self, binding: Binding) -> Step:
-        """The step that runs a group on the binding's memory.
+    def refusal(self, group: LayerGroup, specs: Specs) -> str | None:
+        """Why it cannot run a group, in words; None where it can.
 
         Raises:
+            PluginError: it fails when it is asked.
+        """
+        if group.main.kind not in self.kinds:
+            return f"it serves {', '.join(sorted(self.kinds))}, not {group.main.kind}"
+        if group.prologue and not self.absorbs_dequantize:
+            return "it takes real numbers, and does not dequantize what it reads"
+        read_and_written = (tensor for tensor in (*group.inputs, *group.outputs) if is_activation(tensor, specs))
+        strange = {specs[tensor.name].dtype for tensor in read_and_written} - self.data_types
+        if strange:
+            served = ", ".join(sorted(dtype.name for dtype in self.data_types))
+            return f"it serves {served}, not {', '.join(sorted(dtype.name for dtype in strange))}"
+        if self.formats and (unfit := unfit_format(self.formats, group, specs)):
+            return unfit
+        accepts = self.answer(group, lambda: self.accepts(group, specs))
+        return None if accepts else "it does not accept the layer's parameters or shapes"
+
+    def answer(self, group: LayerGroup, ask: Callable[[], bool]) -> bool:
+        """What the kernel, which may be of any package, answers about a group.
+
+        Raises:
+            PluginError: it fails.
+        """
+        try:
+            return bool(ask())
+        except DryfitError:
+            raise
+        except Exception as error:
+            raise PluginError(
+                "A kernel fails when it is asked about a layer",
+                where=f"kernel {self.name!r}, layer {group.name!r}",
+                found=f"{type(error).__name__}: {error}",
+                remedy="Tell its authors; until then name another with `config.set_kernel`",
+            ) from error
+
+    def require(self, group: LayerGroup, specs: Specs) -> None:
+        """Refuse a group that the kernel cannot run.
+
+        Raises:
+            ExecutionError: the kernel does not accept the group for these specs.
+            PluginError: it fails when it is asked.
+        """
+        if (refusal := self.refusal(group, specs)) is not None:
+            raise ExecutionError(
+                "The kernel cannot run this layer",
+                where=f"layer {group.name!r}, kernel {self.name!r}",
+                found=refusal,
+                remedy="Build the engine again, for these shapes",
+            )
+
+    def workspace_bytes(self, group: LayerGroup, specs: Specs, num_threads: int) -> int:
+        """Bytes of scratch memory of one run of a group that the kernel accepts, for concrete specs.
+
+        Raises:
+            ExecutionError: the kernel does not accept the group.
+        """
+        self.require(group, specs)
+        return self.workspace_function(group, specs, num_threads)
+
+    def bind(self, binding: Binding) -> Step:
+        """The step that runs a group on the binding's memory. There is no other way to a step of a kernel.
+
+        Raises:
+            ExecutionError: the kernel does not accept the group for these shapes.
             PluginError: the function gave neither a step nor a function.
             ConfigError: a declared format is not defined for a tensor's shape.
         """
+        self.require(binding.group, binding.specs)
         if self.formats:
             return bind_in_formats(self.formats, binding, self._bound)
         return self._bound(binding)

@@ -11,8 +11,9 @@ import enum
 import functools
 import math
 import mmap
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,12 +40,13 @@ class GuardedPages:
     Args:
         size: bytes.
         side: which end of the bytes lies directly at a guard page.
-        alignment: the first byte is at a multiple of this, so that up to `alignment - 1` bytes lie between the last byte
-            and the page behind; `is_intact_outside` says whether they were written.
+        alignment: the first byte is at a multiple of this, so that some bytes may lie between the last one and the page
+            behind; `is_intact_outside` says whether they were written.
         slack: bytes behind the memory that may be read, and not written.
 
     Attributes:
         memory: `uint8[size]`, filled with 0xA5. The pages live as long as it and its views do.
+        region: where it lies; holds nothing alive.
 
     Raises:
         ExecutionError: the system has no `mprotect`, or not enough memory.
@@ -57,17 +59,17 @@ class GuardedPages:
     def __init__(self, size: int, side: Side = Side.END, *, alignment: int = 1, slack: int = 0) -> None:
         protect = _mprotect()
         body = -(-(size + slack) // alignment) * alignment
-        self._inner = max(-(-body // _PAGE), 1) * _PAGE
-        pages = np.frombuffer(mmap.mmap(-1, self._inner + 2 * _PAGE), np.uint8)
-        self._address = pages.ctypes.data + _PAGE
-        inside = pages[_PAGE : _PAGE + self._inner]
+        inner = max(-(-body // _PAGE), 1) * _PAGE
+        mapping = mmap.mmap(-1, inner + 2 * _PAGE)
+        start = _PAGE + (inner - body if side is Side.END else 0)
+        self.region = GuardedRegion(weakref.ref(mapping), start, start + size)
+        inside = self.region.inside(mapping)
         inside.fill(_FILL)
-        start = self._inner - body if side is Side.END else 0
         # Not a slice: that of no bytes begins elsewhere.
-        self.memory: Array = np.ndarray((size,), np.uint8, inside, start)
-        self._before, self._behind = inside[:start], inside[start + size :]
-        protect(pages.ctypes.data, _PAGE, _NO_ACCESS)
-        protect(self._address + self._inner, _PAGE, _NO_ACCESS)
+        self.memory: Array = np.ndarray((size,), np.uint8, inside, start - _PAGE)
+        self._address, self._inner = inside.ctypes.data, inner
+        protect(self._address - _PAGE, _PAGE, _NO_ACCESS)
+        protect(self._address + inner, _PAGE, _NO_ACCESS)
 
     def array(self, shape: Sequence[int], dtype: np.dtype[Any] | type) -> Array:
         """The memory as a row-major array."""
@@ -80,7 +82,29 @@ class GuardedPages:
     @property
     def is_intact_outside(self) -> bool:
         """Whether the bytes between the memory and the guard pages are as they were."""
-        return bool((self._before == _FILL).all() and (self._behind == _FILL).all())
+        return self.region.is_intact_outside
+
+
+class GuardedRegion(NamedTuple):
+    """Bytes between guard pages, for as long as somebody else holds them."""
+
+    mapping: weakref.ref[mmap.mmap]
+    start: int
+    stop: int
+
+    @property
+    def is_intact_outside(self) -> bool:
+        """Whether the bytes between the memory and the guard pages are as they were; True where it is gone."""
+        mapping = self.mapping()
+        if mapping is None:
+            return True
+        inside, start, stop = self.inside(mapping), self.start - _PAGE, self.stop - _PAGE
+        return bool((inside[:start] == _FILL).all() and (inside[stop:] == _FILL).all())
+
+    @staticmethod
+    def inside(mapping: mmap.mmap) -> Array:
+        """The bytes between the guard pages."""
+        return np.frombuffer(mapping, np.uint8, len(mapping) - 2 * _PAGE, _PAGE)
 
 
 def array_at_guard_page(shape: Sequence[int], dtype: np.dtype[Any] | type, side: Side = Side.END) -> Array:

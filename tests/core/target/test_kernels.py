@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dryfit.errors import ConfigError, PluginError
+from dryfit.errors import ExecutionError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
@@ -67,7 +67,7 @@ def test_a_decorated_function_is_a_kernel_that_holds_all_that_was_declared():
     assert convolve.kinds == {"convolution", "deconvolution"}
     assert convolve.data_types == {DataType.HALF, DataType.FLOAT}
     assert convolve.fuses.kinds == {"activation", "scale"}
-    assert convolve.workspace_bytes(None, {}, 4) == 640
+    assert convolve.workspace_function(None, {}, 4) == 640
     assert convolve.layout is HostLayout.CHANNELS_LAST
     assert convolve.formats == {"input": PIXELS}
     assert (convolve.packed_parameters, convolve.priority, convolve.version) == (("kernel",), 3, 2)
@@ -198,5 +198,5 @@ def test_a_second_run_reads_what_the_inputs_hold_then():
 
 def test_a_format_that_is_not_defined_for_a_shape_is_refused_when_it_is_bound():
     one = declared(kinds="elementwise", formats={"input": TensorFormat("GRAY", [FLOAT], channel_counts=(1,))})
-    with pytest.raises(ConfigError, match="GRAY"):
+    with pytest.raises(ExecutionError, match="GRAY"):
         bound(one, (1, 3, 2, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import signal
 from collections.abc import Callable
@@ -19,6 +20,7 @@ def signal_of(work: Callable[[], object]) -> int:
     """The signal that ends a child process that does the work; 0 for none."""
     child = os.fork()
     if not child:
+        faulthandler.disable()
         try:
             work()
         finally:

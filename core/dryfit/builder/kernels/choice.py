@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.kernels.timing import KernelTimes
-from dryfit.errors import BuildError, DryfitError, PluginError, UnknownNameError
+from dryfit.errors import BuildError, PluginError, UnknownNameError
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernel_formats import unfit_format
 from dryfit.target.kernels import Kernel, Specs, is_activation
 from dryfit.target.target import Target
 
@@ -47,35 +46,15 @@ def _in_order(target: Target, host: Target) -> Sequence[Kernel]:
     return kernels
 
 
-def refusal(kernel: Kernel, group: LayerGroup, specs: Specs) -> str | None:
-    """Why a kernel cannot run a group, in words; None where it can.
-
-    Raises:
-        PluginError: the kernel fails when it is asked.
-    """
-    if group.main.kind not in kernel.kinds:
-        return f"it serves {', '.join(sorted(kernel.kinds))}, not {group.main.kind}"
-    if group.prologue and not kernel.absorbs_dequantize:
-        return "it takes real numbers, and does not dequantize what it reads"
-    strange = {specs[tensor.name].dtype for tensor in activations(group, specs)} - kernel.data_types
-    if strange:
-        served = ", ".join(sorted(dtype.name for dtype in kernel.data_types))
-        return f"it serves {served}, not {', '.join(sorted(dtype.name for dtype in strange))}"
-    if kernel.formats and (unfit := unfit_format(kernel.formats, group, specs)):
-        return unfit
-    accepts = _answer(kernel, group, lambda: kernel.accepts(group, specs))
-    return None if accepts else "it does not accept the layer's parameters or shapes"
-
-
 def serves(kernel: Kernel, group: LayerGroup, specs: Specs) -> bool:
     """Whether a kernel says that it can run a group."""
-    return refusal(kernel, group, specs) is None
+    return kernel.refusal(group, specs) is None
 
 
 def takes(kernel: Kernel, group: LayerGroup, layer: Layer, specs: Specs) -> bool:
     """Whether a kernel says that it can run a group with one more layer at its end."""
     longer = LayerGroup((*group.layers, layer))
-    return _answer(kernel, longer, lambda: kernel.fuses(group, layer)) and serves(kernel, longer, specs)
+    return kernel.answer(longer, lambda: kernel.fuses(group, layer)) and serves(kernel, longer, specs)
 
 
 def activations(group: LayerGroup, specs: Specs) -> Iterator[Tensor]:
@@ -200,7 +179,7 @@ class KernelChoice:
         kernels = {kernel.name: kernel for kernel in reversed(kernels_for(device))}
         if name not in kernels:
             raise UnknownNameError(f"kernel of {device}", name, kernels, where=where)
-        reason = refusal(kernels[name], group, specs)
+        reason = kernels[name].refusal(group, specs)
         if reason is not None:
             able = [kernel.name for kernel in kernels_for(device) if serves(kernel, group, specs)]
             raise BuildError(
@@ -217,21 +196,6 @@ def _of_first_rank(able: Sequence[Kernel]) -> list[Kernel]:
     """The kernels of the first one's priority that are the device's own, or the host's, as it is."""
     host = registry.host().kernels
     return [kernel for kernel in able if kernel.priority == able[0].priority and (kernel in host) == (able[0] in host)]
-
-
-def _answer(kernel: Kernel, group: LayerGroup, ask: Callable[[], bool]) -> bool:
-    """What a kernel, which may be of any package, answers about a group."""
-    try:
-        return bool(ask())
-    except DryfitError:
-        raise
-    except Exception as error:
-        raise PluginError(
-            "A kernel fails when it is asked about a layer",
-            where=f"kernel {kernel.name!r}, layer {group.name!r}",
-            found=f"{type(error).__name__}: {error}",
-            remedy="Tell its authors; until then name another with `config.set_kernel`",
-        ) from error
 
 
 def _nothing_serves(device: str, group: LayerGroup, specs: Specs, forbidden: Sequence[str]) -> BuildError:

@@ -12,13 +12,14 @@ from typing import Self
 
 from dryfit.builder.fusion.fused_group import FusedGroup
 from dryfit.builder.stages import Stages, logger
-from dryfit.engine.buffers import aligned_bytes, new_array
+from dryfit.engine.buffers import new_array
 from dryfit.engine.plan import Operation
 from dryfit.errors import ExecutionError
 from dryfit.plugins import registry
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, Step
 from dryfit.target.machine_code import CompiledFunction, listening
+from dryfit.target.memory import aligned_bytes
 
 PHASE = "Compiling kernels"
 """A phase of a build's progress; it is there only where something has to be compiled."""

@@ -11,13 +11,14 @@ import numpy as np
 
 from dryfit.builder.kernels.group_signature import group_signature
 from dryfit.builder.kernels.timing_cache import TimingCache, TimingCacheKey
-from dryfit.engine.buffers import aligned_bytes, new_array
+from dryfit.engine.buffers import new_array
 from dryfit.errors import BuildError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
+from dryfit.target.memory import aligned_bytes
 
 LEAST_RUNS, MOST_RUNS = 3, 25
 SECONDS_PER_KERNEL = 0.03

@@ -19,7 +19,7 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.settings import config_from_settings
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.fusion.fused_group import LayerPlace
-from dryfit.builder.kernels.choice import kernels_for, refusal
+from dryfit.builder.kernels.choice import kernels_for
 from dryfit.builder.lowering import LoweredNetwork, lower_network
 from dryfit.builder.refit.comparison import built_otherwise, require_same
 from dryfit.builder.refit.packed_weights import drop_packed_weights
@@ -136,7 +136,7 @@ def _kernel(operation: Operation) -> Kernel:
 
 
 def _packed_by(kernel: Kernel, group: LayerGroup, specs: Specs, where: str) -> Mapping[str, Array]:
-    reason = refusal(kernel, group, specs)
+    reason = kernel.refusal(group, specs)
     if reason is not None:
         raise built_otherwise(where, f"its kernel {kernel.name!r} does not take it with these weights: {reason}")
     try:

@@ -12,6 +12,7 @@ import numpy as np
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
+from dryfit.target.memory import aligned_bytes
 from dryfit_cpu.codes import ELEMENT_CODES
 
 
@@ -113,10 +114,7 @@ def bound_array(binding: Binding, name: str) -> Array:
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype | type) -> Array:
     """A new array that begins at a cache line, with a cache line to spare behind it."""
-    count = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(count + 128, dtype=np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + count].view(dtype).reshape(shape)
+    return aligned_bytes(math.prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
 
 
 class Workspace:
