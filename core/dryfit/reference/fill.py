@@ -23,7 +23,7 @@ def fill(layer: Fill, inputs: Sequence[Array | None]) -> list[Array]:
     shape = layer.shape if given[0] is None else tuple(int(extent) for extent in given[0])
     alpha: Any = layer.alpha if given[1] is None else given[1].reshape(())
     if layer.operation is FillOperation.LINSPACE:
-        kind = compute_type(layer.to_type.numpy)
+        kind = _computed_in(layer, alpha, layer.beta if given[2] is None else given[2])
         steps = np.asarray(layer.beta if given[2] is None else given[2], dtype=kind).reshape(-1)
         output = np.full(shape, alpha, dtype=kind)
         for axis, extent in enumerate(shape):
@@ -38,3 +38,9 @@ def fill(layer: Fill, inputs: Sequence[Array | None]) -> list[Array]:
     else:
         output = low + second * generator.standard_normal(shape, dtype=np.float32)
     return [convert(np.asarray(output, dtype=DataType.FLOAT.numpy), layer.to_type)]
+
+
+def _computed_in(layer: Fill, start: Any, steps: Any) -> np.dtype[Any]:
+    """The type of a linear fill: of integers their own, but FP64 where the start or a step is no whole number."""
+    is_whole = all(bool((np.asarray(values) == np.trunc(values)).all()) for values in (start, steps))
+    return compute_type(layer.to_type.numpy) if is_whole or not layer.to_type.is_integer else np.dtype(np.float64)

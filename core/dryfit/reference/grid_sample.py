@@ -11,7 +11,7 @@ from dryfit.network.layers.grid_sample import GridSample
 from dryfit.network.layers.resize import InterpolationMode
 from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.reference.interpolation import cubic_kernel, linear_kernel
-from dryfit.reference.precision import rounded, widened
+from dryfit.reference.precision import cut_off, widened
 from dryfit.reference.registry import Array, reference
 
 _CUBIC_COEFFICIENT = -0.75
@@ -20,9 +20,14 @@ _CUBIC_COEFFICIENT = -0.75
 
 @reference(GridSample)
 def grid_sample(layer: GridSample, inputs: Sequence[Array]) -> list[Array]:
-    """The input at the places of the grid; NEAREST rounds half to even."""
+    """The input at the places of the grid; NEAREST rounds half to even and copies elements.
+
+    Integers are interpolated in floating-point numbers, and the fraction of the result is dropped, as in a linear
+    resize (our choice: ONNX allows integers, and neither ONNX Runtime nor ONNX's reference computes them).
+    """
     x, grid = inputs[0], widened(inputs[1])
-    wide = widened(x)
+    is_nearest = layer.interpolation_mode is InterpolationMode.NEAREST
+    wide = x if is_nearest else widened(x)
     samples, channels, *spatial = x.shape
     output = np.zeros((samples, channels, int(np.prod(grid.shape[1:-1]))), wide.dtype)
     for sample in range(samples):
@@ -32,12 +37,15 @@ def grid_sample(layer: GridSample, inputs: Sequence[Array]) -> list[Array]:
         taps = [_taps(layer, place, extent) for place, extent in zip(places, spatial, strict=True)]
         flat = wide[sample].reshape(channels, -1)
         for corner in itertools.product(*(range(weights.shape[0]) for _, weights in taps)):
-            index, weight = np.zeros((), np.intp), np.ones((), wide.dtype)
+            index, weight = np.zeros((), np.intp), np.ones((), grid.dtype)
             for (positions, weights), tap, extent in zip(taps, corner, spatial, strict=True):
                 index = index * extent + positions[tap]
                 weight = weight * weights[tap]
-            output[sample] += flat[:, index] * weight
-    return [rounded(output.reshape(samples, channels, *grid.shape[1:-1]), x.dtype)]
+            if is_nearest:
+                output[sample] = np.where(weight > 0, flat[:, index], output[sample])
+            else:
+                output[sample] += flat[:, index] * weight
+    return [cut_off(output.reshape(samples, channels, *grid.shape[1:-1]), x.dtype)]
 
 
 def _place(layer: GridSample, coordinate: Array, extent: int) -> Array:

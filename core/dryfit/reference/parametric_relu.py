@@ -14,5 +14,6 @@ from dryfit.reference.registry import Array, reference
 @reference(ParametricRelu)
 def parametric_relu(layer: ParametricRelu, inputs: Sequence[Array]) -> list[Array]:  # noqa: ARG001  it has no parameter
     """`x` where it is at least 0, else `x * slopes`."""
-    x, slopes = widened(inputs[0]), widened(inputs[1])
-    return [rounded(np.where(x >= 0, x, x * slopes), inputs[0].dtype)]
+    x, slopes = inputs[0], widened(inputs[1])
+    wide = widened(x)
+    return [np.where(wide >= 0, x, rounded(wide * slopes, x.dtype))]

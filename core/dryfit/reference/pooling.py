@@ -21,7 +21,7 @@ def pooling(layer: Pooling, inputs: Sequence[Array]) -> list[Array]:
     if layer.pooling_type is PoolingType.MAX:
         if layer.returns_indices:
             return _maximum_and_indices(layer, x)
-        return [rounded(_maximum(layer, widened(x)), x.dtype)]
+        return [rounded(_maximum(layer, _comparable(x)), x.dtype)]
     average = _average(layer, widened(x))
     if layer.pooling_type is PoolingType.AVERAGE:
         return [rounded(average, x.dtype)]
@@ -37,6 +37,11 @@ def views_of_windows(layer: Pooling, x: Array, fill: float) -> list[Array]:
     return [view for _, view in views_under(padded(x, *window, pre_padding, outputs, fill), *window, outputs)]
 
 
+def _comparable(x: Array) -> Array:
+    """The elements in a type in which all of them can be compared: integers of at least 8 bits in their own."""
+    return x if np.issubdtype(x.dtype, np.integer) else widened(x)
+
+
 def _lowest(x: Array) -> float:
     return -math.inf if np.issubdtype(x.dtype, np.floating) else int(np.iinfo(x.dtype).min)
 
@@ -47,7 +52,7 @@ def _maximum(layer: Pooling, x: Array) -> Array:
 
 def _average(layer: Pooling, x: Array) -> Array:
     views = views_of_windows(layer, x, 0)
-    total = views[0].astype(x.dtype if np.issubdtype(x.dtype, np.floating) else np.float64)
+    total = views[0].copy()
     for view in views[1:]:
         total += view
     return (total / counted_elements(layer, x.shape[2:])).astype(total.dtype)
@@ -75,7 +80,7 @@ def counted_elements(layer: Pooling, spatial: Sequence[int]) -> Array:
 
 def _maximum_and_indices(layer: Pooling, x: Array) -> list[Array]:
     """The maxima, and the index of the first one of each window in the flattened input."""
-    values = widened(x)
+    values = _comparable(x)
     spatial = x.shape[2:]
     windows = np.stack(views_of_windows(layer, values, _lowest(values)))
     places = np.arange(math.prod(spatial), dtype=np.int64)

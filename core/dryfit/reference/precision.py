@@ -1,7 +1,8 @@
 """Where the references round: once, at the end.
 
-Floating-point types below FP32 and the quantized integers are computed in FP32; FP32, FP64 and the other integers in
-themselves.
+Weighted sums and functions are never computed in an integer type, which would cut weights to 0 and wrap around: FP32
+serves the types that it holds, FP64 the wider integers. What needs no fraction (sums, products, maxima, comparisons)
+is computed in the integer type itself: see `registry.compute_type`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from dryfit.reference.registry import Array
 
 
 def computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type in which a layer on elements of `dtype` computes weighted sums and functions."""
+    """The floating-point type in which a layer on elements of `dtype` computes weighted sums and functions.
+
+    FP64 holds integers of more than 16 bits exactly up to 2^53. BOOL stays as it is.
+    """
     kind = DataType.from_numpy(dtype)
+    if kind.is_integer:
+        return np.dtype(np.float32 if kind.bits <= 16 else np.float64)
     is_narrow = kind.is_floating_point and kind.bits < np.dtype(np.float32).itemsize * 8
-    return np.dtype(np.float32) if is_narrow or kind.is_quantized else np.dtype(dtype)
+    return np.dtype(np.float32) if is_narrow else np.dtype(dtype)
 
 
 def widened(x: Array) -> Array:
@@ -47,6 +53,11 @@ def rounded(y: Array, dtype: np.dtype[Any]) -> Array:
         largest = _LARGEST[kind]
         y = np.clip(y, -largest, largest)
     return y.astype(dtype)
+
+
+def cut_off(y: Array, dtype: np.dtype[Any]) -> Array:
+    """The result in a layer's output type; of integers the fraction is dropped, not rounded."""
+    return rounded(np.trunc(y) if DataType.from_numpy(dtype).is_integer else y, dtype)
 
 
 def _integer_limits(kind: DataType) -> tuple[int, int]:

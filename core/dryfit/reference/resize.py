@@ -6,6 +6,7 @@ other side of an integer.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layers.resize import (
     InterpolationMode,
     Resize,
@@ -21,7 +23,7 @@ from dryfit.network.layers.resize import (
     ResizeSelector,
 )
 from dryfit.reference.interpolation import cubic_kernel, linear_kernel
-from dryfit.reference.precision import rounded, widened
+from dryfit.reference.precision import cut_off, rounded, widened
 from dryfit.reference.registry import Array, reference
 
 _F = np.float32
@@ -49,12 +51,20 @@ class ResizedAxis:
     start: np.float32
     end: np.float32
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether the output has the input's elements, but for a crop."""
+        return self.extent == self.output and bool(self.scale == 1)
+
 
 @reference(Resize)
 def resize(layer: Resize, inputs: Sequence[Any]) -> list[Array]:
     """The input sampled at the places of the output's indices.
 
-    NEAREST copies elements; the other modes are computed in FP32 (FP64 for FP64) and rounded once.
+    NEAREST copies elements; the other modes are computed in floating-point numbers and rounded once. Linear ones of
+    integers drop the fraction instead, toward zero.
+
+    Source: ONNX Runtime (integers, linear) and ONNX's reference (integers, cubic and antialiased).
 
     Raises:
         NetworkError: the extents or scales that the inputs hold do not fit.
@@ -65,15 +75,24 @@ def resize(layer: Resize, inputs: Sequence[Any]) -> list[Array]:
     is_nearest = layer.resize_mode is InterpolationMode.NEAREST
     if any(a.extent == 0 and a.output for a in axes):
         raise layer.problem("An axis without elements cannot be made longer", found=x.shape)
+    if _drops_fractions(layer, x):
+        # ONNX Runtime blends INT32 in FP32 too.
+        y = _blended(layer, x.astype(np.float32 if x.itemsize <= 4 else np.float64), axes)
+        return [cut_off(_with_extrapolation(layer, y, axes) if is_crop else y, x.dtype)]
     y = x if is_nearest else widened(x)
     for a in axes:
-        if a.extent == a.output and a.scale == 1 and not is_crop:
+        if a.is_copied and not is_crop:
             continue
         places = places_of(layer, a)
         y = y.take(_nearest(layer, places, a), axis=a.axis) if is_nearest else _interpolated(layer, y, places, a)
     if is_crop:
         y = _with_extrapolation(layer, y, axes)
     return [y if is_nearest else rounded(y, x.dtype)]
+
+
+def _drops_fractions(layer: Resize, x: Array) -> bool:
+    is_plain = layer.resize_mode is InterpolationMode.LINEAR and not layer.antialias and not layer.exclude_outside
+    return is_plain and DataType.from_numpy(x.dtype).is_integer
 
 
 def axes_of(layer: Resize, inputs: Sequence[Any]) -> list[ResizedAxis]:
@@ -151,6 +170,37 @@ def _nearest(layer: Resize, places: Array, a: ResizedAxis) -> Array:
     else:
         index = np.ceil(places - _F(0.5))
     return np.clip(index, 0, a.extent - 1).astype(np.intp)
+
+
+def _blended(layer: Resize, y: Array, axes: Sequence[ResizedAxis]) -> Array:
+    """Linear interpolation over all resized axes at once: the elements around each place, weighted and added.
+
+    Where a fraction is dropped afterwards, the last bit of the sum decides. So weights and sums have the order of ONNX
+    Runtime: the last axis's weight first, and its two elements after one another; the last two axes always take part.
+    """
+    is_crop = layer.coordinate_transformation is ResizeCoordinateTransformation.TF_CROP_AND_RESIZE
+    resized = [a.axis for a in axes if is_crop or not a.is_copied]
+    if not resized:
+        return y
+    around = axes[max(min(*resized, len(axes) - 2), 0) :]
+    total = np.zeros((), y.dtype)
+    for corner in itertools.product(*(_two_sides(layer, a) for a in around)):
+        weight, elements = np.ones((), np.float32), y
+        for a, (index, side) in zip(reversed(around), reversed(corner), strict=True):
+            weight = weight * side.reshape(-1, *(1,) * (y.ndim - a.axis - 1))
+            elements = elements.take(index, axis=a.axis)
+        total = total + weight * elements
+    return total
+
+
+def _two_sides(layer: Resize, a: ResizedAxis) -> list[tuple[Array, Array]]:
+    """(indices, FP32 weights) of the elements before and after each place; at the end of the input they are one."""
+    places = np.clip(places_of(layer, a), _F(0), _F(a.extent - 1)).astype(_F)
+    lower = np.minimum(places.astype(np.intp), a.extent - 1)
+    upper = np.minimum(lower + 1, a.extent - 1)
+    is_one = lower == upper
+    distances = (np.abs(places - index.astype(_F)) for index in (upper, lower))
+    return [(index, np.where(is_one, _F(0.5), weight)) for index, weight in zip((lower, upper), distances, strict=True)]
 
 
 def _interpolated(layer: Resize, y: Array, places: Array, a: ResizedAxis) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.resize import InterpolationMode
 from dryfit.network.layers.sample_mode import SampleMode
@@ -49,6 +50,13 @@ class GridSample(Layer):
             raise self.problem("Input and grid have one batch size", found=f"{x.shape[0]} and {grid.shape[0]}")
         if self.sample_mode not in (SampleMode.FILL, SampleMode.CLAMP, SampleMode.REFLECT):
             raise self.problem("This sample mode is none of grid sample's", found=self.sample_mode.name)
+        if x.dtype is DataType.BOOL and self.interpolation_mode is not InterpolationMode.NEAREST:
+            raise self.problem(
+                "interpolation of BOOL must be NEAREST",
+                found=self.interpolation_mode.name,
+                allowed=InterpolationMode.NEAREST.name,
+                is_mendable=True,
+            )
         if axes == 3 and self.interpolation_mode is InterpolationMode.CUBIC:
             raise self.problem("CUBIC interpolation is over two spatial axes", found=f"{axes} spatial axes")
         batch = grid.shape[0] if x.shape[0] < 0 else x.shape[0]
@@ -60,4 +68,4 @@ class AddGridSample:
 
     def add_grid_sample(self: LayerOwner, input: Tensor, grid: Tensor) -> GridSample:
         """Add a grid sample; TensorRT's `add_grid_sample`."""
-        return self.add_layer(GridSample(), [input, grid])
+        return self.add_layer(GridSample(), [input, grid], is_finished=False)

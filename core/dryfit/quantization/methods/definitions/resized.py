@@ -12,11 +12,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dryfit.network.layers.resize import Resize, ResizeCoordinateTransformation
+from dryfit.network.layers.resize import ResizeCoordinateTransformation
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.fixed_point import shifted_right
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.reference.resize import axes_of, places_of
+from dryfit.reference.registry import evaluate
 
 Array = np.ndarray[Any, Any]
 _F = np.float32
@@ -116,30 +116,9 @@ def _extrapolated(extent: int, output: int, kind: ResizeCoordinateTransformation
 
 
 def resized_and_cut_off(call: OperatorCall, rule: MethodRule) -> Array:
-    """FP32 at ONNX's places within the input; what is behind the point is cut off, toward zero.
-
-    Both weights are 1/2 where the two indices are one. The products are added in the order (y0, x0), (y0, x1),
-    (y1, x0), (y1, x1), each `weight of x * weight of y * x`.
-    """
+    """FP32 at ONNX's places within the input, as `dryfit.reference` resizes integers: the fraction is dropped."""
     del rule
-    x = call.operand(0).values.astype(_F)
-    layer: Any = call.layer
-    rows, columns = (_clamped(layer, axis) for axis in axes_of(layer, [x]) if axis.axis in _SPATIAL)
-    down, stay = rows.part[:, None], rows.rest[:, None]
-    total: Array = columns.rest * stay * x[..., rows.lower, :][..., columns.lower]
-    total = total + columns.part * stay * x[..., rows.lower, :][..., columns.upper]
-    total = total + columns.rest * down * x[..., rows.upper, :][..., columns.lower]
-    total = total + columns.part * down * x[..., rows.upper, :][..., columns.upper]
-    return np.asarray(np.trunc(total).astype(np.int32).astype(call.to_type.numpy))
-
-
-def _clamped(layer: Resize, axis: Any) -> Blend:
-    places = np.clip(places_of(layer, axis), _F(0), _F(axis.extent - 1)).astype(_F)
-    lower = np.minimum(places.astype(np.intp), axis.extent - 1)
-    upper = np.minimum(lower + 1, axis.extent - 1)
-    part, rest = np.abs(places - lower.astype(_F)), np.abs(places - upper.astype(_F))
-    is_one = lower == upper
-    return Blend(lower, upper, np.where(is_one, _F(0.5), part), np.where(is_one, _F(0.5), rest))
+    return evaluate(call.layer, [call.operand(0).values])[0].astype(call.to_type.numpy)
 
 
 def _blended_integers(
