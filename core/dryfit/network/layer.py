@@ -310,7 +310,7 @@ class Layer(abc.ABC):
 
     def reset_output_type(self, index: int) -> None:
         """Forget the type that was asked for."""
-        self.output_types.pop(index, None)
+        self.output_types = {place: dtype for place, dtype in self.output_types.items() if place != index}
 
     @classmethod
     def parameters(cls) -> tuple[attrs.Attribute[Any], ...]:
@@ -324,7 +324,8 @@ def _fields(cls: Any) -> tuple[attrs.Attribute[Any], ...]:
 
 
 _LAYER_FIELDS = frozenset(field.name for field in _fields(Layer))
-_NOT_PARAMETERS = _LAYER_FIELDS
+_NOT_PARAMETERS = _LAYER_FIELDS - {"output_types"}
+"""Fields that shapes and types do not follow from."""
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))

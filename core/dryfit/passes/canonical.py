@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dryfit.passes.absorb_dimensions import absorb_dimensions
+from dryfit.passes.cast_identities import cast_identities
 from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.passes.contributed import insert_contributed
 from dryfit.passes.fold_constants import fold_constants
@@ -38,6 +39,7 @@ def own_passes(
         form_quantized_operators,
         fold_constants,
         absorb_dimensions,
+        cast_identities,
         remove_identities,
         *optimizer,
         claim_quantized_groups,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -28,6 +28,7 @@ class Question:
         family: the platform's family.
         software: version as a tuple, such as (10, 3). Empty when the device has one rule set.
         explicit_device: whether the user set this layer's device, rather than the default.
+        is_put_here: whether the user set the device of another layer of the network to this one.
         options: what the builder config adds, as plain data: `flags` (names), `engine_capability`, `assume_scales`.
         cores: how many of the device the platform has.
         specs: tensor name to spec, where the shapes asked about are not those that the network states (a dynamic
@@ -43,6 +44,7 @@ class Question:
     family: str
     software: tuple[int, ...]
     explicit_device: bool = False
+    is_put_here: Callable[[Layer], bool] = attrs.field(default=lambda layer: False, repr=False)
     options: Mapping[str, Any] = attrs.field(factory=dict)
     cores: int = 1
     specs: Mapping[str, TensorSpec] | None = None

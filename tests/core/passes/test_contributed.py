@@ -55,6 +55,7 @@ def test_the_names_of_the_own_passes_are_part_of_the_plugin_interface():
         "form-quantized-operators",
         "fold-constants",
         "absorb-dimensions",
+        "cast-identities",
         "remove-identities",
         "merge-quantizations",
         "move-dequantizes",
@@ -128,7 +129,7 @@ def test_of_two_passes_of_one_name_the_first_stays_and_the_other_is_recorded_wit
 def test_the_passes_are_written_into_the_engine_in_order(install):
     install("acme", contributing(("mine", "after", "remove-identities")))
     plan = Builder().build_plan(chain("c", "r"), BuilderConfig())
-    assert plan.settings["passes"] == [*OWN[:4], "mine", *OWN[4:]]
+    assert plan.settings["passes"] == [*OWN[:5], "mine", *OWN[5:]]
 
 
 def test_a_pass_rewrites_the_network_that_is_built_and_not_the_users(install):

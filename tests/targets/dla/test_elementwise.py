@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.core.builder.designs import designed
 from tests.targets.dla.questions import (
     config,
     elementwise,
@@ -12,6 +13,7 @@ from tests.targets.dla.questions import (
     with_ranges,
 )
 
+from dryfit.builder.builder import Builder
 from dryfit.network.data_types import DataType
 
 INT8 = ("INT8", "FP16")
@@ -86,32 +88,108 @@ def test_division_came_to_orin_with_8_6_12(platform, software, rule):
 
 
 def comparison(op="GREATER", *, tail="cast", to_type=DataType.HALF):
+    """A comparison and the cast, or the identity with an output type, behind it."""
     layer = elementwise(op, b=(1, 1, 1, 1), constant=np.full((1, 1, 1, 1), 0.5))
     with_ranges(layer)
     layer.precision = DataType.INT8
-    cast = layer.network.add_cast(layer.get_output(0), to_type) if tail == "cast" else None
-    if cast is not None:
-        cast.get_output(0).set_dynamic_range(-1, 1)
-        cast.precision = DataType.INT8
+    if tail is None:
+        return layer, None
+    if tail == "cast":
+        cast = layer.network.add_cast(layer.get_output(0), to_type)
+    else:
+        cast = layer.network.add_identity(layer.get_output(0))
+        cast.set_output_type(0, to_type)
+    cast.precision = DataType.INT8
     return layer, cast
 
 
-@pytest.mark.parametrize("op", ["EQUAL", "GREATER", "LESS"])
-def test_a_comparison_and_the_cast_behind_it_run_when_both_are_put_on_the_dla(op):
-    layer, cast = comparison(op)
+def on_the_dla(*layers):
     one = config(flags=INT8)
-    assert [v.rule for v in one.can_run_on(layer, "DLA").violations] == ["dla.elementwise.comparison_consumer"]
-    assert [v.rule for v in one.can_run_on(cast, "DLA").violations] == ["dla.cast.follows_comparison"]
-    one.set_device_type(layer, "DLA")
-    one.set_device_type(cast, "DLA")
+    for layer in layers:
+        one.set_device_type(layer, "DLA")
+    return one
+
+
+CONSUMER, FOLLOWS = "dla.elementwise.comparison_consumer", "dla.cast.follows_comparison"
+
+
+@pytest.mark.parametrize("op", ["EQUAL", "GREATER", "LESS"])
+@pytest.mark.parametrize("tail", ["cast", "identity"])
+@pytest.mark.parametrize("to_type", [DataType.HALF, DataType.INT8])
+def test_a_comparison_and_the_cast_behind_it_run_when_both_are_put_on_the_dla(op, tail, to_type):
+    layer, cast = comparison(op, tail=tail, to_type=to_type)
+    one = on_the_dla()
+    assert [v.rule for v in one.can_run_on(layer, "DLA").violations] == [CONSUMER]
+    assert [v.rule for v in one.can_run_on(cast, "DLA").violations] == [FOLLOWS]
+    one = on_the_dla(layer, cast)
     assert one.can_run_on(layer, "DLA").violations == ()
     assert one.can_run_on(cast, "DLA").violations == ()
+    assert one.can_run_on_DLA(layer)
+    assert one.can_run_on_DLA(cast)
+
+
+def lacking(change):
+    layer, cast = comparison(to_type=DataType.FLOAT if change == "type" else DataType.HALF)
+    if change == "precision of the cast":
+        cast.reset_precision()
+    if change == "precision of the comparison":
+        layer.reset_precision()
+    put = {"device of the cast": [layer], "device of the comparison": [cast]}.get(change, [layer, cast])
+    if change == "output format of the cast":
+        layer.network.mark_output(cast.get_output(0))
+        cast.get_output(0).allowed_formats = frozenset({"DLA_HWC4"})
+    if change == "constant of the comparison":
+        layer.network.layers[0].weights = np.linspace(0, 1, 16, dtype=np.float32).reshape(1, 16, 1, 1)
+        layer.network.layers[0].shape = (1, 16, 1, 1)
+    return layer, cast, put
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "type",
+        "precision of the cast",
+        "precision of the comparison",
+        "device of the cast",
+        "device of the comparison",
+        "output format of the cast",
+        "constant of the comparison",
+    ],
+)
+def test_a_comparison_and_its_cast_run_on_the_dla_together_or_not_at_all(change):
+    layer, cast, put = lacking(change)
+    one = on_the_dla(*put)
+    assert not one.can_run_on_DLA(layer)
+    assert not one.can_run_on_DLA(cast)
+    one.allow_gpu_fallback(True)
+    if change != "output format of the cast":
+        if not layer.network.outputs:
+            layer.network.mark_output(cast.get_output(0))
+        devices = designed(layer.network, one).assignment.devices
+        assert {devices[layer.name], devices[cast.name]} == {"GPU"}
+
+
+@pytest.mark.parametrize("tail", ["cast", "identity"])
+def test_a_comparison_with_its_cast_is_one_loadable_that_computes_it(tail):
+    layer, cast = comparison(tail=tail)
+    network = layer.network
+    network.mark_output(cast.get_output(0))
+    for tensor, formats in ((network.inputs[0], "CHW32"), (network.outputs[0], "CHW16")):
+        tensor.allowed_formats = frozenset({formats})
+    one = on_the_dla(layer, cast)
+    one.allow_gpu_fallback(True)
+    assert set(designed(network, one).assignment.devices.values()) == {"DLA"}
+    x = np.linspace(-1, 1, 16 * 64, dtype=np.float32).reshape(1, 16, 8, 8)
+    (y,) = Builder().build_engine(network, one).create_execution_context().run({"x": x}).values()
+    assert y.dtype == np.float16
+    codes, half = np.rint(x * 127), np.rint(0.5 * 127)
+    is_clear = np.abs(codes - half) > 1
+    np.testing.assert_array_equal(y[is_clear], (codes > half)[is_clear])
 
 
 def test_a_comparison_needs_int8_and_a_uniform_constant():
-    layer, _ = comparison()
-    one = config(flags=INT8)
-    one.set_device_type(layer, "DLA")
+    layer, cast = comparison()
+    one = on_the_dla(layer, cast)
     layer.precision = None
     found = one_violation(one.can_run_on(layer, "DLA"))
     assert found.rule == "dla.elementwise.comparison_types"
@@ -130,10 +208,10 @@ def test_a_comparison_feeds_nothing_but_one_cast():
 
 
 def test_a_cast_to_fp32_does_not_end_a_comparison():
-    _, cast = comparison(to_type=DataType.FLOAT)
-    one = config(flags=INT8)
-    one.set_device_type(cast, "DLA")
-    assert one_violation(one.can_run_on(cast, "DLA")).actual == "FLOAT after it"
+    layer, cast = comparison(to_type=DataType.FLOAT)
+    one = on_the_dla(layer, cast)
+    assert one_violation(one.can_run_on(cast, "DLA")).actual == "FLOAT after the cast"
+    assert one_violation(one.can_run_on(layer, "DLA")).actual == "FLOAT after the cast"
 
 
 def test_a_cast_elsewhere_is_refused():

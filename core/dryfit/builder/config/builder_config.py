@@ -139,6 +139,7 @@ class BuilderConfig(ConfigFlags, ConfigDevices, ConfigMemory, ConfigProfiles, Co
             family=platform.family,
             software=self.software(target.device),
             explicit_device=self._device_types.get(layer) == target.device,
+            is_put_here=lambda other: self._device_types.get(other) == target.device,
             options=self._options(assumes),
             cores=platform.cores,
             specs=specs,

@@ -34,8 +34,8 @@ class CodesOnDevices:
         own = self._own_devices.get(layer.name)
         devices = [own or self._config.default_device_type, self._config.fallback_device]
         for device in filter(None, dict.fromkeys(devices)):
-            if ask(_alone(layer, real), device, self._config, is_own=device == own):
-                verdict = ask(_alone(layer, specs), device, self._config, is_own=device == own)
+            if ask(_alone(layer, real), device, self._config, self._own_devices):
+                verdict = ask(_alone(layer, specs), device, self._config, self._own_devices)
                 return "" if verdict else f"{device} does not run it on codes: {verdict}"
         return ""
 

@@ -176,20 +176,24 @@ class _Placer:
     def _ask(self, layer: Layer, device: str) -> Verdict:
         asked = self.verdicts.setdefault(layer.name, {})
         if device not in asked:
-            asked[device] = ask(layer, device, self._config, is_own=self._own_devices.get(layer.name) == device)
+            asked[device] = ask(layer, device, self._config, self._own_devices)
             self._observer.verdict_given(asked[device])
         return asked[device]
 
 
-def ask(layer: Layer, device: str, config: BuilderConfig, *, is_own: bool) -> Verdict:
+def ask(layer: Layer, device: str, config: BuilderConfig, own_devices: Mapping[str, str]) -> Verdict:
     """The verdict on a layer of the network that is built, which is a copy of the user's.
 
     Args:
         layer: with its tensors as they are built.
         device: the one that is asked about.
         config: precision, platform.
-        is_own: whether the user gave the layer this device.
+        own_devices: name of each layer to which the user gave a device, to that device.
     """
     target = registry.target(device)
-    question = attrs.evolve(config.question(layer, target), explicit_device=is_own)
+
+    def is_put_here(one: Layer) -> bool:
+        return own_devices.get(one.name) == device
+
+    question = attrs.evolve(config.question(layer, target), explicit_device=is_put_here(layer), is_put_here=is_put_here)
     return target.verdict(question)

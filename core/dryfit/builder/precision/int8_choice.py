@@ -89,6 +89,7 @@ def refused_candidates(
     candidates: Mapping[str, Candidate],
     specs: Mapping[str, TensorSpec],
     is_exchanged: Callable[[Tensor], bool],
+    wanted_types: Mapping[str, DataType] | None = None,
 ) -> dict[str, PrecisionReason]:
     """The candidates that are not computed in INT8 after all, with the reasons.
 
@@ -97,11 +98,12 @@ def refused_candidates(
         candidates: layer name to candidate.
         specs: tensor name to spec at the shapes that count.
         is_exchanged: whether a tensor is data that INT8 layers give one another in INT8.
+        wanted_types: name of each network output whose type on the caller's side was stated, to that type.
     """
     is_explicit = any(layer.kind in EXPLICIT_KINDS for layer in layers)
     reasons = {name: _own_reason(one, is_explicit) for name, one in candidates.items()}
     refused = {name: reason for name, reason in reasons.items() if reason is not None}
-    for name in layers_near_outputs(layers):
+    for name in layers_near_outputs(layers, wanted_types):
         if name in candidates and name not in refused and candidates[name].takes_part_in_noise_reduction:
             refused[name] = _NOISE
     _refuse_broken_steps(candidates, refused)
@@ -158,6 +160,11 @@ def _own_reason(candidate: Candidate, is_explicit: bool) -> PrecisionReason | No
         return PrecisionReason(PrecisionCause.KIND, f"The operation {layer.op.name} is computed in real numbers")
     if layer.kind == "matrix_multiply" and constant_weights(layer) is None:
         text = "It multiplies two matrices that both depend on the input: only products with weights are INT8"
+        return PrecisionReason(PrecisionCause.KIND, text)
+    ranks = [tensor.spec.rank for tensor in layer.inputs if tensor is not None]
+    if layer.kind == "matrix_multiply" and any(rank != 2 for rank in ranks):
+        # Source: TensorRT 8 and 10 developer guides, implicit quantization: weights of matrix products.
+        text = f"Both inputs of an INT8 matrix product must be 2-D (found ranks {ranks[0]} and {ranks[1]})"
         return PrecisionReason(PrecisionCause.KIND, text)
     return None
 

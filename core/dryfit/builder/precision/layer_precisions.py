@@ -69,7 +69,7 @@ def choose_precisions(
         chooser.choose(layer, assignment.target(layer), verdict)
     if chooser.refusals:
         raise NetworkError("Layer plugins cannot get the types that they need:\n  " + "\n  ".join(chooser.refusals))
-    chooser.choose_int8(layers, specs)
+    chooser.choose_int8(layers, specs, wanted_types)
     chosen = Precisions(
         chooser.layers,
         frozenset(chooser.converted),
@@ -136,15 +136,21 @@ class _Chooser:
         for index, wished in sorted(layer.output_types.items()):
             self._choose_output(layer, index, wished, target)
 
-    def choose_int8(self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec]) -> None:
+    def choose_int8(
+        self,
+        layers: Sequence[Layer],
+        specs: Mapping[str, TensorSpec],
+        wanted_types: Mapping[str, DataType] | None = None,
+    ) -> None:
         """Take back INT8 where the network as a whole speaks against it.
 
         Args:
             layers: all that run on devices, in topological order.
             specs: tensor name to spec.
+            wanted_types: as in `choose_precisions`.
         """
         is_exchanged = functools.partial(has_scale, assumes_scales=self._config.assume_scales)
-        for name, reason in refused_candidates(layers, self._candidates, specs, is_exchanged).items():
+        for name, reason in refused_candidates(layers, self._candidates, specs, is_exchanged, wanted_types).items():
             one = self._candidates[name]
             self.reasons[name] = reason
             is_fp32 = reason.cause is PrecisionCause.NOISE_REDUCTION

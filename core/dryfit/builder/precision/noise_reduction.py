@@ -9,7 +9,7 @@ Source: TensorRT 10 developer guide, Working with Quantized Types: Quantization 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -18,7 +18,7 @@ SMOOTHING_KINDS = frozenset({"convolution", "deconvolution", "fully_connected", 
 """Kinds that sum over many quantized values."""
 
 
-def layers_near_outputs(layers: Sequence[Layer]) -> frozenset[str]:
+def layers_near_outputs(layers: Sequence[Layer], wanted_types: Mapping[str, DataType] | None = None) -> frozenset[str]:
     """Names of the layers on paths from a last smoothing layer, which is one of them, to a real network output.
 
     A path does not count that has a plugin layer, or a layer that the user constrained to INT8 by its precision or an
@@ -26,15 +26,18 @@ def layers_near_outputs(layers: Sequence[Layer]) -> frozenset[str]:
 
     Args:
         layers: those that run on devices, in topological order.
+        wanted_types: name of each network output whose type on the caller's side was stated, to that type.
     """
-    near: set[str] = set()
+    wanted, near = wanted_types or {}, set[str]()
     for layer in reversed(layers):
         goes_on = any(
             reader.name in near and reader.kind not in SMOOTHING_KINDS
             for output in layer.outputs
             for reader, _ in output.consumers
         )
-        is_at_end = any(output.is_network_output for output in layer.outputs)
+        is_at_end = any(
+            output.is_network_output and wanted.get(output.name) is not DataType.INT8 for output in layer.outputs
+        )
         if (goes_on or is_at_end) and layer.kind != "plugin" and not _is_constrained(layer):
             near.add(layer.name)
     kept: set[str] = set()

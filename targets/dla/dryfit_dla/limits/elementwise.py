@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
 from dryfit.target.checks import check, each, equals, one_of, parameter
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
@@ -104,13 +107,65 @@ def comparison_is_int8(question: Question) -> Finding | None:
 
 @check("consumer")
 def comparison_feeds_a_cast(question: Question) -> Finding | None:
-    """The only consumer is a cast or identity to HALF or INT8, and the device of both is set to the DLA."""
+    """The only consumer is a cast or identity to HALF or INT8; both have precision INT8 and their device set to DLA."""
     output = question.outputs[0]
     kinds = [layer.kind for layer, _ in output.consumers]
     if kinds not in (["cast"], ["identity"]) or output.is_network_output:
         found = ", ".join(kinds) or "none"
         return Finding(f"{found}{', and the network' if output.is_network_output else ''}", "one cast or identity")
-    return None if question.explicit_device else Finding("device not set on the layer", "device set to the DLA")
+    return _pair_finding(question, question.layer, output.consumers[0][0])
+
+
+@check("producer")
+def cast_ends_a_comparison(question: Question) -> Finding | None:
+    """It follows a comparison and gives HALF or INT8; both have precision INT8 and their device set to DLA."""
+    producer = question.inputs[0].producer if question.inputs else None
+    if not is_comparison(producer):
+        return Finding(f"{producer.kind if producer else 'network input'} before it", _PAIR)
+    return _pair_finding(question, producer, question.layer)
+
+
+_PAIR = "a comparison, then a cast to HALF or INT8, both with precision INT8 and device DLA set"
+
+
+def _pair_finding(question: Question, comparison: Any, cast: Layer) -> Finding | None:
+    """What is missing of a comparison and the cast behind it, which run on the DLA together or not at all."""
+    found = []
+    if cast.get_output_type(0) not in (DataType.HALF, DataType.INT8):
+        found.append(f"{cast.get_output_type(0).name} after the cast")
+    # Another rule looks at the comparison's own precision.
+    typed = (cast,) if question.layer is comparison else (comparison, cast)
+    found += [f"precision of {one.name!r} not set to INT8" for one in typed if one.precision is not _INT8]
+    found += [f"device of {one.name!r} not set" for one in (comparison, cast) if not _is_put_here(question, one)]
+    return Finding("; ".join(found), _PAIR) if found else None
+
+
+def _is_put_here(question: Question, layer: Layer) -> bool:
+    return question.explicit_device if layer is question.layer else question.is_put_here(layer)
+
+
+@check("other layer of the comparison")
+def other_layer_is_supported(question: Question) -> Finding | None:
+    """No rule refuses the cast behind the comparison, or the comparison before the cast."""
+    if is_comparison(question.layer):
+        others = [layer for layer, _ in question.outputs[0].consumers]
+    else:
+        others = [tensor.producer for tensor in question.inputs if is_comparison(tensor.producer)]
+    # The rules on the pair itself are told of by either layer; the options keep the two from asking one another.
+    if len(others) != 1 or question.options.get(_ASKED_BY_PAIR):
+        return None
+    from dryfit_dla.limits import LIMITS
+
+    options = {**question.options, _ASKED_BY_PAIR: True}
+    explicit = question.is_put_here(others[0])
+    asked = attrs.evolve(question, layer=others[0], precision=_INT8, explicit_device=explicit, options=options)
+    refused = [one.rule for one in LIMITS.evaluate(asked).violations if one.rule not in _PAIR_RULES]
+    return Finding(f"{others[0].name!r} refused by {', '.join(refused)}", "both supported") if refused else None
+
+
+_INT8 = DataType.INT8
+_ASKED_BY_PAIR = "is_asked_by_pair"
+_PAIR_RULES = ("dla.elementwise.comparison_consumer", "dla.cast.follows_comparison")
 
 
 @check("compilation")
@@ -118,22 +173,6 @@ def compiles_for_sure(question: Question) -> Finding | None:
     """A build may fail, even with fallback, because the loadable of a comparison does not compile."""
     op: Any = question.layer
     return Finding(op.op.name, "no comparison", message=f"a loadable with {op.op.name} may fail to compile")
-
-
-@check("producer")
-def cast_ends_a_comparison(question: Question) -> Finding | None:
-    """It follows a comparison, gives HALF or INT8, its precision is set to INT8 and its device to the DLA."""
-    layer = question.layer
-    allowed = "a comparison before it, HALF or INT8 after it, precision and device set"
-    if not question.inputs or not is_comparison(question.inputs[0].producer):
-        producer = question.inputs[0].producer if question.inputs else None
-        return Finding(f"{producer.kind if producer else 'network input'} before it", allowed)
-    to_type = layer.get_output_type(0)
-    if to_type not in (DataType.HALF, DataType.INT8):
-        return Finding(f"{to_type.name} after it", allowed)
-    if layer.precision is not DataType.INT8:
-        return Finding("its precision is not set to INT8", allowed)
-    return None if question.explicit_device else Finding("its device is not set", allowed)
 
 
 ELEMENTWISE = rules(
@@ -199,7 +238,14 @@ ELEMENTWISE = rules(
         comparison_feeds_a_cast,
         when=_compares,
         source=_COMPARISON,
-        remedy="Cast the result, and nothing else, and call set_device_type for both layers",
+        remedy="Cast the result to HALF or INT8, and nothing else; set precision INT8 and device DLA for both layers",
+    ),
+    rule(
+        "elementwise.comparison_cast",
+        other_layer_is_supported,
+        when=_compares,
+        source=_COMPARISON,
+        remedy="Let both layers run on a fallback device, or change what refuses the cast",
     ),
     rule(
         "elementwise.comparison_risk",
@@ -227,5 +273,11 @@ CAST = rules(
         cast_ends_a_comparison,
         source=_COMPARISON,
         remedy="Remove the layer, or let it run on a fallback device",
+    ),
+    rule(
+        "cast.comparison",
+        other_layer_is_supported,
+        source=_COMPARISON,
+        remedy="Let both layers run on a fallback device, or change what refuses the comparison",
     ),
 )

@@ -75,8 +75,8 @@ def capability_allows_dla(question: Question) -> Finding | None:
 
 @check("dynamic range")
 def int8_tensors_have_scales(question: Question) -> Finding | None:
-    """Every tensor of an INT8 layer has a scale."""
-    if question.options.get("assume_scales"):
+    """Every tensor of an INT8 layer has a scale; a cast behind a comparison, which gives 0 and 1, needs none."""
+    if question.options.get("assume_scales") or question.layer.kind in ("cast", "identity"):
         return None
     lacking = [
         repr(tensor.name)

@@ -100,6 +100,28 @@ def test_an_int8_output_that_was_asked_for_lifts_noise_reduction_and_is_what_the
     assert design.precisions.network_output_type(design.network.tensor("r1")) is INT8
 
 
+def test_a_network_output_that_is_taken_in_int8_lifts_noise_reduction():
+    network = ranged(chain("c", "r", "c"))
+    for name, bound in (("x", 4), ("c0", 40), ("r1", 40), ("c2", 400)):
+        network.tensor(name).dynamic_range = (-bound, bound)
+    assert decided(network, int8_config())["c2"] == (FLOAT, "NOISE_REDUCTION")
+    network.outputs[0].dtype = INT8
+    assert decided(network, int8_config())["c2"] == (INT8, "INT8")
+    x = weights(1, 8, 6, 6)
+    (found,) = Builder().build_engine(network, int8_config()).create_execution_context().run({"x": x}).values()
+    network.outputs[0].dtype = FLOAT
+    (real,) = Builder().build_engine(network, int8_config()).create_execution_context().run({"x": x}).values()
+    assert found.dtype == np.int8
+    assert np.abs(found - np.clip(real / np.float32(400 / 127), -128, 127)).max() <= 3
+
+
+def test_another_output_of_the_network_keeps_noise_reduction():
+    network = ranged(chain("c", "r", "c", "r"))
+    network.mark_output(network.tensor("c2"))
+    network.tensor("r3").dtype = INT8
+    assert decided(network, int8_config())["c2"] == (FLOAT, "NOISE_REDUCTION")
+
+
 def test_an_int8_output_of_a_real_layer_needs_a_scale():
     network = ranged(chain("e", "r"), without=("e0",))
     network.layer("e0").set_output_type(0, INT8)
@@ -158,6 +180,16 @@ def test_a_product_with_weights_is_int8():
     network.mark_output(named(again, "again"))
     found = decided(ranged(network), int8_config())
     assert (found["product"], found["again"]) == ((INT8, "INT8"), (FLOAT, "NOISE_REDUCTION"))
+
+
+@pytest.mark.parametrize("matrix_shape", [(1, 8, 8), (2, 8, 8)])
+def test_a_product_with_weights_that_is_not_2_d_is_computed_in_real_numbers(matrix_shape):
+    network, x = image_network((2, 4, 8))
+    matrix = named(network.add_constant(matrix_shape, weights(*matrix_shape)), "k")
+    product = named(network.add_matrix_multiply(x, MatrixOperation.NONE, matrix, MatrixOperation.NONE), "product")
+    again = network.add_matrix_multiply(product, MatrixOperation.NONE, matrix, MatrixOperation.NONE)
+    network.mark_output(named(again, "again"))
+    assert decided(ranged(network), int8_config())["product"] == (FLOAT, "KIND")
 
 
 def test_a_device_that_computes_in_int8_only_is_left_no_choice():
