@@ -9,6 +9,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from dryfit.network.attribute_names import KnownNames, unknown_in_module
 from dryfit.target.copying import host_copy
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ _MODULES = {name: module for module, names in _NAMES_BY_MODULE.items() for name 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module 'dryfit' has no attribute {name!r}")
+        raise unknown_in_module(__name__, name, __all__)
     found = getattr(importlib.import_module(_MODULES[name]), name)
     if _PLUGIN_TABLE in sys.modules:
         # Networks are loaded, which know no packages: from here on they find layer plugins and quantize methods of
@@ -317,3 +318,4 @@ def _copy_of_host() -> CopyArray | None:
 
 
 host_copy.find_by(_copy_of_host)
+sys.modules[__name__].__class__ = KnownNames

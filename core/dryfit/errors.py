@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copyreg
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 DryfitErrorT = TypeVar("DryfitErrorT", bound="DryfitError")
@@ -146,3 +146,61 @@ class UnknownNameError(DryfitError):
             allowed=told or ", ".join(self.known) or "none is registered",
             remedy=guess,
         )
+
+
+_MOST_LISTED_ATTRIBUTES = 25
+
+
+class UnknownAttributeError(UnknownNameError, AttributeError):
+    """An attribute that an object does not have, with what serves in its place, or the closest of those it has.
+
+    The text is composed when it is first read: `hasattr` and `getattr` with a default raise this often, and drop it.
+
+    Args:
+        owner: the class, or the module.
+        name: as it was asked for.
+        known: gives the names that exist.
+        is_set: whether it was to be set, and not read.
+        remedy: what to do instead, for a name that is known from TensorRT; None: the closest name is suggested.
+        where: as in `DryfitError`.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        name: str,
+        known: Callable[[], Iterable[str]],
+        *,
+        is_set: bool = False,
+        remedy: str | None = None,
+        where: str | None = None,
+    ) -> None:
+        AttributeError.__init__(self, name=name)
+        self._asked = (owner, known, is_set, remedy, where)
+
+    def _compose(self) -> None:
+        if "_asked" not in vars(self):
+            return
+        owner, known, is_set, remedy, where = vars(self).pop("_asked")
+        name, names = self.name, sorted(known())
+        told = f"{len(names)} names, which dir() lists" if len(names) > _MOST_LISTED_ATTRIBUTES else None
+        UnknownNameError.__init__(self, "attribute", name, names, where=where, told=told)
+        self.message = f"{owner} has no attribute {name!r}{' that can be set' if is_set else ''}"
+        if remedy is not None:
+            self.allowed, self.remedy = None, remedy
+        self.args = (self._text(),)
+        self.name = name  # which the parents set to None, as every `AttributeError` without it
+
+    def __getattr__(self, field: str) -> Any:
+        if "_asked" not in vars(self) or field.startswith("_"):
+            raise AttributeError(field)
+        self._compose()
+        return getattr(self, field)
+
+    def __str__(self) -> str:
+        self._compose()
+        return super().__str__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._compose()
+        return copyreg.__newobj__, (type(self), *self.args), {**vars(self), "name": self.name}  # type: ignore[attr-defined]

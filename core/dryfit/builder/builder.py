@@ -20,6 +20,7 @@ from dryfit.builder.segments.standalone import is_standalone, refuse_standalone_
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
 from dryfit.errors import DryfitError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.plugins import registry
@@ -42,7 +43,7 @@ class Loadables:
     plan: Plan
 
 
-class Builder:
+class Builder(KnownAttributes):
     """Makes networks, configs and, from both, engines.
 
     Attributes:
@@ -58,9 +59,12 @@ class Builder:
         >>> engine = builder.build_engine(network, config)
     """
 
+    logger: Any
+    dump_stages_directory: Path | None
+
     def __init__(self, logger: Any = None) -> None:
         self.logger = logger
-        self.dump_stages_directory: Path | None = None
+        self.dump_stages_directory = None
         self._platforms: dict[str, str] = {}
 
     def reset(self) -> None:

@@ -14,6 +14,7 @@ from dryfit.engine.file_source import EngineSource
 from dryfit.engine.plan import Plan
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import ExecutionError, UnknownNameError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape, Tensor, TensorLocation
 
@@ -29,7 +30,7 @@ class TensorIOMode(enum.IntEnum):
     OUTPUT = 2
 
 
-class Engine:
+class Engine(KnownAttributes):
     """A network built for devices, with all that runs it here. Contexts run it; only a refit changes it.
 
     Attributes:
@@ -44,6 +45,9 @@ class Engine:
         >>> engine.save("model.engine")
         >>> context = Engine.load("model.engine").create_execution_context()
     """
+
+    plan: Plan
+    refit_lock: threading.RLock
 
     def __init__(self, plan: Plan) -> None:
         self.refit_lock = threading.RLock()

@@ -26,6 +26,7 @@ from dryfit.engine.plan import Plan
 from dryfit.engine.profiler import Profiler
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import ExecutionError, UnknownNameError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.plugins import facade
 from dryfit.target.kernels import Array
@@ -39,7 +40,7 @@ KEPT_BINDINGS = 4
 _UNWATCHED = nullcontext()
 
 
-class ExecutionContext:
+class ExecutionContext(KnownAttributes):
     """The state of one caller of an engine: input shapes, memory, threads. Made by `Engine.create_execution_context`.
 
     Contexts of one engine share its weights and may run at the same time, each in a thread of its own; they give the
@@ -58,6 +59,11 @@ class ExecutionContext:
         (1, 8, 8, 8)
     """
 
+    engine: Engine
+    name: str
+    num_threads: int
+    profiler: Profiler | None
+
     def __init__(self, engine: Engine, num_threads: int | None = None) -> None:
         threads = available_threads() if num_threads is None else num_threads
         if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
@@ -65,7 +71,7 @@ class ExecutionContext:
         self.engine = engine
         self.name = ""
         self.num_threads = threads
-        self.profiler: Profiler | None = None
+        self.profiler = None
         self._bindings: OrderedDict[tuple[Shape, ...], BoundEngine] = OrderedDict()
         self._inferred: tuple[object, Mapping[str, TensorSpec]] | None = None
         self._take_plan(engine.plan)

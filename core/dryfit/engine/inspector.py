@@ -21,6 +21,7 @@ from dryfit.engine.device_tensors import format_description
 from dryfit.engine.plan import Operation
 from dryfit.engine.segment_program import operation_group
 from dryfit.errors import ExecutionError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layer_macs import multiply_accumulates
@@ -52,7 +53,7 @@ class LayerInformationFormat(enum.IntEnum):
     JSON = 1
 
 
-class EngineInspector:
+class EngineInspector(KnownAttributes):
     """Tells of an engine and its layers. Made by `Engine.create_engine_inspector`.
 
     Attributes:
@@ -62,8 +63,10 @@ class EngineInspector:
         >>> print(engine.create_engine_inspector().get_engine_information("json"))
     """
 
+    execution_context: ExecutionContext | None
+
     def __init__(self, engine: Engine) -> None:
-        self.execution_context: ExecutionContext | None = None
+        self.execution_context = None
         self._engine = engine
 
     def get_layer_information(self, index: int, format: LayerInformationFormat | str = "json") -> str:

@@ -7,10 +7,11 @@ import logging
 from dryfit.engine.engine import Engine
 from dryfit.engine.file_source import EngineSource
 from dryfit.errors import ConfigError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.plugins import registry
 
 
-class Runtime:
+class Runtime(KnownAttributes):
     """Loads engines, and says for which DLA core.
 
     Args:
@@ -19,6 +20,8 @@ class Runtime:
     Example:
         >>> engine = Runtime().deserialize_engine("model.engine")
     """
+
+    logger: logging.Logger
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         self.logger = logger or logging.getLogger("dryfit.engine")

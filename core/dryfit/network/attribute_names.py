@@ -1,17 +1,110 @@
-"""Which attributes of an object may be set: a misspelt one must not be taken silently and then be ignored."""
+"""Attributes that exist: any other is refused, read or set, so that a misspelt one is not taken silently and ignored.
+
+One mechanism for every class that users hold and for the module `dryfit`. A name of TensorRT's that has another place
+here is refused with that place (`dryfit.network.tensorrt_names`), any other with the closest name.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dryfit.errors import UnknownAttributeError
+from dryfit.network.tensorrt_names import INSTEAD
+
+
+class KnownAttributes:
+    """Refuses to read an attribute that does not exist, and to set one that is not declared.
+
+    Declared are the names annotated in the body of a class, and properties with a setter. Names that begin with an
+    underscore are the object's own business. A subclass outside dryfit may set what it likes, unless attrs declares its
+    fields.
+    """
+
+    _not_for_users: ClassVar[frozenset[str]] = frozenset()
+    """Names that are set by their owner, and therefore not offered in messages."""
+
+    if not TYPE_CHECKING:  # a type checker finds misspelt names by itself, unless it sees these
+
+        def __getattr__(self, name: str) -> Any:
+            cls = type(self)
+            if name.startswith("_"):
+                raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            if hasattr(cls, name):
+                return object.__getattribute__(self, name)  # a property failed: its own error is the one to show
+            raise UnknownAttributeError(cls.__name__, name, lambda: dir_of(cls), remedy=instead(cls, name))
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            require_settable(self, name)
+            super().__setattr__(name, value)
+
+
+def require_settable(holder: KnownAttributes, name: str) -> None:
+    """Refuse to set an attribute that is not declared.
+
+    Raises:
+        UnknownAttributeError: it is not.
+    """
+    cls = type(holder)
+    if name.startswith("_") or name in settable_names(cls) or _is_open(cls):
+        return
+    known = settable_names(cls) - cls._not_for_users
+    raise UnknownAttributeError(
+        cls.__name__, name, lambda: known, is_set=True, remedy=instead(cls, name), where=getattr(holder, "where", None)
+    )
+
+
+class KnownNames(ModuleType):
+    """The class of the module `dryfit`: what is set there is a public name, a submodule or private."""
+
+    __all__: Sequence[str]
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not (name.startswith("_") or name in self.__all__ or isinstance(value, ModuleType)):
+                raise unknown_in_module(self.__name__, name, self.__all__, is_set=True)
+            super().__setattr__(name, value)
+
+
+def unknown_in_module(module: str, name: str, known: Sequence[str], *, is_set: bool = False) -> AttributeError:
+    """The error for a name that a module does not have."""
+    if name.startswith("_"):
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    remedy = INSTEAD[module].get(name)
+    return UnknownAttributeError(f"module {module!r}", name, lambda: known, is_set=is_set, remedy=remedy)
 
 
 @functools.cache
-def has_setter(cls: type, name: str) -> bool:
-    """Whether the class has a property of this name that can be set."""
-    found = getattr(cls, name, None)
-    return isinstance(found, property) and found.fset is not None
+def settable_names(cls: type) -> frozenset[str]:
+    """The public names that a class declares, and its properties that can be set."""
+    declared = {
+        name
+        for one in cls.__mro__
+        for name, kind in vars(one).get("__annotations__", {}).items()
+        if not (name.startswith("_") or str(kind).startswith(("ClassVar", "typing.ClassVar")))
+    }
+    found = {name: getattr(cls, name, None) for name in {*declared, *dir(cls)} if not name.startswith("_")}
+    return frozenset(
+        name
+        for name, member in found.items()
+        if (member.fset is not None if isinstance(member, property) else name in declared)
+    )
 
 
-def settable_properties(cls: type) -> frozenset[str]:
-    """The names of the class's properties that can be set."""
-    return frozenset(name for name in dir(cls) if has_setter(cls, name))
+@functools.cache
+def dir_of(cls: type) -> frozenset[str]:
+    """The public names of a class and of what it declares."""
+    return frozenset(name for name in dir(cls) if not name.startswith("_")) | settable_names(cls)
+
+
+def instead(cls: type, name: str) -> str | None:
+    """What serves here in the place of a name that TensorRT's class has; None where TensorRT has none either."""
+    return next((INSTEAD[one.__name__][name] for one in cls.__mro__ if name in INSTEAD.get(one.__name__, ())), None)
+
+
+@functools.cache
+def _is_open(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] != __name__.partition(".")[0] and "__attrs_attrs__" not in vars(cls)

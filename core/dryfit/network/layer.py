@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 import attrs
 
 from dryfit.errors import NetworkError, UnfinishedLayerError, UnknownNameError
-from dryfit.network.attribute_names import has_setter, settable_properties
+from dryfit.network.attribute_names import KnownAttributes, require_settable
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import Check, WrongTypeError, check_for
 from dryfit.network.tensor import Tensor, TensorSpec
@@ -99,21 +99,13 @@ _CONNECTIONS = frozenset({"inputs", "outputs", "network", "index"})
 
 
 def _refusing_unknown(set_known: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any], None]:
-    """`__setattr__` that takes parameters, properties that can be set and private attributes, and nothing else."""
+    """What attrs makes of `__setattr__`, which asks no base class, after the question whether there is such a name."""
 
     def set_attribute(layer: Layer, name: str, value: Any) -> None:
-        cls = type(layer)
-        if not (name.startswith("_") or name in _field_names(cls) or has_setter(cls, name)):
-            known = (_field_names(cls) - _CONNECTIONS) | settable_properties(cls)
-            raise UnknownNameError("parameter that can be set", name, known, where=layer.where)
+        require_settable(layer, name)
         set_known(layer, name, value)
 
     return set_attribute
-
-
-@functools.cache
-def _field_names(cls: type[Layer]) -> frozenset[str]:
-    return frozenset(field.name for field in _fields(cls))
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
@@ -143,7 +135,7 @@ def _is_computed_in(dtype: DataType) -> bool:
 
 
 @define_layer
-class Layer(abc.ABC):
+class Layer(KnownAttributes, abc.ABC):
     """One layer of a network.
 
     Attributes:
@@ -159,6 +151,8 @@ class Layer(abc.ABC):
         network: the owner; None before the layer is added.
         index: position in the network.
     """
+
+    _not_for_users: ClassVar[frozenset[str]] = _CONNECTIONS
 
     kind: ClassVar[str]
     layer_type: ClassVar[str]

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 
 from dryfit.errors import NetworkError, UnfinishedLayerError, UnknownNameError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.creation_flags import CreationFlags
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer, LayerT
@@ -15,7 +16,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.network.weights_names import WeightsNames
 
 
-class Network(CreationFlags, LayerMethods, WeightsNames):
+class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
     """Layers and tensors, in an order in which every tensor is produced before it is used.
 
     Shapes and types are inferred when a layer is added and again when a parameter changes.
@@ -36,15 +37,22 @@ class Network(CreationFlags, LayerMethods, WeightsNames):
         >>> network.mark_output(layer.get_output(0))
     """
 
+    name: str
+    metadata: dict[str, str]
+    quantize_method: str
+    layers: list[Layer]
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+
     def __init__(self, name: str = "network", flags: int = 0) -> None:
         CreationFlags.__init__(self, flags)
         WeightsNames.__init__(self)
         self.name = name
-        self.metadata: dict[str, str] = {}
+        self.metadata = {}
         self.quantize_method = ""
-        self.layers: list[Layer] = []
-        self.inputs: list[Tensor] = []
-        self.outputs: list[Tensor] = []
+        self.layers = []
+        self.inputs = []
+        self.outputs = []
         self._tensors: dict[str, Tensor] = {}
         self._layer_names: set[str] = set()
         self._stale_from: int | None = None

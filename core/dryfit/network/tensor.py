@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import NetworkError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
 from dryfit.network.shape_inputs import feeds_dimensions
 
@@ -62,7 +63,7 @@ class TensorSpec:
 
 
 @attrs.define(eq=False, slots=False)
-class Tensor:
+class Tensor(KnownAttributes):
     """One tensor of a network: an input, or an output of a layer.
 
     `shape` and `dtype` of a layer's output follow from the layer, and are inferred again when it changes.

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from dryfit.errors import DryfitError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.network import Network
 from dryfit.onnx.importer import GraphImport, network_from_onnx
 from dryfit.onnx.integer_operators import integer_operator
@@ -67,7 +68,7 @@ class ParserError:
         return f"[{self.code().name}] {self.problem}"
 
 
-class OnnxParser:
+class OnnxParser(KnownAttributes):
     r"""Parses ONNX models into a network.
 
     Args:
@@ -80,6 +81,8 @@ class OnnxParser:
         >>> if not parser.parse_from_file("model.onnx"):
         ...     print(*(parser.get_error(index) for index in range(parser.num_errors)), sep="\n")
     """
+
+    flags: int
 
     def __init__(self, network: Network, logger: Any = None) -> None:
         self._network = network

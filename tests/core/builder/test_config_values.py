@@ -104,9 +104,9 @@ def test_what_can_only_be_read_is_refused():
 
 
 def test_a_setting_of_an_older_tensorrt_names_what_stands_in_its_place():
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(AttributeError) as error:
         BuilderConfig().max_workspace_size = 1 << 30
-    assert error.value.remedy == "Call set_memory_pool_limit(MemoryPoolType.WORKSPACE, size)"
+    assert "set_memory_pool_limit" in error.value.remedy
 
 
 def test_a_monitor_and_private_attributes_can_be_set():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dryfit.builder.config.calibration import ConfigCalibration
 from dryfit.builder.config.devices import ConfigDevices
@@ -21,8 +21,8 @@ from dryfit.builder.config.kernels import ConfigKernels, require_network
 from dryfit.builder.config.memory import ConfigMemory
 from dryfit.builder.config.profiles import ConfigProfiles
 from dryfit.builder.precision.requested import computation_type
-from dryfit.errors import ConfigError, UnknownNameError
-from dryfit.network.attribute_names import has_setter, settable_properties
+from dryfit.errors import ConfigError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
@@ -37,7 +37,9 @@ quantize_methods.connect()
 __all__ = ["BuilderConfig", "BuilderFlag", "DeviceType", "EngineCapability", "MemoryPoolType", "ProfilingVerbosity"]
 
 
-class BuilderConfig(ConfigFlags, ConfigDevices, ConfigMemory, ConfigProfiles, ConfigKernels, ConfigCalibration):
+class BuilderConfig(
+    KnownAttributes, ConfigFlags, ConfigDevices, ConfigMemory, ConfigProfiles, ConfigKernels, ConfigCalibration
+):
     """How a network is built; TensorRT's `IBuilderConfig`, open to any device.
 
     A device is a name, in any case: of a target that comes with dryfit (`DeviceType.DLA`), or of any installed one
@@ -55,6 +57,8 @@ class BuilderConfig(ConfigFlags, ConfigDevices, ConfigMemory, ConfigProfiles, Co
         ('DLA', 'GPU')
     """
 
+    progress_monitor: Any
+
     def __init__(self) -> None:
         self.reset()
 
@@ -67,28 +71,10 @@ class BuilderConfig(ConfigFlags, ConfigDevices, ConfigMemory, ConfigProfiles, Co
         ConfigKernels.__init__(self)
         ConfigCalibration.__init__(self)
         self._profiling_verbosity = ProfilingVerbosity.LAYER_NAMES_ONLY
-        self.progress_monitor: Any = None
+        self.progress_monitor = None
         self._assume_scales = False
         self._capability = EngineCapability.STANDARD
         self._optimization_level = 3
-
-    if not TYPE_CHECKING:  # a type checker finds misspelt names by itself, unless it sees this
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            """Refuse what no build would look at.
-
-            Raises:
-                UnknownNameError: there is no such setting.
-                ConfigError: it is one of an older TensorRT that has another place now.
-            """
-            cls = type(self)
-            if not (name.startswith("_") or name == "progress_monitor" or has_setter(cls, name)):
-                if name in _OLDER_SETTINGS:
-                    raise ConfigError("TensorRT 10 has no such setting", found=name, remedy=_OLDER_SETTINGS[name])
-                raise UnknownNameError(
-                    "setting of a builder config", name, settable_properties(cls) | {"progress_monitor"}
-                )
-            super().__setattr__(name, value)
 
     # Devices ------------------------------------------------------------------------------------------------------
 
@@ -231,12 +217,6 @@ class BuilderConfig(ConfigFlags, ConfigDevices, ConfigMemory, ConfigProfiles, Co
             "builder_optimization_level": self._optimization_level,
             "assume_scales": self.assume_scales,
         }
-
-
-_OLDER_SETTINGS = {
-    "max_workspace_size": "Call set_memory_pool_limit(MemoryPoolType.WORKSPACE, size)",
-}
-"""Settings of TensorRT 8 and older to what stands in their place."""
 
 
 def _text(version: tuple[int, ...]) -> str:

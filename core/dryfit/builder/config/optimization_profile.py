@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from dryfit.errors import ConfigError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, Tensor
@@ -14,7 +15,7 @@ ShapeRange = tuple[Shape, Shape, Shape]
 """Minimum, optimum and maximum, extent by extent."""
 
 
-class OptimizationProfile:
+class OptimizationProfile(KnownAttributes):
     """For each dynamic input the smallest, the usual and the largest shape; TensorRT's `IOptimizationProfile`.
 
     An input that carries dimensions, such as the target of a reshape, has its values stated too: `set_shape_input`.

@@ -14,6 +14,7 @@ from dryfit.builder.refit.replay import replayed
 from dryfit.engine.engine import Engine
 from dryfit.engine.refit_record import RefitRecord, RefittableWeights, WeightsPlace
 from dryfit.errors import ConfigError, NetworkError, UnknownNameError
+from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorLocation
@@ -22,7 +23,7 @@ from dryfit.network.weights_role import WeightsRole, set_weights
 Array = np.ndarray[Any, Any]
 
 
-class Refitter:
+class Refitter(KnownAttributes):
     """Collects new weights and dynamic ranges for an engine, and puts them into it at once.
 
     Weights go by name, or by the name of a layer and a role. The engine keeps the values of all others. Contexts that
@@ -44,6 +45,8 @@ class Refitter:
         >>> refitter.refit_cuda_engine()
         True
     """
+
+    logger: Any
 
     def __init__(self, engine: Engine, logger: Any = None) -> None:
         if engine.plan.refit is None:
