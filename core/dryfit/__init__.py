@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from dryfit.network.plugin_function import layer_plugin
     from dryfit.network.plugin_table import register_layer_plugin
     from dryfit.network.tensor import Tensor, TensorLocation, TensorSpec
+    from dryfit.network.tensor_format import TensorFormat
     from dryfit.network.weights import Weights
     from dryfit.network.weights_role import WeightsRole
     from dryfit.onnx.parser import OnnxParser, network_from_onnx
@@ -158,6 +159,7 @@ __all__ = [
     "Solution",
     "Target",
     "Tensor",
+    "TensorFormat",
     "TensorIOMode",
     "TensorLocation",
     "TensorSpec",
@@ -262,6 +264,7 @@ _NAMES_BY_MODULE = {
         "TensorLocation",
         "TensorSpec",
     ),
+    "dryfit.network.tensor_format": ("TensorFormat",),
     "dryfit.network.weights": ("Weights",),
     "dryfit.network.weights_role": ("WeightsRole",),
     "dryfit.onnx.parser": (
@@ -293,10 +296,11 @@ def __getattr__(name: str) -> Any:
         raise unknown_in_module(__name__, name, __all__)
     found = getattr(importlib.import_module(_MODULES[name]), name)
     if _PLUGIN_TABLE in sys.modules:
-        # Networks are loaded, which know no packages: from here on they find layer plugins and quantize methods of
-        # installed ones.
-        from dryfit.plugins import layer_plugins, quantize_methods
+        # Networks are loaded, which know no packages: from here on they find layer plugins, quantize methods and tensor
+        # formats of installed ones.
+        from dryfit.plugins import format_names, layer_plugins, quantize_methods
 
+        format_names.connect()
         layer_plugins.connect()
         quantize_methods.connect()
     return found

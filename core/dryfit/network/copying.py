@@ -63,7 +63,7 @@ def copy_layer(layer: LayerT) -> LayerT:
 def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:
     """Give a tensor what the user stated of another one: range, formats, location and names of dimensions."""
     destination.dynamic_range = source.dynamic_range
-    destination.allowed_formats = source.allowed_formats
+    destination.copy_allowed_formats(source.allowed_formats)
     destination.location = source.location
     destination.dimension_names = dict(source.dimension_names)
 

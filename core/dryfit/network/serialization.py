@@ -248,7 +248,7 @@ def _describe(tensor: Tensor, fields: Plain, where: str) -> None:
     if fields["dynamic_range"] is not None:
         tensor.set_dynamic_range(*fields["dynamic_range"])
     if fields["allowed_formats"] is not None:
-        tensor.allowed_formats = frozenset(fields["allowed_formats"])
+        tensor.copy_allowed_formats(frozenset(fields["allowed_formats"]))
     tensor.location = fields["location"]
     for axis, name in fields["dimension_names"].items():
         tensor.set_dimension_name(_index(axis, len(fields["shape"]), f"{where}.dimension_names"), name)

@@ -12,6 +12,7 @@ from dryfit.errors import NetworkError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
 from dryfit.network.shape_inputs import feeds_dimensions
+from dryfit.network.tensor_format import AllowedFormats, format_names
 
 if TYPE_CHECKING:
     from dryfit.network.layer import Layer
@@ -74,7 +75,6 @@ class Tensor(KnownAttributes):
         producer: the layer whose output it is; None for a network input.
         output_index: which output of the producer.
         consumers: (layer, input index) pairs, kept by `Layer.set_input` only.
-        allowed_formats: names of the tensor formats the user allows at the network's border; None for all.
         io_dtype: of a network's input: the type in which the caller gives it, where the network computes on another;
             of an output: the type in which the caller is to find it. None where nothing was stated, or it is the same.
             `dtype = ...` states it.
@@ -87,12 +87,12 @@ class Tensor(KnownAttributes):
     producer: Layer | None = attrs.field(default=None, repr=False)
     output_index: int = 0
     consumers: list[tuple[Layer, int]] = attrs.field(factory=list, repr=False)
-    allowed_formats: frozenset[str] | None = None
     io_dtype: DataType | None = None
     location: TensorLocation = TensorLocation.DEVICE
     dimension_names: dict[int, str] = attrs.field(factory=dict)
     _spec: TensorSpec | None = None
     _dynamic_range: tuple[float, float] | None = None
+    _allowed_formats: frozenset[str] | None = None
 
     @property
     def spec(self) -> TensorSpec:
@@ -138,6 +138,26 @@ class Tensor(KnownAttributes):
         else:
             self.io_dtype, self._spec = None, attrs.evolve(self._stated, dtype=dtype, value=None)
         self.network.touch(0)
+
+    @property
+    def allowed_formats(self) -> frozenset[str] | None:
+        """Names of the formats that the caller's side of a network input or output may have; None for any.
+
+        One `TensorFormat` or name may be set, several, or a bit mask such as `1 << int(TensorFormat.CHW16)`.
+
+        Raises:
+            UnknownNameError: when set: no installed device has a format of this name.
+            NetworkError: when set: it is none of these, or allows no format.
+        """
+        return self._allowed_formats
+
+    @allowed_formats.setter
+    def allowed_formats(self, formats: AllowedFormats | None) -> None:
+        self._allowed_formats = None if formats is None else format_names(formats, f"tensor {self.name!r}")
+
+    def copy_allowed_formats(self, formats: frozenset[str] | None) -> None:
+        """Take over what was allowed before; devices that a file names need not be installed."""
+        self._allowed_formats = formats
 
     @property
     def is_network_input(self) -> bool:

@@ -26,11 +26,12 @@ from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
-from dryfit.plugins import layer_plugins, quantize_methods, registry
+from dryfit.plugins import format_names, layer_plugins, quantize_methods, registry
 from dryfit.target.limits import Question
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
+format_names.connect()
 layer_plugins.connect()
 quantize_methods.connect()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
@@ -61,24 +60,8 @@ def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
         elif tensor.allowed_formats is None:
             found.append(f"tensor {tensor.name!r} states none of {possible}")
         elif strange:
-            guesses = "".join(_guess(name) for name in strange)
-            found.append(f"{', '.join(strange)} of tensor {tensor.name!r}, where {possible} are possible{guesses}")
+            found.append(f"{', '.join(strange)} of tensor {tensor.name!r}, where {possible} are possible")
     return found
-
-
-def _guess(name: str) -> str:
-    """That there is no such format, and what may be meant; nothing where an installed device has it."""
-    known = {
-        one.name
-        for target in registry.targets().values()
-        for table in (target.input_formats, target.output_formats)
-        for formats in table.values()
-        for one in formats
-    }
-    if name in known:
-        return ""
-    close = difflib.get_close_matches(name, sorted(known), n=1) + sorted(one for one in known if one.endswith(name))
-    return f"; there is no format {name}" + (f": did you mean {close[-1]}?" if close else "")
 
 
 def left_over_constants(network: Network, config: BuilderConfig) -> Sequence[str]:

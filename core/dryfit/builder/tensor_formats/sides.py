@@ -226,9 +226,9 @@ class Sides:
         if tensor.allowed_formats is None:
             return Side(self._caller.device, dtype, {LINEAR: 0}, who, forbids_copy=reason)
         known = self._known_formats(dtype)
-        unknown = sorted(tensor.allowed_formats - known.keys())
-        if unknown:
-            raise UnknownNameError(f"tensor format of {dtype.name}", unknown[0], known, where=f"tensor {tensor.name!r}")
+        if not tensor.allowed_formats & known.keys():
+            unknown = ", ".join(sorted(tensor.allowed_formats))
+            raise UnknownNameError(f"tensor format of {dtype.name}", unknown, known, where=f"tensor {tensor.name!r}")
         shape = known_shape(self._specs[tensor.name])
         allowed = {
             layout: 0

@@ -22,6 +22,7 @@ from dryfit.builder.tensor_formats.sides import Sides, caller_device
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
+from dryfit.network.tensor_format import TensorFormat
 
 LINEAR_BYTES = 1 * 8 * 6 * 6 * 2
 CHW16_BYTES = 1 * 16 * 6 * 6 * 2
@@ -175,13 +176,19 @@ def test_an_image_that_the_user_gives_in_the_image_format_is_not_copied():
     assert "x" not in {one.tensor for one in formats(network, dla_config()).reformats}
 
 
-def test_a_format_that_no_device_has_is_an_error_with_those_that_exist():
+def test_formats_of_which_no_device_in_use_has_any_are_an_error_with_those_that_it_has():
     network = half_network()
-    network.inputs[0].allowed_formats = frozenset({"CHW17"})
+    network.inputs[0].allowed_formats = TensorFormat.DHWC
     with pytest.raises(UnknownNameError) as caught:
         formats(network, dla_config())
-    assert "Did you mean 'CHW16'?" in str(caught.value)
-    assert "tensor 'x'" in str(caught.value)
+    assert "CHW16" in caught.value.allowed
+    assert caught.value.where == "tensor 'x'"
+
+
+def test_of_several_formats_those_count_that_a_device_in_use_has():
+    network = half_network()
+    network.inputs[0].allowed_formats = 1 << int(TensorFormat.DHWC) | 1 << int(TensorFormat.CHW16)
+    assert "x" not in {one.tensor for one in formats(network, dla_config()).reformats}
 
 
 def test_vectors_are_row_major_on_every_device():

@@ -1,0 +1,91 @@
+"""Names of tensor formats, and what a user may write where formats are allowed.
+
+How a format lies in memory is a matter of the device: `dryfit.target.formats` describes that.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from dryfit.errors import NetworkError, UnknownNameError
+
+
+class TensorFormat(enum.IntEnum):
+    """How a tensor lies in memory, with TensorRT's names and numbers. A mask has the bit `1 << int(format)`.
+
+    The formats of other devices have no number: they go by their names.
+    """
+
+    LINEAR = 0
+    CHW2 = 1
+    HWC8 = 2
+    CHW4 = 3
+    CHW16 = 4
+    CHW32 = 5
+    DHWC8 = 6
+    CDHW32 = 7
+    HWC = 8
+    DLA_LINEAR = 9
+    DLA_HWC4 = 10
+    HWC16 = 11
+    DHWC = 12
+
+    def __or__(self, other: object) -> int:
+        """Refused: numbers are no bits, and their union would be the mask of other formats."""
+        raise TypeError(f"A mask is made of bits: write 1 << int(TensorFormat.{self.name}) | ...")
+
+
+AllowedFormats = int | str | TensorFormat | Iterable["str | TensorFormat"]
+"""One format, several, or a bit mask."""
+
+installed_formats: Callable[[], Collection[str]] = tuple
+"""Names of the formats of installed devices; who discovers packages puts itself here."""
+
+
+def format_names(allowed: AllowedFormats, where: str) -> frozenset[str]:
+    """The names of the formats that a user allows.
+
+    Args:
+        allowed: a `TensorFormat` or a name, a collection of these, or a bit mask, `1 << int(format)` each.
+        where: the tensor, for errors.
+
+    Raises:
+        NetworkError: it is none of these, or allows no format.
+        UnknownNameError: there is no format of a name.
+    """
+    if isinstance(allowed, int) and not isinstance(allowed, (bool, enum.Enum)):
+        names = _of_mask(allowed)
+    elif isinstance(allowed, (str, TensorFormat)):
+        names = [_name(allowed)]
+    else:
+        is_collection = isinstance(allowed, Iterable) and not isinstance(allowed, (bytes, dict))
+        names = [_name(one) for one in allowed] if is_collection else [None]  # type: ignore[union-attr]
+    if not names or None in names:
+        raise NetworkError(
+            "These are no tensor formats",
+            where=where,
+            found=repr(allowed),
+            allowed="a TensorFormat or a format's name, a collection of these, a bit mask such as "
+            "1 << int(TensorFormat.CHW16), or None for any format",
+        )
+    found = frozenset(map(str, names))
+    unknown = sorted(found - TensorFormat.__members__.keys())
+    known = {*TensorFormat.__members__, *installed_formats()} if unknown else found
+    for name in unknown:
+        if name not in known:
+            raise UnknownNameError("tensor format", name, known, where=where)
+    return found
+
+
+def _name(one: Any) -> str | None:
+    """A format's name; None for what is no format. A number alone is none, since it could be a mask."""
+    if isinstance(one, TensorFormat):
+        return one.name
+    return str(one) if isinstance(one, str) and one else None
+
+
+def _of_mask(mask: int) -> list[str | None]:
+    is_mask = 0 < mask < 1 << len(TensorFormat)
+    return [one.name for one in TensorFormat if mask >> one & 1] if is_mask else [None]
