@@ -179,6 +179,9 @@ class Layer(KnownAttributes, abc.ABC):
             NetworkError: parameters and inputs do not fit together. Use `self.problem(...)` to make one.
         """
 
+    def settle_weights(self, inputs: Inputs) -> None:
+        """Called before `infer_outputs`: give weights that came flat the extents that follow from the inputs."""
+
     def problem(
         self,
         message: str,

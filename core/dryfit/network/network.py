@@ -103,6 +103,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
                 check_operand_types(layer, inputs)
             layer.inputs = list(inputs)  # so that a refusal can name them
             try:
+                layer.settle_weights(known)
                 specs = layer.infer_outputs(known)
             except UnfinishedLayerError:
                 if is_finished:
@@ -326,7 +327,9 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
             start = 0
         try:
             for layer in self.layers[start:]:
-                specs = layer.infer_outputs([None if t is None else t.spec for t in layer.inputs])
+                known = [None if t is None else t.spec for t in layer.inputs]
+                layer.settle_weights(known)
+                specs = layer.infer_outputs(known)
                 for output, spec in zip(layer.outputs, specs, strict=True):
                     output._spec = spec  # noqa: SLF001  the network owns its tensors
         except NetworkError:

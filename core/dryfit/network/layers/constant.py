@@ -34,10 +34,12 @@ class Constant(Layer):
         """The shape, the weights' type, and the value, which is a view of the weights where they are contiguous."""
         if len(inputs):
             raise self.problem("A constant has no inputs", found=f"{len(inputs)} inputs")
-        if any(extent < 0 for extent in self.shape) or math.prod(self.shape) != self.weights.size:
+        is_shape = all(extent >= 0 for extent in self.shape)
+        if not is_shape or math.prod(self.shape) != self.weights.size:
             raise self.problem(
                 "The shape holds as many elements as there are weights",
                 found=f"{self.shape} for {self.weights.size} weights",
+                allowed=f"{math.prod(self.shape)} weights" if is_shape else "extents of at least 0",
             )
         return [TensorSpec(self.shape, DataType.from_numpy(self.weights.dtype), self.weights.reshape(self.shape))]
 

@@ -10,7 +10,7 @@ import numpy as np
 from dryfit.network.layer import Inputs, LayerOwner, layer_kind
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.kernel_weights import check_weights
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 
 @layer_kind("convolution")
@@ -29,11 +29,14 @@ class Convolution(KernelLayer):
         """`[N, K, *spatial]` of the input's type."""
         x = self.required(inputs, 0)
         channels = self.check_groups(inputs)
-        group = channels // self.num_groups if channels >= 0 else -1
-        expected = (self.num_output_maps, group, *self.kernel_size_nd)
-        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps)
+        expected, possible = self.kernel_shape(channels, self.num_groups), self.kernel_shapes(channels)
+        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps, possible)
         spatial = self.checked_extents(x.shape, "The kernel is larger than the padded input")
         return [TensorSpec((x.shape[0], self.num_output_maps, *spatial), x.dtype)]
+
+    def kernel_shape(self, channels: int, num_groups: int) -> Shape:
+        """`(K, C / groups, *window)`."""
+        return self.num_output_maps, channels // num_groups if channels >= 0 else -1, *self.kernel_size_nd
 
 
 class AddConvolution:
@@ -47,7 +50,11 @@ class AddConvolution:
         kernel: np.ndarray[Any, Any] | None = None,
         bias: np.ndarray[Any, Any] | None = None,
     ) -> Convolution:
-        """Add a convolution; TensorRT's `add_convolution_nd`. Leave `kernel` out to connect it as input 1."""
+        """Add a convolution; TensorRT's `add_convolution_nd`. Leave `kernel` out to connect it as input 1.
+
+        Raises:
+            NetworkError: the weights do not fit, for any number of groups.
+        """
         layer = Convolution(
             num_output_maps=num_output_maps, kernel_size_nd=tuple(kernel_shape), kernel=kernel, bias=bias
         )

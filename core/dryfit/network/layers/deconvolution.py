@@ -11,7 +11,7 @@ from dryfit.network.layer import Inputs, LayerOwner, layer_kind
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.kernel_weights import check_weights
 from dryfit.network.layers.spatial_window import PaddingMode, dilated
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 
 @layer_kind("deconvolution")
@@ -63,10 +63,14 @@ class Deconvolution(KernelLayer):
         """`[N, K, *spatial]` of the input's type."""
         x = self.required(inputs, 0)
         channels = self.check_groups(inputs)
-        expected = (channels, self.num_output_maps // self.num_groups, *self.kernel_size_nd)
-        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps)
+        expected, possible = self.kernel_shape(channels, self.num_groups), self.kernel_shapes(channels)
+        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps, possible)
         spatial = self.checked_extents(x.shape, "The paddings leave nothing of the output")
         return [TensorSpec((x.shape[0], self.num_output_maps, *spatial), x.dtype)]
+
+    def kernel_shape(self, channels: int, num_groups: int) -> Shape:
+        """`(C, K / groups, *window)`."""
+        return channels, self.num_output_maps // num_groups, *self.kernel_size_nd
 
 
 class AddDeconvolution:
@@ -80,7 +84,11 @@ class AddDeconvolution:
         kernel: np.ndarray[Any, Any] | None = None,
         bias: np.ndarray[Any, Any] | None = None,
     ) -> Deconvolution:
-        """Add a deconvolution; TensorRT's `add_deconvolution_nd`. Leave `kernel` out to connect it as input 1."""
+        """Add a deconvolution; TensorRT's `add_deconvolution_nd`. Leave `kernel` out to connect it as input 1.
+
+        Raises:
+            NetworkError: the weights do not fit, for any number of groups.
+        """
         layer = Deconvolution(
             num_output_maps=num_output_maps, kernel_size_nd=tuple(kernel_shape), kernel=kernel, bias=bias
         )

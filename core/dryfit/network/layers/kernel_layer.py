@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import abc
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -11,6 +14,7 @@ from dryfit.network.layer import Inputs, define_layer
 from dryfit.network.layers.kernel_weights import weights_or_none
 from dryfit.network.layers.spatial_window import ints
 from dryfit.network.layers.window_layer import WindowLayer
+from dryfit.network.tensor import Shape
 
 
 @define_layer
@@ -24,7 +28,8 @@ class KernelLayer(WindowLayer):
         num_output_maps: channels of the output.
         kernel_size_nd: the window, one extent a spatial axis.
         num_groups: channels of input and output are split into this many independent parts.
-        kernel: weights, or None when they are input 1. Empty ones (`Weights()`) are none, as in TensorRT.
+        kernel: weights, or None when they are input 1. Empty ones (`Weights()`) are none, as in TensorRT; flat ones, as
+            all are there, get their extents when the layer knows its input.
         bias: weights of one value an output map, or None.
     """
 
@@ -33,6 +38,26 @@ class KernelLayer(WindowLayer):
     num_groups: int = 1
     kernel: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
     bias: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
+
+    @abc.abstractmethod
+    def kernel_shape(self, channels: int, num_groups: int) -> Shape:
+        """The kernel's extents for an input of so many channels; -1 where they follow from channels not known."""
+
+    def kernel_shapes(self, channels: int) -> Iterator[Shape]:
+        """The kernel's extents for each number of groups that divides the channels of input and output."""
+        common = math.gcd(channels, self.num_output_maps) if channels > 0 else self.num_output_maps
+        return (self.kernel_shape(channels, groups) for groups in range(1, common + 1) if not common % groups)
+
+    def settle_weights(self, inputs: Inputs) -> None:
+        """Give a flat kernel its extents, where its size fits them for some number of groups."""
+        kernel, x = self.kernel, inputs[0] if inputs else None
+        if kernel is None or kernel.ndim != 1 or x is None or x.rank < 2:
+            return
+        for shape in self.kernel_shapes(x.shape[1]):
+            rest = math.prod(extent for extent in shape if extent >= 0)
+            if rest == kernel.size or (-1 in shape and rest and kernel.size % rest == 0):
+                self.kernel = kernel.reshape(shape)
+                return
 
     @property
     def window_name(self) -> str:

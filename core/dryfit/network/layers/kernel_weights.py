@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dryfit.network.layer import Inputs, Layer
+from dryfit.network.tensor import Shape
 from dryfit.network.weights import Weights
 
 
@@ -24,6 +26,7 @@ def check_weights(
     bias: np.ndarray[Any, Any] | None,
     kernel_shape: Sequence[int],
     output_maps: int,
+    shapes_to_be: Iterable[Shape] = (),
 ) -> None:
     """Check that kernel (parameter or input 1) and bias (parameter or input 2) have the shapes that the layer needs.
 
@@ -36,12 +39,11 @@ def check_weights(
         bias: the parameter.
         kernel_shape: what the kernel must be; -1 where the input leaves it open.
         output_maps: values of the bias.
+        shapes_to_be: what the kernel must be once parameters are set that are set after the layer is added.
 
     Raises:
         NetworkError: a shape does not fit, or weights are given in both places.
     """
-    # The number of groups, which counts in the kernel's shape, is set after adding the layer.
-    has_groups = hasattr(layer, "num_groups")
     for index, name, array, expected in (
         (1, "kernel", kernel, tuple(kernel_shape)),
         (2, "bias", bias, (output_maps,)),
@@ -52,9 +54,17 @@ def check_weights(
         found = array.shape if array is not None else connected.shape if connected is not None else None
         if found is None:
             continue
-        if len(found) != len(expected) or any(
-            -1 not in (f, e) and f != e for f, e in zip(found, expected, strict=True)
-        ):
-            raise layer.problem(
-                f"The {name} does not fit", found=tuple(found), allowed=expected, is_mendable=has_groups and index == 1
+        if not _fits(found, expected):
+            flat = (
+                f", or {math.prod(expected)} values without extents" if name == "kernel" and -1 not in expected else ""
             )
+            raise layer.problem(
+                f"The {name} does not fit",
+                found=tuple(found),
+                allowed=f"{expected}{flat}",
+                is_mendable=name == "kernel" and any(_fits(found, shape) for shape in shapes_to_be),
+            )
+
+
+def _fits(found: Shape, expected: Shape) -> bool:
+    return len(found) == len(expected) and all(-1 in (f, e) or f == e for f, e in zip(found, expected, strict=True))
