@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import copyreg
 import difflib
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -58,6 +60,37 @@ class DryfitError(Exception):
         if facts:
             text = f"{text} ({'; '.join(facts)})"
         return f"{text}. {self.remedy}" if self.remedy else text
+
+
+def described_failure(error: BaseException) -> str:
+    """What a plugin's code raised, in one line, with the place in its own files: `KeyError: 'x' (acme.py:12)`."""
+    place = place_of_failure(error)
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, DryfitError):
+        # The closest name belongs to what was found; other remedies are for the users of the plugin.
+        text = str(error) if isinstance(error, UnknownNameError) else str(error).removesuffix(f". {error.remedy}")
+    line = (text.strip().removesuffix(":").splitlines() or [type(error).__name__])[0]
+    return f"{line} ({place})" if place else line
+
+
+def place_of_failure(error: BaseException) -> str:
+    """`file:line` of the code that raised, among the files of neither dryfit nor numpy nor Python; "" for none.
+
+    Those are the frames that whoever wrote a plugin can change.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    frames = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if _is_of_a_plugin(str(frame.f_globals.get("__name__", "")))
+    ]
+    return "{}:{}".format(*frames[-1]) if frames else ""
+
+
+def _is_of_a_plugin(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package not in {"dryfit", "numpy", "numba", "attr", "attrs"} and package not in sys.stdlib_module_names
 
 
 def one_error(message: str, errors: Sequence[DryfitErrorT]) -> DryfitErrorT:

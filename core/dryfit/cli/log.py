@@ -14,6 +14,8 @@ def log_to_stderr(level: int | None) -> Iterator[None]:
     logger = logging.getLogger("dryfit")
     handler: logging.Handler = logging.NullHandler() if level is None else logging.StreamHandler(sys.stderr)
     before, propagated = logger.level, logger.propagate
+    # A command reports failures of plugins once, when it ends.
+    handler.addFilter(lambda record: record.name != "dryfit.plugins")
     logger.addHandler(handler)
     logger.propagate = False
     logger.setLevel(logging.CRITICAL if level is None else level)

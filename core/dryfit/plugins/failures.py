@@ -13,7 +13,7 @@ DOCTOR = "dryfit plugins doctor"
 
 @attrs.frozen
 class PluginFailure:
-    """A plugin, or one hook of it, that could not be used.
+    """A plugin, or one hook or function of it, that could not be used.
 
     Attributes:
         group, name: the entry point.
@@ -22,6 +22,8 @@ class PluginFailure:
         traceback: the whole of it; "" where no exception was raised.
         hook: the hook whose call failed; "" where the plugin itself did.
         remedy: what can be done.
+        part: the function of a target that failed when it was asked, such as `estimate_cost`; "" where nothing of the
+            kind did.
     """
 
     group: str
@@ -32,10 +34,11 @@ class PluginFailure:
     traceback: str = ""
     hook: str = ""
     remedy: str = ""
+    part: str = ""
 
     @classmethod
     def of(
-        cls, owner: PluginOwner, message: str, traceback: str = "", hook: str = "", remedy: str = ""
+        cls, owner: PluginOwner, message: str, traceback: str = "", hook: str = "", remedy: str = "", part: str = ""
     ) -> PluginFailure:
         """What failed of an owner's plugin. Of a message with several lines the first is kept."""
         line = (message.strip().splitlines() or [""])[0]
@@ -43,7 +46,7 @@ class PluginFailure:
             f"Upgrade or reinstall {owner.distribution or 'its package'}, or tell its makers; "
             f"{switching_off(owner)} switches it off meanwhile"
         )
-        return cls(owner.group, owner.name, owner.distribution, owner.version, line, traceback, hook, remedy)
+        return cls(owner.group, owner.name, owner.distribution, owner.version, line, traceback, hook, remedy, part)
 
     @property
     def owner(self) -> PluginOwner:
@@ -52,7 +55,7 @@ class PluginFailure:
 
     def __str__(self) -> str:
         """One line: the plugin, what failed, why."""
-        where = f"hook {self.hook}: " if self.hook else ""
+        where = f"hook {self.hook}: " if self.hook else f"{self.part}: " if self.part else ""
         return f"{self.owner} in {self.group}: {where}{self.message}"
 
     def error(self, what: str) -> PluginError:

@@ -167,11 +167,18 @@ class PluginRegistry:
         return loaded
 
     def fail(
-        self, plugin: EntryPoint | PluginOwner, message: str, trace: str = "", hook: str = "", remedy: str = ""
+        self,
+        plugin: EntryPoint | PluginOwner,
+        message: str,
+        trace: str = "",
+        hook: str = "",
+        remedy: str = "",
+        part: str = "",
     ) -> None:
-        """Record that a plugin, or one hook of it, cannot be used. The first failure of each is kept."""
+        """Record that a plugin, or one hook or function of it, cannot be used. The first failure of each is kept."""
         owner = plugin if isinstance(plugin, PluginOwner) else owner_of(plugin)
-        self._failures.setdefault((owner, hook), PluginFailure.of(owner, message, trace, hook, remedy))
+        failure = PluginFailure.of(owner, message, trace, hook, remedy, part)
+        self._failures.setdefault((owner, hook or part), failure)
 
     def failure(self, plugin: EntryPoint | PluginOwner) -> PluginFailure:
         """Why a plugin could not be loaded; KeyError where it could."""

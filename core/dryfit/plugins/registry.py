@@ -33,8 +33,10 @@ __all__ = [
     "PluginRegistry",
     "active_plugins",
     "device_names",
+    "fail_function",
     "failures",
     "find_target",
+    "function_failure",
     "host",
     "installed",
     "switch_off_foreign",
@@ -94,6 +96,17 @@ def device_names() -> list[str]:
 def target_package(device: str) -> str:
     """`distribution version` of the package that brings a device; "" where that is not known."""
     return installed().catalog.package(device)
+
+
+def fail_function(device: str, part: str, error: BaseException) -> None:
+    """Record that a function of a device's target raised when it was asked: see `TargetCatalog.fail_function`."""
+    installed().catalog.fail_function(device, part, error)
+
+
+def function_failure(device: str, part: str) -> str:
+    """What a function of a device's target raised so far; "" where it raised nothing."""
+    owner = installed().catalog.owner(device)
+    return next((one.message for one in failures() if (one.owner, one.part) == (owner, part)), "")
 
 
 def host() -> Target:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from dryfit.errors import PluginError, UnknownNameError
+from dryfit.errors import PluginError, UnknownNameError, described_failure
 from dryfit.plugins.discovery import TARGETS, PluginOwner, module_of, owner_of
 from dryfit.plugins.plugin_registry import PluginRegistry, plain_name
 from dryfit.plugins.switches import CHOOSE_ONE, DISABLE_VARIABLE
@@ -14,6 +16,8 @@ from dryfit.plugins.target_record import usable_target
 
 if TYPE_CHECKING:
     from dryfit.target.target import Target
+
+logger = logging.getLogger("dryfit.plugins")
 
 
 class TargetCatalog:
@@ -64,14 +68,36 @@ class TargetCatalog:
             self._complete.setdefault(name, self._with_inheritance(self._record(name, str(device))))
         return self._complete[name]
 
-    def package(self, device: str) -> str:
-        """`distribution version` of the package that brings a device; "" where that is not known."""
+    def owner(self, device: str) -> PluginOwner | None:
+        """The plugin that brings a device; None where that is not known."""
         name = plain_name(TARGETS, device)
         entry = self._entries().get(name)
-        if entry is not None:
-            return owner_of(entry).package
-        owner, _ = self._hooked().get(name, (None, None))
+        return owner_of(entry) if entry is not None else self._hooked().get(name, (None, None))[0]
+
+    def package(self, device: str) -> str:
+        """`distribution version` of the package that brings a device; "" where that is not known."""
+        owner = self.owner(device)
         return "" if owner is None else owner.package
+
+    def fail_function(self, device: str, part: str, error: BaseException) -> None:
+        """Record that a function of a target raised when it was asked; the command goes on without its answer.
+
+        Args:
+            device: the target's.
+            part: which function, such as `estimate_cost`.
+            error: what it raised.
+        """
+        owner, message = self.owner(device), described_failure(error)
+        if owner is None:
+            return
+        known = len(self._plugins.failures())
+        remedy = f"Report it to the makers of {owner.distribution or 'the package'}"
+        trace = "".join(traceback.format_exception(error))
+        self._plugins.fail(owner, message, trace, remedy=remedy, part=part)
+        if len(self._plugins.failures()) > known:
+            logging.getLogger("dryfit.plugins").warning(
+                "%s: %s of the target %s: %s", owner.package, part, device, message
+            )
 
     def host(self) -> Target:
         """See `dryfit.plugins.registry.host`."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.errors import UnknownNameError
 from dryfit.target.constraints import (
     Between,
     Constraint,
@@ -201,4 +202,18 @@ def describe(value: Any) -> str:
 
 
 def _quantity(what: str | Quantity) -> Quantity:
-    return what if isinstance(what, Quantity) else Quantity(what, lambda question: getattr(question.layer, what))
+    return what if isinstance(what, Quantity) else Quantity(what, lambda question: _read(question, what))
+
+
+def _read(question: Question, name: str) -> Any:
+    """A parameter of the layer.
+
+    Raises:
+        UnknownNameError: layers of its kind have no such parameter.
+    """
+    layer = question.layer
+    try:
+        return getattr(layer, name)
+    except AttributeError:
+        known = [field.name for field in layer.parameters()]
+        raise UnknownNameError(f"parameter of {layer.kind} layers", name, known) from None

@@ -208,6 +208,17 @@ EstimateTransfer = Callable[[TransferQuestion], CostEstimate | None]
 """What it costs to hand one tensor to the device, or from it; None as above."""
 
 
+def require_estimate(found: object) -> CostEstimate | None:
+    """What a target's function returned.
+
+    Raises:
+        TypeError: it is neither an estimate nor None.
+    """
+    if found is None or isinstance(found, CostEstimate):
+        return found
+    raise TypeError(f"a cost function returns a CostEstimate or None, not {type(found).__name__}")
+
+
 def _require_costs(**costs: float) -> None:
     if not all(math.isfinite(cost) and cost >= 0 for cost in costs.values()):
         raise PluginError(

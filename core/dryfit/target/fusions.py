@@ -91,9 +91,25 @@ class Fusion:
         return any(chain[: len(kinds)] == kinds for chain in self.chains)
 
 
-def allowing(fusions: Sequence[Fusion], layers: Sequence[Layer]) -> Fusion | None:
-    """The first of the fusions that runs these layers as one; None where none does."""
-    return next((fusion for fusion in fusions if fusion.allows(layers)), None)
+def allowing(
+    fusions: Sequence[Fusion], layers: Sequence[Layer], failed: Callable[[Fusion, BaseException], None] | None = None
+) -> Fusion | None:
+    """The first of the fusions that runs these layers as one; None where none does.
+
+    Args:
+        fusions: the device's.
+        layers: in order.
+        failed: gets a fusion whose own code raises, which then joins no layers; None lets it raise.
+    """
+    for fusion in fusions:
+        try:
+            if fusion.allows(layers):
+                return fusion
+        except (Exception, SystemExit) as error:  # the pattern may be a stranger's
+            if failed is None:
+                raise
+            failed(fusion, error)
+    return None
 
 
 def chain(layers: Sequence[Layer]) -> list[Layer]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.errors import DryfitError, PluginError, UnknownNameError
+from dryfit.errors import NetworkError, PluginError, UnknownNameError, described_failure, place_of_failure
 from dryfit.target.question import Check, Finding, Question
 from dryfit.target.rule import SEVERITIES, Rule, RuleEntry, rule, rules
 from dryfit.target.verdict import Verdict, Violation
@@ -78,9 +78,13 @@ class LimitTable:
         found: dict[str, list[Violation]] = {severity: [] for severity in SEVERITIES}
         precision = question.precision
         for one in self.kind_rules if self.lacks(question.layer.kind) else self.rules:
-            finding = self._finding(one, question)
-            if finding is not None:
-                found[one.severity].append(one.violation(finding))
+            finding = self.finding(one, question)
+            if finding is None:
+                continue
+            # What fails to note something is told as a warning: the device does nothing of its own that we know of.
+            is_lost_note = finding.is_failure and one.severity == "note"
+            found["warning" if is_lost_note else one.severity].append(one.violation(finding))
+            if not finding.is_failure:
                 precision = one.promotes_to or precision
         return attrs.evolve(
             Verdict.support(question),
@@ -90,23 +94,29 @@ class LimitTable:
             precision=precision,
         )
 
-    def _finding(self, rule: Rule, question: Question) -> Finding | None:
+    def finding(self, rule: Rule, question: Question) -> Finding | None:
         """What a rule finds; None where it holds, or does not speak of the layer.
 
+        A rule whose own code raises is a finding too: nobody knows whether the device runs the layer.
+
         Raises:
-            PluginError: the rule cannot be asked, such as one that looks at a parameter that the layer does not have.
+            NetworkError: the layer itself is wrong.
         """
         try:
-            return rule.check(question) if rule.applies_to(question) else None
-        except DryfitError:
+            return rule.finding(question)
+        except NetworkError:
             raise
-        except Exception as error:
-            raise PluginError(
-                "A limit rule fails when it is asked about a layer",
-                where=f"rule {rule.id!r}, layer {question.layer.name!r} ({question.layer.kind})",
-                found=f"{type(error).__name__}: {error}",
-                remedy=f"Tell the makers of the target {self.device}",
-            ) from error
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a rule may be a stranger's
+            failure = described_failure(error)
+            if not place_of_failure(error) and rule.declared_at:
+                failure = f"{failure} (declared at {rule.declared_at})"
+            return Finding(
+                failure,
+                "a rule that can be evaluated",
+                message=f"limit rule {rule.id} could not be evaluated: {failure}",
+                remedy=f"Report it to the makers of the target {self.device}, or let the layer run on another device",
+                is_failure=True,
+            )
 
     def lacks(self, kind: str) -> bool:
         """Whether the device runs no layer of a kind, or none that the table has rules for."""

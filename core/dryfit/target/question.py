@@ -80,6 +80,7 @@ class Finding:
         parameter: what was looked at; None for the rule's own.
         remedy: what the user can do; None for the rule's own.
         message: the whole in one sentence; None for "... is ..., allowed is ...".
+        is_failure: whether the rule could not be evaluated, since its own code raised.
     """
 
     actual: str
@@ -87,6 +88,7 @@ class Finding:
     parameter: str | None = None
     remedy: str | None = None
     message: str | None = None
+    is_failure: bool = False
 
 
 class Check(Protocol):

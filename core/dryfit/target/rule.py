@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 
 import attrs
@@ -42,6 +43,7 @@ class Rule:
         promotes_to: the type in which the device computes a layer that fails the rule, whatever was asked for; for
             notes only.
         number: short names by which documents cite it, such as `SS-02`, with commas between them; "" where it has none.
+        declared_at: `file:line` of its declaration, for whoever has to mend it; "" where that is not known.
     """
 
     id: str
@@ -60,6 +62,7 @@ class Rule:
     when: Sequence[ParameterCheck | FunctionCheck] = ()
     promotes_to: DataType | None = None
     number: str = ""
+    declared_at: str = ""
 
     def applies_to(self, question: Question) -> bool:
         """Whether the rule speaks of this layer, platform, version and precision."""
@@ -78,6 +81,18 @@ class Rule:
             and (self.since is None or padded >= self.since)
             and (self.until is None or software[: len(self.until)] <= self.until)
         )
+
+    def finding(self, question: Question) -> Finding | None:
+        """What the check finds; None where the rule holds, or does not speak of the layer.
+
+        Raises:
+            TypeError: the check returned something else.
+            Exception: whatever the check or a condition raises.
+        """
+        found = self.check(question) if self.applies_to(question) else None
+        if found is not None and not isinstance(found, Finding):
+            raise TypeError(f"a check returns a Finding or None, not {type(found).__name__}")
+        return found
 
     def violation(self, finding: Finding) -> Violation:
         """The record of a failed check."""
@@ -170,6 +185,8 @@ def rule(
     if conditions:
         text = f"where {' and '.join(condition.text for condition in conditions)}: {text}"
     words, looked_at = text, parameter
+    caller = sys._getframe(1)  # noqa: SLF001  inspect.stack reads source files, for each of hundreds of rules
+    place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
     return lambda kinds: Rule(
         id=id,
         kinds=kinds,
@@ -187,6 +204,7 @@ def rule(
         when=conditions,
         promotes_to=promotes_to,
         number=number,
+        declared_at=place,
     )
 
 

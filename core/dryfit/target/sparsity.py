@@ -50,7 +50,10 @@ class Sparsity:
     def has_pattern(self, question: Question) -> bool | None:
         """Whether the weights of a question have the pattern; None where that does not matter for its layer."""
         rule = self.rules.rule(self.pattern_rule)
-        return rule.check(question) is None if rule.applies_to(question) else None
+        found = self.rules.finding(rule, question)
+        if found is not None:
+            return None if found.is_failure else False
+        return True if rule.applies_to(question) else None
 
     def can_become_sparse(self, verdict: Verdict) -> bool:
         """Whether a verdict has nothing against a layer but the places of its zeros."""

@@ -65,11 +65,49 @@ def test_a_violation_carries_value_limits_remedy_and_source():
     assert str(verdict) == f"'pool1' cannot run on ACME: {found}"
 
 
-def test_a_rule_that_fails_names_itself_and_the_layer():
-    misspelled = rule("pooling.window", each("window_sice", between(1, 8)), source="Acme guide, 3")
-    with pytest.raises(PluginError, match=r"window_sice.*Tell the makers of the target ACME") as caught:
-        table(misspelled).evaluate(ask(pooling()))
-    assert caught.value.where == "rule 'acme.pooling.window', layer 'pool1' (pooling)"
+def test_a_rule_that_fails_refuses_its_layer_with_the_failure_as_the_reason():
+    misspelled = rule("pooling.broken", each("window_sice", between(1, 8)), source="Acme guide, 3")
+    verdict = table(misspelled, WINDOW).evaluate(ask(pooling((9, 9))))
+    broken, other = verdict.violations
+    assert (broken.rule, other.rule) == ("acme.pooling.broken", "acme.pooling.window")
+    assert "window_sice" in broken.actual
+    assert "'window_size_nd'" in broken.actual
+    assert f"{__file__}:" in broken.actual
+    assert "makers of the target ACME" in broken.remedy
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
+def test_a_function_that_fails_is_named_with_its_file_and_line(error):
+    @check("the moon")
+    def is_full(question):
+        """The moon is full."""
+        raise error
+
+    [broken] = table(rule("moon", is_full, source="s")).evaluate(ask(pooling())).violations
+    assert f"{error.__name__} ({__file__}:{is_full.function.__code__.co_firstlineno + 3})" in broken.message
+
+
+def test_a_check_that_returns_something_else_refuses_its_layer():
+    [broken] = (
+        table(rule("moon", check("m", "t")(lambda question: False), source="s")).evaluate(ask(pooling())).violations
+    )
+    assert "not bool" in broken.actual
+
+
+def test_a_warning_or_note_that_fails_refuses_nothing():
+    broken = parameter("missing", at_most(4))
+    warning = rule("a", broken, source="s", severity="warning")
+    note = rule("b", broken, source="s", severity="note", promotes_to=DataType.FLOAT)
+    verdict = table(warning, note).evaluate(ask(pooling()))
+    assert verdict.supported
+    assert [one.rule for one in verdict.warnings] == ["acme.a", "acme.b"]
+    assert verdict.notes == ()
+    assert verdict.precision is DataType.HALF
+
+
+def test_a_condition_that_fails_refuses_the_layer():
+    made = rule("a", parameter("pooling_type", one_of("MAX")), source="s", when=parameter("missing", at_most(4)))
+    assert [one.rule for one in table(made).evaluate(ask(pooling())).violations] == ["acme.a"]
 
 
 def test_a_layer_within_the_limits_is_supported():

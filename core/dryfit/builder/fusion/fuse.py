@@ -227,7 +227,11 @@ class _Fuser:
         if fusions is None or len(layers) == 1:
             growing.grow(_Joined(longer, candidates), is_whole=self._may_end(longer))
             return True
-        fusion = allowing(fusions, layers)
+        fusion = allowing(
+            fusions,
+            layers,
+            lambda one, error: registry.fail_function(growing.place.device, f"fusion {one.name}, where", error),
+        )
         if fusion is None and not any(one.may_begin_with(layers) for one in fusions):
             return False
         growing.grow(

@@ -14,6 +14,7 @@ import attrs
 from dryfit.builder.placement_search.chain import Amounts
 from dryfit.builder.segments.network_cost import NetworkCost
 from dryfit.errors import ConfigError
+from dryfit.plugins import registry
 from dryfit.target.cost import CostEstimate
 
 _DIGITS = 6
@@ -104,7 +105,8 @@ class Meter:
         if self.objective is Objective.DLA_COVERAGE:
             return (0.0 if device == self.devices[0] else float(macs),)
         board = self.boards.get(device)
-        needed = self._needed(f"device {device}" if board is None else f"device {device} ({board})", estimate)
+        where = f"device {device}" if board is None else f"device {device} ({board})"
+        needed = self._needed(where, estimate, registry.function_failure(device, "estimate_cost"))
         if self.objective is Objective.THROUGHPUT:
             return self._at(device, needed / max(self.cores[device], 1))
         return (needed,)
@@ -134,8 +136,8 @@ class Meter:
         parts += [self.of_copy(one.copier, one.estimate) for one in cost.transfers]
         return total((self.zero, *parts))
 
-    def _needed(self, where: str, estimate: CostEstimate | None) -> float:
-        """The number of an estimate that counts."""
+    def _needed(self, where: str, estimate: CostEstimate | None, failure: str = "") -> float:
+        """The number of an estimate that counts; `failure` is why there is none, where a function failed."""
         needs = self.objective.needs
         found = None if estimate is None else estimate.microseconds
         if needs == "energy":
@@ -144,9 +146,9 @@ class Meter:
             raise ConfigError(
                 f"A placement for {self.objective} needs an estimate of {needs}, of every device",
                 where=where,
-                found=f"the target estimates no {needs} of them",
+                found=f"its cost function failed: {failure}" if failure else f"the target estimates no {needs} of them",
                 allowed=_ENERGY_ALLOWED if needs == "energy" else None,
-                remedy=_remedy(self.objective),
+                remedy="`dryfit plugins doctor` has the traceback" if failure else _remedy(self.objective),
             )
         return found
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import attrs
 
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.segments.pools import Specs, known_shape
-from dryfit.errors import DryfitError, PluginError
+from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import TensorSpec
-from dryfit.target.cost import CostEstimate, CostQuestion, TransferQuestion
+from dryfit.plugins import registry
+from dryfit.target.cost import CostEstimate, CostQuestion, TransferQuestion, require_estimate
 
 
 def segment_estimate(
@@ -24,7 +24,9 @@ def segment_estimate(
     precisions: Precisions | None = None,
     sparse_layers: Collection[str] = (),
 ) -> CostEstimate | None:
-    """The target's estimate; None where it estimates nothing, or knows nothing of the platform.
+    """The target's estimate; None where it estimates nothing, knows nothing of the platform, or fails.
+
+    What fails is recorded, and reported when the command ends.
 
     Args:
         variant: the device.
@@ -32,58 +34,44 @@ def segment_estimate(
         specs: tensor name to spec, at the shapes that the engine is optimised for.
         precisions: computation types; None: those of the tensors.
         sparse_layers: names of the layers whose weights the device takes as sparse.
-
-    Raises:
-        PluginError: the target's cost function failed, or gave no estimate.
     """
-    estimate_cost = variant.target.estimate_cost
-    if estimate_cost is None:
-        return None
-    question = CostQuestion(
-        layers=layers,
-        specs=_stored_specs(layers, specs, precisions),
-        platform=variant.platform,
-        software=variant.software,
-        precisions={} if precisions is None else _chosen(layers, precisions),
-        sparse_layers=frozenset(sparse_layers),
-        power_mode=variant.power_mode,
-    )
-    return _asked(estimate_cost, question, f"target {variant.device}, {variant.target.estimate_cost_at}")
+
+    def question() -> CostQuestion:
+        return CostQuestion(
+            layers=layers,
+            specs=_stored_specs(layers, specs, precisions),
+            platform=variant.platform,
+            software=variant.software,
+            precisions={} if precisions is None else _chosen(layers, precisions),
+            sparse_layers=frozenset(sparse_layers),
+            power_mode=variant.power_mode,
+        )
+
+    return _asked(variant, "estimate_cost", question)
 
 
 def transfer_estimate(variant: TargetVariant, bytes_moved: int) -> CostEstimate | None:
-    """What the target estimates that a tensor costs which crosses the border of a segment; None where it does not.
-
-    Raises:
-        PluginError: the target's function failed, or gave no estimate.
-    """
-    estimate_transfer = variant.target.estimate_transfer
-    if estimate_transfer is None:
-        return None
-    question = TransferQuestion(bytes_moved, variant.platform, variant.power_mode)
-    return _asked(estimate_transfer, question, f"target {variant.device}, {variant.target.estimate_transfer_at}")
+    """What the target estimates that a tensor costs which crosses the border of a segment; None where it does not."""
+    return _asked(
+        variant, "estimate_transfer", lambda: TransferQuestion(bytes_moved, variant.platform, variant.power_mode)
+    )
 
 
-def _asked(function: Callable[[Any], CostEstimate | None], question: object, where: str) -> CostEstimate | None:
+def _asked(variant: TargetVariant, part: str, question: Callable[[], object]) -> CostEstimate | None:
+    """What a function of the target estimates; None, recorded, where it fails: that costs the estimate and no more."""
     try:
-        found = function(question)
-    except DryfitError:
-        raise
-    except Exception as error:  # the function is a stranger's
-        raise PluginError(
-            "The target's cost function failed",
-            where=where,
-            found=f"{type(error).__name__}: {error}",
-            remedy="`dryfit plugins doctor` names the package that brings the target",
-        ) from error
-    if found is not None and not isinstance(found, CostEstimate):
-        raise PluginError(
-            "A target's cost function gives an estimate",
-            where=where,
-            found=type(found).__name__,
-            allowed="dryfit.target.cost.CostEstimate, or None",
-        )
-    return found
+        function = getattr(variant.target, part)
+    except PluginError as error:
+        registry.fail_function(variant.device, part, error)
+        return None
+    if function is None:
+        return None
+    asked = question()
+    try:
+        return require_estimate(function(asked))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  the function is a stranger's
+        registry.fail_function(variant.device, part, error)
+        return None
 
 
 def _chosen(layers: Sequence[Layer], precisions: Precisions) -> Mapping[str, DataType]:

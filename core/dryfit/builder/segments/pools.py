@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
@@ -13,6 +14,7 @@ from dryfit.engine.memory_planner import plan_memory
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
+from dryfit.plugins import registry
 from dryfit.target.memory_pools import MemoryPool, WeightsOfLayer
 
 Specs = Mapping[str, TensorSpec]
@@ -79,12 +81,20 @@ class PoolNeeds:
                 value = getattr(layer, field.name)
                 if isinstance(value, np.ndarray):
                     dtype = DataType.from_numpy(value.dtype)
-                    total += pool.bytes_of(self._weights(layer, field.name, -1, value.shape, dtype))
+                    total += self._stored(pool, self._weights(layer, field.name, -1, value.shape, dtype))
             for index, tensor in enumerate(layer.inputs):
                 if tensor is not None and tensor.producer is not None and tensor.producer.kind == "constant":
                     taken = self.precisions.input_type(layer, index)
                     constants[tensor.name] = self._weights(layer, "", index, tensor.shape, taken)
-        return total + sum(map(pool.bytes_of, constants.values()))
+        return total + sum(self._stored(pool, weights) for weights in constants.values())
+
+    def _stored(self, pool: MemoryPool, weights: WeightsOfLayer) -> int:
+        """Bytes that weights take in a pool; where the pool's own function fails, recorded, their computed bytes."""
+        try:
+            return operator.index(pool.bytes_of(weights))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  the function may be a stranger's
+            registry.fail_function(self.variant.device, f"memory pool {pool.name}, stored_bytes", error)
+            return weights.computed_bytes
 
     def _weights(self, layer: Layer, parameter: str, index: int, shape: Shape, dtype: DataType) -> WeightsOfLayer:
         precision, family = self.precisions.layers[layer.name], self.variant.platform.family
