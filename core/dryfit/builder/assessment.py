@@ -47,7 +47,7 @@ class Assessment:
         scales: the INT8 scales of the network's tensors.
         reasons: layer name to why it is computed in the type that it is computed in.
         rejected: segments that could not be on their device.
-        memory_warnings: those of the warnings that tell of limits of memory pools that were lowered.
+        memory_warnings: those of the warnings about segments that were cut to fit and limits that were lowered.
         quantized_operators: which layers quantize methods compute, and by which rules.
         left: layers that stay in real numbers though the network has a quantize method, with the reasons.
         errors: what a build raises for these decisions, in its words.

@@ -80,7 +80,8 @@ class Design:
         rewrites: what became of its quantizations and dequantizations.
         scales: the INT8 scales of the user's tensors.
         sparse_layers: names of the layers of which a device skips zeros of weights; none without `SPARSE_WEIGHTS`.
-        memory_warnings: limits of memory pools that were lowered to what a core has, in sentences.
+        memory_warnings: segments that were cut to fit their pools, and limits of pools that were lowered to what a core
+            has, in sentences.
         activations: bytes that activations take in the segments' pools, once layers that run as one are joined.
         error: what a build raises when it joins layers.
         broken: rules on standalone loadables that network and config break; a build raises them.
@@ -208,7 +209,13 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     partition = stages.run(
         "partition",
         lambda: partition_network(
-            work, assignment, variants, config.fallback_device, planner.needs, config.get_memory_pool_limit
+            work,
+            assignment,
+            variants,
+            config.fallback_device,
+            planner.needs,
+            config.get_memory_pool_limit,
+            planner.parts,
         ),
         partition_lines,
     )
@@ -229,7 +236,8 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         layers = partition.runs[segment].layers
         return PoolNeeds(variant, specs, precisions).as_planned(layers, activations[segment])
 
-    variants, memory_warnings = within_cores(partition.runs, variants, needs)
+    variants, lowered = within_cores(partition.runs, variants, needs)
+    memory_warnings = [*partition.cuts, *lowered]
     for warning in memory_warnings:
         logger.warning("%s", warning)
     caller = caller_device(config, (run.device for run in partition.runs))

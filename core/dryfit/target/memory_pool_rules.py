@@ -18,7 +18,8 @@ SIZE = StatedRule(
 SEGMENT = StatedRule(
     "memory_pool.segment",
     "A segment needs no more of a memory pool than the pool's limit, which holds for each segment of its own; one that "
-    "does moves to the fallback device, or is refused",
+    "does is cut into segments that fit, where the device's target allows that; else it moves to the fallback device, "
+    "or is refused",
     _POOLS,
     "Raise the limit: set_memory_pool_limit, or --mem-pool-size",
     "MP-03, MP-05",

@@ -62,6 +62,9 @@ class SegmentRules:
         is_host: whether this is the CPU that emulates the others.
         compiles_dynamic_shapes: whether the target's segment compiler takes segments with dynamic shapes. Where it does
             not, such a segment moves to the fallback device, or is refused. Kernels run any.
+        cuts_to_fit: what becomes of a segment that needs more of a memory pool than there is. True: it is cut into
+            segments that fit, and only a layer that does not fit alone moves to the fallback device. False: it moves as
+            a whole, as a candidate for the DLA does.
         source: document and section.
     """
 
@@ -69,6 +72,7 @@ class SegmentRules:
     max_segments: Mapping[tuple[int, ...], int] = attrs.field(factory=dict)
     is_host: bool = False
     compiles_dynamic_shapes: bool = False
+    cuts_to_fit: bool = True
     source: str = ""
 
     def segment_limit(self, software: tuple[int, ...]) -> int | None:

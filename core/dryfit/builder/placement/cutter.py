@@ -59,26 +59,64 @@ class Cutter:
         self._batches = [batch_of(layer.outputs[0].shape) if layer.outputs else 1 for layer in layers]
         # What runs together already stays together while other segments move: this keeps the numbers of those that
         # fit, and the loop over moves ends, because each move takes a segment away.
-        self._together = list(range(len(layers)))
+        self._together = {layer: layer for layer in range(len(layers))}
+        # Which part of a segment that was cut to fit a layer belongs to, and why each part but the first is its own.
+        self._parts = dict.fromkeys(range(len(layers)), 0)
+        self._part_causes: list[str] = [""]
+        self.cuts: list[str] = []
+        self._numbers = {layer.name: number for number, layer in enumerate(layers)}
 
     def cut(self) -> list[Segment]:
         """The segments, in execution order."""
-        units = max(self._together, default=-1) + 1
+        units = max(self._together.values(), default=-1) + 1
         colours = [0] * units
-        known: dict[tuple[str, int], int] = {}
-        for layer, unit in enumerate(self._together):
+        known: dict[tuple[str, int, int], int] = {}
+        for layer, unit in self._together.items():
             colours[unit] = known.setdefault(self._colour(layer), len(known))
         edges = {(self._together[source], self._together[target]) for source, target in self._edges}
         numbers = partition_graph(colours, ((source, target) for source, target in edges if source != target))
         segments: list[Segment] = [[] for _ in range(max(numbers, default=-1) + 1)]
-        for layer, unit in enumerate(self._together):
+        for layer, unit in self._together.items():
             segments[numbers[unit]].append(layer)
         return segments
 
-    def _colour(self, layer: int) -> tuple[str, int]:
+    def _colour(self, layer: int) -> tuple[str, int, int]:
         device = self.devices[layer]
         same_batch = self.variants[device].target.segment_rules.same_batch
-        return device, self._batches[layer] if same_batch else 0
+        return device, self._batches[layer] if same_batch else 0, self._parts[layer]
+
+    def split(
+        self,
+        segments: Sequence[Segment],
+        parts: Mapping[int, Sequence[Sequence[Layer]]],
+        causes: Mapping[int, str],
+    ) -> None:
+        """Make several segments of one.
+
+        Args:
+            segments: of the last cut.
+            parts: number of a segment to its layers in parts, in an order in which they can run.
+            causes: number of a segment to why it is cut.
+        """
+        unit = 0
+        for number, segment in enumerate(segments):
+            if number not in parts:
+                self._together.update(dict.fromkeys(segment, unit))
+                unit += 1
+                continue
+            first_cause = self.part_cause(segment[0])
+            words = f"{self.describe(segment)}: {causes[number]}"
+            self.cuts.append(f"{self.describe(segment)} is cut into {len(parts[number])} segments: {causes[number]}")
+            for index, part in enumerate(parts[number]):
+                members = [self._numbers[layer.name] for layer in part]
+                self._part_causes.append(words if index else first_cause)
+                self._parts.update(dict.fromkeys(members, len(self._part_causes) - 1))
+                self._together.update(dict.fromkeys(members, unit))
+                unit += 1
+
+    def part_cause(self, layer: int) -> str:
+        """Why the part that a layer belongs to was cut from the one before it; "" where it was not."""
+        return self._part_causes[self._parts[layer]]
 
     def move(self, segments: Sequence[Segment], causes: Mapping[int, str], device: str) -> None:
         """Give whole segments another device."""
@@ -162,6 +200,8 @@ class _Witnesses:
                     name = cutter.layers[layer].name
                     change = f"from {cutter.batch(source)} to {cutter.batch(layer)}"
                     return with_source(f"the batch changes {change} at layer {name!r}", rules.source)
+        if any(cutter.devices[source] == device for source, _ in entering) and cutter.part_cause(segment[0]):
+            return cutter.part_cause(segment[0])
         others = [(source, layer) for source, layer in entering if cutter.devices[source] != device]
         between = [source for source, _ in others if device in self._latest[source]]
         if between:

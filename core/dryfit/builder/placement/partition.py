@@ -2,15 +2,16 @@
 
 The algorithm stands in `graph_partition`; here are the rules of devices: one batch in a segment, shapes that a segment
 compiler takes, pools that must suffice, and how many segments a device can load. A segment that breaks a rule moves to
-the fallback device as a whole.
+the fallback device as a whole; one that is too large for its pools is first cut into segments that fit, where the
+device's target does not say otherwise (`SegmentRules.cuts_to_fit`).
 
-Source: TensorRT 10 developer guide, Working with DLA. That a segment which does not fit its pools falls back as a
+Source: TensorRT 10 developer guide, Working with DLA. That a DLA segment which does not fit its pools falls back as a
 whole, and that segments are counted in topological order, is inferred from logs of the TensorRT builder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -19,6 +20,7 @@ from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.cutter import Cutter, Edge, LayerRun, Segment, with_source
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.plan import PoolShortage, RejectedSegment
+from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.target.memory_pool_rules import SEGMENT
 
@@ -26,6 +28,8 @@ PoolUse = Callable[["Partition"], Sequence[Mapping[str, int]]]
 """A cut -> for each of its segments bytes by pool that it needs."""
 PoolLimit = Callable[[str], int | None]
 """Pool name -> the limit in bytes that is set; None for no limit."""
+Parts = Callable[["Partition", int, Mapping[str, int]], Sequence[Sequence[Layer]]]
+"""(cut, index of a segment, bytes by pool that it may need) -> its layers in parts that fit, in order of execution."""
 
 
 @attrs.frozen
@@ -38,6 +42,7 @@ class Partition:
         moved: layer name to why it moved to the fallback device after it was placed.
         refused: causes of segments that had to move and had nowhere to go.
         rejected: every segment that had to move, in the order in which it was found.
+        cuts: one sentence for each segment that was cut to fit its pools.
     """
 
     runs: Sequence[LayerRun]
@@ -45,6 +50,7 @@ class Partition:
     moved: Mapping[str, str]
     refused: Sequence[str]
     rejected: Sequence[RejectedSegment] = ()
+    cuts: Sequence[str] = ()
 
     def without(self, device: str) -> Partition:
         """The partition without the segments of a device, numbered anew."""
@@ -61,6 +67,7 @@ def partition_network(
     fallback_device: str | None,
     pool_use: PoolUse,
     pool_limit: PoolLimit,
+    parts: Parts,
 ) -> Partition:
     """Cut a placed network into segments.
 
@@ -71,6 +78,7 @@ def partition_network(
         fallback_device: where segments go that break a rule; None: they are refused.
         pool_use: what the segments of a cut need; not asked where no limit says anything.
         pool_limit: what there is.
+        parts: how a segment that needs more can be cut; one part where it cannot.
     """
     layers = [layer for layer in network.layers if layer.name in assignment.devices]
     cutter = Cutter(layers, layer_edges(network, assignment), assignment, variants)
@@ -83,6 +91,10 @@ def partition_network(
             tried = Partition(cutter.runs(segments), cutter.numbers(segments), dict(cutter.moved), [])
             shortages = _shortages(cutter, segments, tried, pool_use, pool_limit)
             causes = {number: _too_large(cutter.variant(segments[number]), some) for number, some in shortages.items()}
+            smaller = _smaller(cutter, segments, tried, shortages, pool_limit, parts)
+            if smaller:
+                cutter.split(segments, smaller, causes)
+                continue
         causes = causes or _over_segment_limits(cutter, segments)
         if not causes:
             break
@@ -103,7 +115,7 @@ def partition_network(
             refused = [f"{cutter.describe(segments[number])}: {causes[number]}" for number in stuck]
             break
         cutter.move(segments, causes, fallback_device)
-    return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused, rejected)
+    return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused, rejected, cutter.cuts)
 
 
 def layer_edges(network: Network, assignment: Assignment) -> list[Edge]:
@@ -155,6 +167,23 @@ def _shortages(
     return found
 
 
+def _smaller(
+    cutter: Cutter,
+    segments: Sequence[Segment],
+    tried: Partition,
+    shortages: Iterable[int],
+    pool_limit: PoolLimit,
+    parts: Parts,
+) -> dict[int, Sequence[Sequence[Layer]]]:
+    """Segment to its parts, for segments that their pools are too small for and that can be cut."""
+    found = {}
+    for number in shortages:
+        variant = cutter.variant(segments[number])
+        if variant.target.segment_rules.cuts_to_fit and len(segments[number]) > 1:
+            found[number] = parts(tried, number, _strict_limits(variant, pool_limit))
+    return {number: of_segment for number, of_segment in found.items() if len(of_segment) > 1}
+
+
 def _strict_limits(variant: TargetVariant, pool_limit: PoolLimit) -> dict[str, int]:
     """Pool name to limit, of the pools of which a segment may need no more."""
     pools = [pool.name for pool in variant.target.memory_pools if pool.per == "segment" and pool.holds != "cache"]
@@ -165,7 +194,13 @@ def _too_large(variant: TargetVariant, shortages: Sequence[PoolShortage]) -> str
     """Why a segment does not fit its pools, each by name."""
     sources = {pool.name: pool.source for pool in variant.target.memory_pools}
     words = [f"{one.needed} bytes of {one.pool}, whose limit is {one.limit} bytes" for one in shortages]
-    return SEGMENT.told(f"it needs {' and '.join(words)}", sources[shortages[0].pool])
+    told = SEGMENT.told(f"it needs {' and '.join(words)}", sources[shortages[0].pool])
+    holds = {pool.name: pool.holds for pool in variant.target.memory_pools}
+    if variant.target.segment_rules.cuts_to_fit and any(holds[one.pool] == "activations" for one in shortages):
+        told += (
+            '. A target whose device keeps only part of a tensor there at a time declares the pool with holds="cache"'
+        )
+    return told
 
 
 def _over_segment_limits(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, str]:

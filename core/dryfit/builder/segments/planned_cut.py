@@ -7,26 +7,29 @@ engine tell one number. Only which of several kernels is the fastest is left ope
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.fusion.fuse import fuse_layers
+from dryfit.builder.fusion.fuse import fuse_layers, is_compiled
 from dryfit.builder.fusion.layer_places import layer_places
 from dryfit.builder.kernels.choice import KernelChoice
 from dryfit.builder.lowering import lower_network
 from dryfit.builder.placement.assign import NOWHERE, Assignment
 from dryfit.builder.placement.moves import moved_assignment
-from dryfit.builder.placement.partition import Partition
+from dryfit.builder.placement.partition import Partition, layer_edges
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.requested import with_assumed_ranges
 from dryfit.builder.segments.device_memory import DeviceMemory, plan_device_memory
+from dryfit.builder.segments.fitting import parts_that_fit, units_in_order
 from dryfit.builder.segments.pools import PoolNeeds, Specs
 from dryfit.builder.tensor_formats.insertion import Formats, choose_formats
 from dryfit.builder.tensor_formats.sides import caller_device
 from dryfit.errors import DryfitError, UnknownNameError
+from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 
@@ -47,6 +50,7 @@ class PlannedCut:
         formats: formats and copies.
         activations: bytes in the segments' pools.
         error: why it cannot be said what runs as one, so that `activations` are reckoned as if no two layers did.
+        joined: names of layers that run as one; a dequantization may be among several. Empty where that is not known.
     """
 
     partition: Partition
@@ -54,9 +58,10 @@ class PlannedCut:
     formats: Formats
     activations: ActivationBytes
     error: DryfitError | None = None
+    joined: Sequence[Sequence[str]] = ()
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)
 class CutPlanner:
     """Plans cuts of one network; the last one is kept, as the cut that is tried last is mostly the one that stays.
 
@@ -100,6 +105,33 @@ class CutPlanner:
             for run, held in zip(partition.runs, planned.activations, strict=True)
         ]
 
+    def parts(self, partition: Partition, segment: int, limits: Mapping[str, int]) -> Sequence[Sequence[Layer]]:
+        """The layers of a segment in parts that fit, each as long as it can be by the estimate of `PoolNeeds`.
+
+        Args:
+            partition: the cut.
+            segment: index of its run.
+            limits: pool name to bytes, of the pools that have to suffice.
+        """
+        run, planned = partition.runs[segment], self.plan(partition)
+        needs = PoolNeeds(self.variants[run.device], self.specs, planned.precisions)
+        units = units_in_order(run.layers, planned.joined, self._edges)
+        if len(units) == 1:
+            units = [[layer] for layer in run.layers]
+        group = {layer.name: number for number, unit in enumerate(units) for layer in unit}
+
+        def fits(layers: Sequence[Layer]) -> bool:
+            needed = needs.of(layers, group)
+            return all(needed.get(name, 0) <= limit for name, limit in limits.items())
+
+        return parts_that_fit(units, fits)
+
+    @functools.cached_property
+    def _edges(self) -> Sequence[tuple[str, str]]:
+        """Names of layers: the first gives what the second needs, also by way of a shape computation."""
+        names = list(self.assignment.devices)
+        return [(names[one], names[other]) for one, other in layer_edges(self.network, self.assignment)]
+
     def _planned(self, partition: Partition) -> PlannedCut:
         moved = moved_assignment(self.network, self.config, self.assignment, partition)
         devices = {layer.name: run.device for run in partition.runs for layer in run.layers}
@@ -109,10 +141,10 @@ class CutPlanner:
         if formats is None:
             return PlannedCut(partition, precisions, Formats({}, [], []), self._unjoined(placed, precisions))
         try:
-            activations, error = self._activations(placed, precisions, formats), None
+            activations, joined = self._activations(placed, precisions, formats)
         except DryfitError as problem:  # what a build raises; it is told with the rest that stands against one
-            activations, error = self._unjoined(placed, precisions), problem
-        return PlannedCut(partition, precisions, formats, activations, error)
+            return PlannedCut(partition, precisions, formats, self._unjoined(placed, precisions), problem)
+        return PlannedCut(partition, precisions, formats, activations, joined=joined)
 
     def _formats(self, partition: Partition, precisions: Precisions) -> Formats | None:
         """The formats; None where some that were asked for do not exist, which is told otherwise."""
@@ -127,15 +159,21 @@ class CutPlanner:
         """Bytes as if no two layers ran as one."""
         return [PoolNeeds(self.variants[run.device], self.specs, precisions).of(run.layers) for run in partition.runs]
 
-    def _activations(self, partition: Partition, precisions: Precisions, formats: Formats) -> ActivationBytes:
+    def _activations(
+        self, partition: Partition, precisions: Precisions, formats: Formats
+    ) -> tuple[ActivationBytes, Sequence[Sequence[str]]]:
+        """(bytes in the segments' pools, names of layers that run as one)."""
         if not any(_holds_activations(self.variants[run.device]) for run in partition.runs):
-            return [{} for _ in partition.runs]
+            return [{} for _ in partition.runs], []
         network = with_assumed_ranges(self.network) if self.config.assume_scales else self.network
         roles, caller = self.assignment.roles, caller_device(self.config, (run.device for run in partition.runs))
         lowered = lower_network(network, roles, partition, precisions)
         groups = fuse_layers(lowered.network, layer_places(roles, partition, precisions, caller, lowered), self.choice)
         memory = plan_device_memory(lowered, groups, formats, {}, self.variants, self.specs, len(partition.runs))
-        return segment_activations(partition, memory, self.variants, self.specs, precisions)
+        found = segment_activations(partition, memory, self.variants, self.specs, precisions)
+        # A compiled segment is one group, and yet its compiler takes any part of it.
+        own = [one.group for one in groups if not is_compiled(one.place)]
+        return found, [[layer.name for layer in group.layers] for group in own if len(group.layers) > 1]
 
 
 def segment_activations(

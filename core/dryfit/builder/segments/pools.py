@@ -39,15 +39,19 @@ class PoolNeeds:
     specs: Specs
     precisions: Precisions
 
-    def of(self, layers: Sequence[Layer]) -> dict[str, int]:
+    def of(self, layers: Sequence[Layer], joined: Mapping[str, int] | None = None) -> dict[str, int]:
         """Pool name to bytes, for the pools that one limit a segment speaks of.
 
         Weights are counted as the pool keeps them, biases and scales among them. Activations are those tensors that
         only these layers see, each alive from its producer to its last reader, as if no two layers ran as one: mostly
         more than what is needed once they are joined, which `planned_cut` tells. A cache takes what of the activations
         its limit allows.
+
+        Args:
+            layers: of one segment, in execution order.
+            joined: layer name to a number that it shares with the layers that run as one with it, where that is known.
         """
-        return self._needs(layers, lambda pool: self._activation_bytes(layers, pool.alignment_bytes))
+        return self._needs(layers, lambda pool: self._activation_bytes(layers, pool.alignment_bytes, joined or {}))
 
     def as_planned(self, layers: Sequence[Layer], planned: Mapping[str, int]) -> dict[str, int]:
         """The same where it is known what the activations take.
@@ -100,14 +104,27 @@ class PoolNeeds:
         precision, family = self.precisions.layers[layer.name], self.variant.platform.family
         return WeightsOfLayer(layer, parameter, index, shape, dtype, precision, family)
 
-    def _activation_bytes(self, layers: Sequence[Layer], alignment_bytes: int) -> int:
+    def _activation_bytes(self, layers: Sequence[Layer], alignment_bytes: int, joined: Mapping[str, int]) -> int:
         step = {layer.name: index for index, layer in enumerate(layers)}
-        buffers = [
-            (self._tensor_bytes(layer, index), step[layer.name], max(step[c.name] for c, _ in tensor.consumers))
-            for layer in layers
-            for index, tensor in enumerate(layer.outputs)
-            if stays_within(tensor, step)
-        ]
+        # A tensor lives from the first step of the group that gives it to the last step of those that read it.
+        first, last = dict(step), dict(step)
+        groups: dict[int, list[str]] = {}
+        for layer in layers:
+            if layer.name in joined:
+                groups.setdefault(joined[layer.name], []).append(layer.name)
+        for names in groups.values():
+            first.update(dict.fromkeys(names, min(step[name] for name in names)))
+            last.update(dict.fromkeys(names, max(step[name] for name in names)))
+        buffers = []
+        for layer in layers:
+            for index, tensor in enumerate(layer.outputs):
+                if not stays_within(tensor, step):
+                    continue
+                readers = {consumer.name for consumer, _ in tensor.consumers}
+                own = groups.get(joined.get(layer.name, -1), [])
+                if not readers <= {*own}:
+                    size = self._tensor_bytes(layer, index)
+                    buffers.append((size, first[layer.name], max(last[name] for name in readers)))
         return plan_memory(buffers, alignment_bytes).total
 
     def _tensor_bytes(self, layer: Layer, index: int) -> int:

@@ -6,6 +6,7 @@ from dryfit.builder.fusion.layer_roles import layer_roles
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.partition import partition_network
 from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.segments.fitting import parts_that_fit
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.target import Platform, SegmentRules, Target
@@ -39,7 +40,16 @@ def cut(network, devices, npu=None, fallback="GPU", pool_use=lambda variant, lay
     def needs(partition):
         return [pool_use(variants[run.device], run.layers) for run in partition.runs]
 
-    return partition_network(network, assignment, variants, fallback, needs, (limits or {}).get)
+    def parts(partition, segment, limits):
+        run = partition.runs[segment]
+
+        def fits(layers):
+            needed = pool_use(variants[run.device], layers)
+            return all(needed.get(name, 0) <= limit for name, limit in limits.items())
+
+        return parts_that_fit([[layer] for layer in run.layers], fits)
+
+    return partition_network(network, assignment, variants, fallback, needs, (limits or {}).get, parts)
 
 
 def names(partition):
@@ -136,12 +146,43 @@ def test_segments_beyond_the_limit_of_the_software_move_to_the_fallback_device()
     assert [run.device for run in older.runs] == ["NPU", "GPU"]
 
 
-def test_a_segment_that_does_not_fit_its_pool_moves_as_a_whole():
-    network = chain("c", "c", "e", "r")
+def a_hundred_bytes_for_each_convolution(variant, layers):
+    return {"WEIGHTS": 100 * sum(layer.kind == "convolution" for layer in layers)}
+
+
+def test_a_segment_that_does_not_fit_its_pool_is_cut_into_segments_that_do():
+    network = chain("c", "r", "c", "r", "c", "e", "c")
+    npu = variant("NPU", kind=Npu)
+    use = a_hundred_bytes_for_each_convolution
+    partition = cut(network, by_kind(network), npu, pool_use=use, limits={"WEIGHTS": 200})
+    assert names(partition) == [
+        ("NPU", ["c0", "r1", "c2", "r3"]),
+        ("NPU", ["c4"]),
+        ("GPU", ["e5"]),
+        ("NPU", ["c6"]),
+    ]
+    assert (partition.moved, partition.rejected) == ({}, [])
+    assert partition.runs[1].cut_cause.startswith(
+        "NPU segment of layers 'c0' to 'c4': it needs 300 bytes of WEIGHTS, whose limit is 200 bytes"
+    )
+
+
+def test_a_layer_that_does_not_fit_alone_moves_and_takes_no_other_with_it():
+    network = chain("c", "r", "c", "r")
     npu = variant("NPU", kind=Npu)
 
     def use(variant, layers):
-        return {"WEIGHTS": 100 * sum(layer.kind == "convolution" for layer in layers)}
+        return {"WEIGHTS": 500 * sum(layer.name == "c2" for layer in layers)}
+
+    partition = cut(network, by_kind(network), npu, pool_use=use, limits={"WEIGHTS": 200})
+    assert names(partition) == [("NPU", ["c0", "r1"]), ("GPU", ["c2"]), ("NPU", ["r3"])]
+    assert list(partition.moved) == ["c2"]
+
+
+def test_a_segment_that_does_not_fit_its_pool_moves_as_a_whole_where_its_device_does_so():
+    network = chain("c", "c", "e", "r")
+    npu = variant("NPU", SegmentRules(cuts_to_fit=False), kind=Npu)
+    use = a_hundred_bytes_for_each_convolution
 
     partition = cut(network, by_kind(network), npu, pool_use=use, limits={"WEIGHTS": 199})
     assert names(partition) == [("GPU", ["c0", "c1", "e2"]), ("NPU", ["r3"])]
