@@ -11,11 +11,16 @@ LONGEST_NAME = 80
 LISTED = 3
 """So many of what is alike are named; the others are counted."""
 
+_VARYING = re.compile(r"'[^']*'|\d+")
 _QUOTED = re.compile(rf"'([^'\s]{{{LONGEST_NAME + 1},}})'")
 
 
-def short_name(name: str) -> str:
+def short_name(name: str, longest: int = LONGEST_NAME) -> str:
     """A name, without its middle where it is long: both ends of names that tools made of others differ.
+
+    Args:
+        name: in full.
+        longest: how many characters it may have.
 
     Example:
         >>> short_name("conv1")
@@ -23,15 +28,25 @@ def short_name(name: str) -> str:
         >>> len(short_name("a" * 600))
         80
     """
-    if len(name) <= LONGEST_NAME:
+    if len(name) <= longest:
         return name
-    head = (LONGEST_NAME - 3) // 2
-    return f"{name[:head]}...{name[head + 3 - LONGEST_NAME :]}"
+    head = (longest - 3) // 2
+    return f"{name[:head]}...{name[head + 3 - longest :]}"
 
 
 def with_short_names(text: str) -> str:
     """A text whose quoted names are shortened; names with spaces in them stay, as prose between two names has such."""
     return _QUOTED.sub(lambda found: f"'{short_name(found[1])}'", text)
+
+
+def count_text(number: int, noun: str) -> str:
+    """A number with its noun: `1 layer`, `2 layers`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def likeness(text: str) -> str:
+    """What a text has in common with others that say the same of other things: no quoted names, no numbers."""
+    return _VARYING.sub("", text)
 
 
 def grouped(entries: Sequence[tuple[object, str, str]]) -> list[str]:

@@ -9,7 +9,7 @@ from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape, TensorLocation
+from dryfit.network.tensor import Shape, Tensor, TensorLocation
 from dryfit.passes.canonical import canonical_pipeline
 from dryfit.passes.pipeline import Pipeline
 from dryfit.passes.specialise import specialise
@@ -43,6 +43,18 @@ def canonicalise(network: Network, config: BuilderConfig, pipeline: Pipeline | N
     return copy
 
 
+def suggested_shape(tensor: Tensor) -> str:
+    """The command line's option that gives a dynamic input a shape, complete.
+
+    Extents that are not known are 1, but for height and width of pictures, which are 224.
+    """
+    rank = len(tensor.shape)
+    extents = (
+        extent if extent >= 0 else 224 if rank == 4 and axis >= 2 else 1 for axis, extent in enumerate(tensor.shape)
+    )
+    return f"--shape {tensor.name}={'x'.join(map(str, extents))}"
+
+
 def require_profile(network: Network, config: BuilderConfig) -> None:
     """Refuse to build a network whose profiles leave open what dynamic inputs, or inputs that carry dimensions, take.
 
@@ -51,12 +63,13 @@ def require_profile(network: Network, config: BuilderConfig) -> None:
     """
     dynamic = [f"{tensor.name!r} {tensor.shape}" for tensor in network.inputs if -1 in tensor.shape]
     if dynamic and not config.num_optimization_profiles:
+        shapes = " ".join(suggested_shape(tensor) for tensor in network.inputs if -1 in tensor.shape)
         raise ConfigError(
             "A network with dynamic inputs needs an optimization profile",
             where=f"network {network.name!r}",
             found=", ".join(dynamic),
             remedy="Call Builder.create_optimization_profile(), then set_shape(input, min, opt, max) for each of these "
-            "inputs, and add it to the config (on the command line: --shape NAME=LEAST:BEST:LARGEST)",
+            f"inputs, and add it to the config (on the command line: {shapes}, or a range --shape NAME=MIN:OPT:MAX)",
         )
     profiles = profiles_of(config)
     unstated = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dryfit.builder.canonicalise import require_profile
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.design import Design
-from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.explicit_quantization.mode import has_zero_points, is_explicit
 from dryfit.builder.placement.assign import placement_error
 from dryfit.builder.precision.requested import missing_scales
 from dryfit.builder.segments.standalone import is_standalone
@@ -71,6 +71,7 @@ def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError
             config.fallback_device,
             config.default_device_type,
             is_explicit=is_explicit(design.network),
+            has_zero_points=has_zero_points(design.network),
             may_fall_back=not is_standalone(config),
         )
 

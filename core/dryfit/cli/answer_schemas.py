@@ -62,7 +62,7 @@ INSPECT = _published(
             "engine": {**_TEXT, "description": "The file."},
             "refittable": {"type": "boolean", "description": "Whether `dryfit refit` can exchange its weights."},
             "stripped": {"type": "boolean", "description": "Whether it has no weights before a refit."},
-            **_PLACEMENT,
+            **{key: value for key, value in _PLACEMENT.items() if key != "assumed"},
             "model": {**_TEXT, "description": "The engine's name."},
             "pools": {**_BYTES_BY_NAME, "description": "DEVICE/POOL to bytes used."},
             "arithmetic": ARITHMETIC_SCHEMA,

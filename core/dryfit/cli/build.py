@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import click
 
+from dryfit.cli.assumptions import print_defaults, with_defaults
 from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_note
 from dryfit.cli.kernel_options import kernel_options, name_kernels, timing_cache_file
-from dryfit.cli.log import log_to_stderr
+from dryfit.cli.log import build_log
 from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions, network_options
-from dryfit.cli.placement_tables import heading, print_offloading, print_placement, summary_line
+from dryfit.cli.placement_tables import heading, print_offloading, print_placement, print_verdict, summary_line
+from dryfit.short_text import count_text
 
 
 @click.command()
@@ -20,6 +21,8 @@ from dryfit.cli.placement_tables import heading, print_offloading, print_placeme
 @click.option(
     "--output",
     "-o",
+    "--saveEngine",
+    "output",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -30,6 +33,8 @@ from dryfit.cli.placement_tables import heading, print_offloading, print_placeme
 @click.option("--refit", is_flag=True, help="Keep what it takes to exchange the engine's weights with `dryfit refit`.")
 @click.option(
     "--stripped",
+    "--stripWeights",
+    "stripped",
     is_flag=True,
     help="Leave the weights out: `dryfit refit` brings them back. With --refit any weights, else those of MODEL only.",
 )
@@ -54,7 +59,11 @@ def build(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Build an engine file from an ONNX MODEL, or with `--engine-capability dla_standalone` one loadable."""
+    """Build an engine file from an ONNX MODEL, or with `--engine-capability dla_standalone` one loadable.
+
+    The defaults are those of `dryfit check`, and are printed. Engines and loadables are dryfit's own files, which run
+    on this machine: NVIDIA's tools cannot read them; `dryfit export trtexec` writes what the board builds from.
+    """
     from dryfit.builder.builder import Builder
     from dryfit.builder.config.enumerations import BuilderFlag
     from dryfit.builder.segments.standalone import is_standalone
@@ -62,6 +71,7 @@ def build(
     from dryfit.cli.placement_report import placement_report
     from dryfit.engine.progress import TerminalProgress
 
+    options, defaults = with_defaults(options)
     network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
@@ -72,16 +82,15 @@ def build(
         config.set_flag(flag)
     builder = Builder()
     builder.dump_stages_directory = dump_stages
-    # The builder's log has a line for each stage, and a warning for each layer that falls back.
-    with log_to_stderr(logging.INFO if verbose else logging.WARNING), TerminalProgress() as progress:
+    with build_log(verbose=verbose), TerminalProgress() as progress:
         config.progress_monitor = progress
         with timing_cache_file(timing_cache, config):
             if is_standalone(config):
-                write_standalone(builder, network, config, output, as_json=as_json)
+                write_standalone(builder, network, config, output, defaults=defaults, as_json=as_json)
                 return
             engine = builder.build_engine(network, config)
     engine.save(output)
-    report = placement_report(str(model), engine.plan, engine.plan.settings)
+    report = placement_report(str(model), engine.plan, engine.plan.settings, defaults)
     size = output.stat().st_size
     if as_json:
         print_json({**report, "engine": str(output), "engine_bytes": size, "engine_layers": engine.num_layers})
@@ -89,10 +98,12 @@ def build(
     if verbose:
         print_placement(report, verbose=True)
     else:
+        print_verdict(report)
         print_line(heading(report))
+        print_defaults(report["assumed"])
         print_offloading(report)
         print_line(summary_line(report))
     without = ", without weights: run `dryfit refit` before `dryfit run`" if stripped else ""
-    print_line(f"{output}: {engine.num_layers} engine layers, {bytes_text(size)}{without}")
+    print_line(f"{output}: {count_text(engine.num_layers, 'engine layer')}, {bytes_text(size)}{without}")
     if report["simulated"]:
         print_note(f"Simulated: {report['simulated']}.")

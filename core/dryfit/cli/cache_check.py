@@ -12,7 +12,7 @@ import click
 from dryfit.cli.cache_files import INPUT_FILE, form_option
 from dryfit.cli.console import json_option, print_json, print_line, print_list
 from dryfit.cli.fail_conditions import FailCondition, counted_outcomes, fail_on_option, print_failed
-from dryfit.cli.network_options import NamedShape, Shapes
+from dryfit.cli.shape_options import NamedShapes, flat_shapes, shape_option
 
 SUBJECTS = {
     "damaged": "places that cannot be read",
@@ -44,14 +44,7 @@ TITLES = {
 @click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @fail_on_option(SUBJECTS, "damaged,missing>2")
 @form_option
-@click.option(
-    "--shape",
-    "shapes",
-    type=NamedShape(),
-    multiple=True,
-    metavar="NAME=DIMS",
-    help="The shape of a dynamic input of MODEL, such as image=1x3x224x224.",
-)
+@shape_option
 @json_option
 @click.pass_context
 def check(
@@ -60,7 +53,7 @@ def check(
     model: Path | None,
     fail_on: tuple[FailCondition, ...],
     form: str | None,
-    shapes: tuple[tuple[str, Shapes], ...],
+    shapes: tuple[NamedShapes, ...],
     as_json: bool,
 ) -> None:
     """Say what is wrong with a calibration cache FILE, and whether it fits an ONNX MODEL. All findings at once."""
@@ -72,7 +65,7 @@ def check(
     found = [*findings_in_file(stored)]
     if model is not None:
         digest = f"sha256:{hashlib.sha256(model.read_bytes()).hexdigest()}"
-        found += findings_for_model(stored, load_model(model, dict(shapes)), digest)
+        found += findings_for_model(stored, load_model(model, flat_shapes(shapes)), digest)
     counts = Counter(one.kind.value for one in found)
     results = counted_outcomes(fail_on, {**dict.fromkeys(SUBJECTS, 0), **counts, "findings": len(found)})
     if as_json:

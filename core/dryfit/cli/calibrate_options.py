@@ -13,8 +13,8 @@ import click
 
 from dryfit.cli.calibrate_jobs import jobs_option
 from dryfit.cli.console import json_option
-from dryfit.cli.network_options import NamedShape, Shapes
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
+from dryfit.cli.shape_options import Shapes, flat_shapes, shape_option
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_options(model: Path | None, shapes: Any, **values: Any) -> Any:
-        return command(model, CalibrateOptions(shapes=dict(shapes), **values))
+        return command(model, CalibrateOptions(shapes=flat_shapes(shapes), **values))
 
     # click reads the command's name and text from the function, and nothing else.
     with_options.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
@@ -140,14 +140,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--reuse", is_flag=True, help="Run nothing where the file of --output covers the model already."),
     click.option("--compare", is_flag=True, help="Show what each calibrator makes of --state. Runs nothing."),
     limit_option,
-    click.option(
-        "--shape",
-        "shapes",
-        type=NamedShape(),
-        multiple=True,
-        metavar="NAME=DIMS",
-        help="The shape of a dynamic input, such as image=1x3x224x224.",
-    ),
+    shape_option,
     *picture_options,
     click.option(
         "--full-range/--solve-all",

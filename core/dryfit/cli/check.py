@@ -7,13 +7,14 @@ from pathlib import Path
 import attrs
 import click
 
+from dryfit.cli.assumptions import with_defaults
 from dryfit.cli.console import json_option, print_json, print_line, print_note
 from dryfit.cli.fail_conditions import FailCondition, fail_on_option, print_failed
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions, network_options
 from dryfit.cli.placement_conditions import SUBJECTS, placement_outcomes
-from dryfit.cli.placement_tables import print_placement, summary_line
+from dryfit.cli.placement_tables import print_placement, print_verdict, summary_line
 
 FORMATS = ("text", "json", "junit", "sarif")
 
@@ -42,7 +43,12 @@ def check(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Say where each layer of an ONNX MODEL can run, and every rule that stands against it. Builds nothing."""
+    """Show on which device each layer of an ONNX MODEL can run, and every rule that it violates. Builds nothing.
+
+    Defaults: with --platform the board's accelerator, else the GPU; FP16 on a device that does not compute FP32, and
+    INT8 too where scales are given; fallback of an accelerator to the GPU. check, build, explain and estimate share
+    them. A network that cannot be built exits with 0 unless --fail-on refusals or --fail-on unplaced is given.
+    """
     from dryfit.builder.assessment import assess
     from dryfit.cli.junit_report import junit_text
     from dryfit.cli.placement_report import placement_report
@@ -52,6 +58,7 @@ def check(
     if as_json and form != "json":
         raise click.UsageError(f"--json and --format {form} exclude each other", context)
 
+    options, defaults = with_defaults(options)
     network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     if options.shape_values or any(len(asked) == 3 for asked in options.shapes.values()):
         require_shapes(
@@ -62,7 +69,7 @@ def check(
         assessment = assess(network, config)
     for warning in assessment.memory_warnings:
         print_note(warning)
-    report = placement_report(str(model), assessment, config.settings(network))
+    report = placement_report(str(model), assessment, config.settings(network), defaults, network)
     found = placement_outcomes(fail_on, report)
     match form:
         case "json":
@@ -72,6 +79,7 @@ def check(
         case "sarif":
             print_line(sarif_text(report, found))
         case _ if quiet:
+            print_verdict(report, assessment.errors)
             print_line(summary_line(report))
         case _:
             print_placement(report, verbose, assessment.errors)

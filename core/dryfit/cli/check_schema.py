@@ -178,6 +178,7 @@ SCHEMA = {
             "software": {**_TEXT, "description": "The version whose rules hold; empty where there is one rule set."},
             "precisions": {**_TEXTS, "description": "Allowed computation types beside FP32."},
             "fallback": {"type": ["string", "null"], "description": "Device of layers that the first refuses."},
+            "assumed": {**_TEXTS, "description": "The defaults that were used, as options of the command line."},
             "simulated": {**_TEXT, "description": "What of the device is simulated."},
             "plugins": PLUGINS,
             "layers": _list(_LAYER, "In the order of the network."),

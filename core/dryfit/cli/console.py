@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from dryfit.short_text import short_name
+
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
@@ -72,6 +74,15 @@ def print_line(text: str = "") -> None:
 def print_note(text: str) -> None:
     """One line about the run itself, on stderr, so that stdout has only the answer."""
     click.echo(text, err=True)
+
+
+TABLE_NAME = 48
+"""Characters of a name in a table; `--verbose` and JSON have the whole names."""
+
+
+def table_name(name: str) -> str:
+    """A name for a table, without its middle where it is long."""
+    return short_name(name, TABLE_NAME)
 
 
 def bytes_text(size: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
 
 Report = dict[str, Any]
@@ -13,8 +14,7 @@ def print_estimate(report: Report) -> None:
     """The answer."""
     print_line(_heading(report))
     print_line(report["note"])
-    if report["assumed"]:
-        print_line(f"Assumed, as nothing was said: {', '.join(report['assumed'])}.")
+    print_defaults(report["assumed"])
     print_line()
     rows = [
         (

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dryfit.cli.assumptions import assumptions
+from dryfit.cli.assumptions import with_defaults
 from dryfit.cli.console import json_option, print_json
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, network_options
@@ -32,7 +32,7 @@ from dryfit.errors import ConfigError
 @click.option(
     "--quantization",
     is_flag=True,
-    help="Tell each layer's precision, each tensor's INT8 scale, and where each Q/DQ went, and why, instead.",
+    help="Show each layer's precision, each tensor's INT8 scale, and where each Q/DQ went and why, instead.",
 )
 @json_option
 def explain(
@@ -49,11 +49,10 @@ def explain(
     """Explain why layers of an ONNX MODEL, or one LAYER, cannot run on a device, and which edits would help.
 
     Each edit, and each format of an input or output that would do without a reformat, is measured by applying it to
-    the model in memory. Without --precision it is asked about FP16, and without
-    --fallback layers that leave go to the GPU. With --quantization it tells precisions, scales and paths of Q/DQ;
-    a model without Q/DQ is then asked about INT8.
+    the model in memory. The defaults are those of `dryfit check`. --quantization shows precisions, scales and paths of
+    Q/DQ instead; its default precision for a model without Q/DQ is INT8.
     """
-    asked, assumed = assumptions(options)
+    asked, assumed = with_defaults(options)
     if quantization and (edits is not None or no_edits):
         raise click.UsageError("--quantization speaks of no edits: leave out --apply and --no-edits")
     if (edits is None) != (output is None):

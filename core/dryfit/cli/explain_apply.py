@@ -78,7 +78,7 @@ def place(name: str, source: ModelSource, options: NetworkOptions, folder: Path)
     network = load_model(source, options.shapes, folder, options.creation_flags, options.network_method)
     config = create_config(network, options)
     assessment = assess(network, config)
-    report = placement_report(name, assessment, config.settings(network))
+    report = placement_report(name, assessment, config.settings(network), network=network)
     specs = infer_specs(network)
     macs = {layer.name: multiply_accumulates(layer, specs) for layer in network.layers}
     return Placed(report, macs, network, config, assessment.left)

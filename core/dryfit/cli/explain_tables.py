@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.cli.arithmetic_report import print_arithmetic
+from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
 from dryfit.cli.explain_reformats import print_reformats
 from dryfit.cli.operator_rules_report import print_operators
@@ -23,8 +24,7 @@ def print_explanation(report: Report) -> None:
     print_line(heading(report))
     if report["simulated"]:
         print_line(f"Simulated: {report['simulated']}.")
-    if report["assumed"]:
-        print_line(f"Assumed, since nothing was said: {', '.join(report['assumed'])}.")
+    print_defaults(report["assumed"])
     print_line()
     if report["layer"] is not None:
         for layer in report["layers"]:

@@ -74,7 +74,9 @@ def _require_no_options(options: NetworkOptions) -> None:
         ConfigError: names what was given.
     """
     usual = NetworkOptions("GPU", None, None, (), None, False, {}, None)
-    names = [field.name for field in attrs.fields(NetworkOptions)]
+    # Which DLA of the board runs an engine is no part of it.
+    free = {"dla_core", *(["device"] if options.dla_core is not None else [])}
+    names = [field.name for field in attrs.fields(NetworkOptions) if field.eq and field.name not in free]
     given = [name for name in names if getattr(options, name) != getattr(usual, name)]
     if given:
         raise ConfigError(

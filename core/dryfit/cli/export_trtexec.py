@@ -43,10 +43,11 @@ from dryfit.cli.network_options import NetworkOptions, network_options
     help="State the device of every layer as it is placed here, not of those alone that were given one.",
 )
 @click.option("--tensorrt", metavar="VERSION", help="TensorRT's version on the board; --software where that is given.")
-@click.option("--use-dla-core", "--useDLACore", "dla_core", type=int, metavar="N", help="Which DLA of the board.")
 @click.option("--save-engine", "--saveEngine", "engine", metavar="FILE", help="Where the board saves what it builds.")
 @click.option("--timing-cache-file", "--timingCacheFile", "timing_cache", metavar="FILE", help="The board's own.")
-@click.option("--trtexec", "program", default="trtexec", show_default=True, metavar="PATH", help="Where it is there.")
+@click.option(
+    "--trtexec", "program", default="trtexec", show_default=True, metavar="PATH", help="Path of trtexec on the board."
+)
 @network_options
 @json_option
 def trtexec(
@@ -57,7 +58,6 @@ def trtexec(
     scales: Path | None,
     every_layer: bool,
     tensorrt: str | None,
-    dla_core: int | None,
     engine: str | None,
     timing_cache: str | None,
     program: str,
@@ -75,8 +75,8 @@ def trtexec(
     from dryfit.cli.export_source import board_version, exported_config
 
     network, config, notes = exported_config(model, onnx, options, every_layer=every_layer)
-    if dla_core is not None:
-        config.DLA_core = dla_core
+    if options.dla_core is not None:
+        config.DLA_core = options.dla_core  # of an engine's config as well
     source = model if onnx is None else onnx
     where = Path(f"{source.stem}.trtexec.cache") if scales is None else scales
     files = BoardFiles(str(source), engine or f"{source.stem}.engine", str(where), timing_cache or "")

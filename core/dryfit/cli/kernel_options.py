@@ -53,6 +53,8 @@ def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     timing_cache = click.option(
         "--timing-cache",
+        "--timingCacheFile",
+        "timing_cache",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
         help="How long kernels take: read where it exists, and completed. Builds share one in the user's cache folder.",

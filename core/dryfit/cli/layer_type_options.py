@@ -18,12 +18,14 @@ PRECISIONS, OUTPUT_TYPES = "--layer-precisions", "--layer-output-types"
 layer_type_options: tuple[Callable[[Any], Any], ...] = (
     click.option(
         PRECISIONS,
+        "--layerPrecisions",
         metavar="NAME:TYPE,...",
         help="Precisions of single layers (fp32, fp16, bf16, int8), as trtexec spells them, or @FILE with such a list; "
         "NAME may be a pattern, as in --placement.",
     ),
     click.option(
         OUTPUT_TYPES,
+        "--layerOutputTypes",
         metavar="NAME:TYPE,...",
         help="Types of the outputs of single layers, in the same spelling.",
     ),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import bytes_text, print_json, print_line, print_note, print_table
 from dryfit.cli.placement_report import placement_report
 from dryfit.cli.placement_tables import heading, print_offloading, summary_line
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from dryfit.network.network import Network
 
 
-def write_standalone(builder: Builder, network: Network, config: BuilderConfig, output: Path, *, as_json: bool) -> None:
+def write_standalone(
+    builder: Builder, network: Network, config: BuilderConfig, output: Path, *, defaults: Sequence[str], as_json: bool
+) -> None:
     """Build a standalone loadable, write it to a file and tell of it.
 
     Raises:
@@ -29,7 +32,7 @@ def write_standalone(builder: Builder, network: Network, config: BuilderConfig, 
     built = builder.build_loadables(network, config)
     (contents,) = built.files.values()
     write_file(output, contents)
-    tell(network.name, built, {next(iter(built.files)): output}, as_json=as_json)
+    tell(network.name, built, {next(iter(built.files)): output}, defaults=defaults, as_json=as_json)
 
 
 def write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[int, Path]:
@@ -85,9 +88,11 @@ def write_file(path: Path, contents: bytes) -> None:
         ) from error
 
 
-def tell(model: str, built: Loadables, paths: Mapping[int, Path], *, as_json: bool) -> None:
+def tell(
+    model: str, built: Loadables, paths: Mapping[int, Path], *, defaults: Sequence[str] = (), as_json: bool
+) -> None:
     """Tell what was written: one row a loadable."""
-    report = placement_report(model, built.plan, built.plan.settings)
+    report = placement_report(model, built.plan, built.plan.settings, defaults)
     segments = {one["id"]: one for one in report["segments"]}
     loadables: list[dict[str, Any]] = [
         {"file": str(path), "bytes": path.stat().st_size, **segments[index]} for index, path in paths.items()
@@ -96,6 +101,7 @@ def tell(model: str, built: Loadables, paths: Mapping[int, Path], *, as_json: bo
         print_json({**report, "loadables": loadables})
         return
     print_line(heading(report))
+    print_defaults(report["assumed"])
     rows = [
         (
             one["file"],

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryfit.cli.layer_type_options import take_layer_types
-from dryfit.cli.network_options import PRECISION_FLAGS, NetworkOptions, Shapes
+from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.placement_file import apply_placement
+from dryfit.cli.precision_options import CONSTRAINTS, PRECISION_FLAGS, without_best
 from dryfit.cli.quantize_method_options import take_quantize_methods
+from dryfit.cli.shape_options import Shapes, shape_text
 from dryfit.cli.sparsity_options import take_sparsity
 from dryfit.errors import ConfigError
 
@@ -54,8 +56,8 @@ def load_model(
                 raise ConfigError(
                     "The shape does not fit the model's input",
                     where=f"--shape {name}",
-                    found="x".join(map(str, shape)),
-                    allowed="x".join("any" if extent < 0 else str(extent) for extent in tensor.shape),
+                    found=shape_text(shape),
+                    allowed=_open_shape(tensor.shape),
                 )
         if len(asked) == 1:
             tensor.shape = asked[0]
@@ -68,19 +70,22 @@ def require_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
     Raises:
         ConfigError: names the inputs and the options that are missing.
     """
+    from dryfit.builder.canonicalise import suggested_shape
+
     open_inputs = [tensor for tensor in network.inputs if -1 in tensor.shape and tensor.name not in shapes]
     if open_inputs:
-        examples = [
-            f"--shape {tensor.name}={'x'.join('N' if extent < 0 else str(extent) for extent in tensor.shape)}"
-            for tensor in open_inputs
-        ]
+        examples = [suggested_shape(tensor) for tensor in open_inputs]
         raise ConfigError(
-            "A model's dynamic inputs need shapes",
+            "Dynamic inputs need shapes",
             where="--shape",
-            found=", ".join(f"{tensor.name!r} {tensor.shape}" for tensor in open_inputs),
-            remedy=f"Add {' '.join(examples)}, with a number for each N, or the least, best and largest shape: "
-            "--shape NAME=LEAST:BEST:LARGEST",
+            found=", ".join(f"{tensor.name} {_open_shape(tensor.shape)}" for tensor in open_inputs),
+            remedy=f"Add {' '.join(examples)} (with the extents you need), or a range: --shape NAME=MIN:OPT:MAX",
         )
+
+
+def _open_shape(shape: Sequence[int]) -> str:
+    """A shape for people: `Nx3xHxW` has no names here, so that each unknown extent is an N."""
+    return shape_text("N" if extent < 0 else extent for extent in shape)
 
 
 def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
@@ -102,10 +107,17 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     if options.power_mode is not None:
         config.platform(options.device).power_mode(options.power_mode)  # refuses a name that the board does not have
         config.power_mode = options.power_mode
-    for word in options.precisions:
+    for word in without_best(options.precisions, options.device):
         if word in PRECISION_FLAGS:
             config.set_flag(BuilderFlag[PRECISION_FLAGS[word]])
-    config.allow_fallback(options.fallback)
+    constraint = CONSTRAINTS[options.precision_constraints or "none"]
+    if constraint is not None:
+        config.set_flag(BuilderFlag[constraint])
+    if options.no_tf32:
+        config.clear_flag(BuilderFlag.TF32)
+    if options.dla_core is not None:
+        config.DLA_core = options.dla_core
+    config.allow_fallback(options.fallback_device)
     config.assume_scales = options.assume_scales
     _add_profile(config, options.shapes, options.shape_values)
     _take_scales(network, config, options)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from dryfit.cli.assumptions import with_every_precision
 from dryfit.cli.console import json_option, print_json, print_note
-from dryfit.cli.estimate import estimate_assumptions
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import NetworkOptions, network_options
 from dryfit.errors import ConfigError
@@ -35,9 +35,7 @@ OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
 )
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
-@click.pass_context
 def place(
-    context: click.Context,
     model: Path,
     objective: str,
     options: NetworkOptions,
@@ -60,8 +58,7 @@ def place(
         raise ConfigError(
             "The file exists already", where=f"--output {output}", remedy="Choose another name, or give --force"
         )
-    is_said = context.get_parameter_source("device") is not click.core.ParameterSource.DEFAULT
-    asked, assumed = estimate_assumptions(options, is_device_said=is_said)
+    asked, assumed = with_every_precision(options)
     with log_to_stderr(None):
         network, config, proposal = proposal_of(model, asked, objective)
     compared = (proposal.before, proposal.after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.placement_causes import listed_names
 
@@ -15,8 +16,7 @@ def print_proposal(report: Report) -> None:
     """The answer."""
     print_line(_heading(report))
     print_line(report["note"])
-    if report["assumed"]:
-        print_line(f"Assumed, as nothing was said: {', '.join(report['assumed'])}.")
+    print_defaults(report["assumed"])
     print_line()
     before, after = (next(one for one in report["options"] if one[which]) for which in ("is_before", "is_chosen"))
     rows = [

@@ -4,28 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dryfit.short_text import likeness, short_name, with_short_names
+
 LISTED_NAMES = 4
 """How many layers are named where many have the same reason."""
+FIRST_ONLY = " (values of the first one; the others differ)"
 
 
-def other_causes(causes: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def other_causes(causes: Mapping[str, str], *, is_full: bool = False) -> list[tuple[str, str, str]]:
     """(layers, cause, "") for each cause that is more than "the default device" and its like.
 
     Args:
         causes: layer name to cause, of the layers that the device asked for does not refuse: the verdicts of the
             others are told elsewhere.
+        is_full: whether each layer has an entry of its own.
     """
     from dryfit.builder.design import SHAPE_COMPUTATION
     from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
 
-    layers: dict[str, list[str]] = {}
-    for name, cause in causes.items():
-        if cause not in (DEFAULT_DEVICE, OWN_DEVICE, SHAPE_COMPUTATION):
-            layers.setdefault(cause, []).append(name)
-    return [(listed_names(names), cause, "") for cause, names in layers.items()]
+    entries = [
+        (name, cause, "")
+        for name, cause in causes.items()
+        if cause not in (DEFAULT_DEVICE, OWN_DEVICE, SHAPE_COMPUTATION)
+    ]
+    return entries if is_full else grouped_entries(entries)
+
+
+def grouped_entries(entries: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Entries of (name, text, remedy), where those that differ in names and numbers only are one, with all names."""
+    groups: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for entry in entries:
+        groups.setdefault((likeness(entry[1]), likeness(entry[2])), []).append(entry)
+    found = []
+    for members in groups.values():
+        _, text, remedy = members[0]
+        differ = len({(one[1], one[2]) for one in members}) > 1
+        text = f"{with_short_names(text)}{FIRST_ONLY if differ else ''}"
+        found.append((listed_names([name for name, _, _ in members]), text, remedy))
+    return found
 
 
 def listed_names(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    shown = ", ".join(names[:LISTED_NAMES])
+    """The first names, shortened, and how many more there are."""
+    shown = ", ".join(map(short_name, names[:LISTED_NAMES]))
     return shown if len(names) <= LISTED_NAMES else f"{shown} and {len(names) - LISTED_NAMES} more"

@@ -8,25 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dryfit.cli.network_options import PRECISION_FLAGS
+from dryfit.cli.precision_options import PRECISION_FLAGS
 
 if TYPE_CHECKING:
     from dryfit.builder.assessment import Assessment
     from dryfit.builder.placement.offloading import Offloading
     from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
+    from dryfit.network.network import Network
     from dryfit.target.cost import CostEstimate
     from dryfit.target.verdict import Verdict, Violation
 
 Report = dict[str, Any]
 
 
-def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str, Any]) -> Report:
+def placement_report(
+    model: str,
+    found: Assessment | Plan,
+    settings: Mapping[str, Any],
+    assumed: Sequence[str] | None = None,
+    network: Network | None = None,
+) -> Report:
     """The report of a network that was assessed, or of an engine's plan.
 
     Args:
         model: what the user calls it: the path of the file, or the engine's name.
         found: the decisions. Those of a plan were built, so that there are no refusals.
         settings: `BuilderConfig.settings()`, or those that the plan was built with.
+        assumed: the defaults that were used, as options; None where the answer has none.
+        network: the user's, so that remedies can name its dynamic inputs; None where they need not.
     """
     from dryfit.builder.explicit_quantization.operator_rules import operator_rules
     from dryfit.builder.placement.offloading import offloadings
@@ -39,6 +48,7 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
     target = registry.find_target(device)
     rules = operator_rules(found.network) if isinstance(found, Plan) else found.quantized_operators
     layers = [_layer(layer, found.verdicts.get(layer.layer, {})) for layer in found.layers]
+    _name_shapes(layers, network)
     return {
         "model": model,
         "device": device,
@@ -46,6 +56,7 @@ def placement_report(model: str, found: Assessment | Plan, settings: Mapping[str
         "software": settings["software"].get(device, ""),
         "precisions": [flag.lower() for flag in settings["flags"] if flag in PRECISION_FLAGS.values()],
         "fallback": settings["fallback_device"],
+        **({} if assumed is None else {"assumed": list(assumed)}),
         "simulated": "" if target is None else target.simulated,
         # An engine says what it was built with; an assessment was made by what is active now.
         "plugins": list(found.plugins) if isinstance(found, Plan) else registry.active_plugins(),
@@ -71,6 +82,19 @@ def _layer(layer: LayerPlacement, verdicts: Mapping[str, Verdict]) -> dict[str, 
         "cause": layer.cause,
         "verdicts": {asked: _verdict(verdict) for asked, verdict in verdicts.items()},
     }
+
+
+def _name_shapes(layers: Sequence[dict[str, Any]], network: Network | None) -> None:
+    """Say in the remedy for dynamic dimensions which options of the command line fix them."""
+    from dryfit.builder.canonicalise import suggested_shape
+
+    shapes = [suggested_shape(tensor) for tensor in (network.inputs if network else ()) if -1 in tensor.shape]
+    violations = (
+        one for layer in layers for verdict in layer["verdicts"].values() for one in verdict["violations"] if shapes
+    )
+    for one in violations:
+        if one["rule"].endswith(".dynamic_dimensions"):
+            one["remedy"] = f"{one['remedy']} (on the command line: {' '.join(shapes)})"
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

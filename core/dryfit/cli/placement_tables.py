@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from dryfit.cli.console import bytes_text, print_line, print_list, print_table
-from dryfit.cli.placement_causes import listed_names, other_causes
+from dryfit.cli.assumptions import print_defaults
+from dryfit.cli.console import bytes_text, print_line, print_list, print_table, table_name
+from dryfit.cli.placement_causes import FIRST_ONLY, grouped_entries, listed_names, other_causes
 from dryfit.errors import DryfitError, PlacementError
+from dryfit.short_text import count_text, with_short_names
 
 Report = dict[str, Any]
+LISTED_SEGMENTS = 20
+"""How many segments are listed without `--verbose`."""
 
 
 def print_placement(report: Report, verbose: bool, errors: Sequence[DryfitError] = ()) -> None:
@@ -20,7 +25,9 @@ def print_placement(report: Report, verbose: bool, errors: Sequence[DryfitError]
         verbose: also every layer, the causes of cuts, and the reformats.
         errors: what a build raises.
     """
+    print_verdict(report, errors)
     print_line(heading(report))
+    print_defaults(report.get("assumed", ()))
     if report["simulated"]:
         print_line(f"Simulated: {report['simulated']}.")
     print_line()
@@ -28,12 +35,31 @@ def print_placement(report: Report, verbose: bool, errors: Sequence[DryfitError]
         rows = [(one["name"], one["kind"], one["device"] or "none", one["segment"]) for one in report["layers"]]
         print_table("Layers", ["layer", "kind", "device", "segment"], rows)
     print_list(f"Not on {report['device']}, because", _reasons(report, "violations"))
-    print_list("Placed as they are, because", other_causes(_unrefused(report)))
+    print_list("Placed as they are, because", other_causes(_unrefused(report), is_full=verbose))
     print_list("Warnings", _reasons(report, "warnings"))
     print_segments(report, verbose)
-    print_offloading(report)
+    print_offloading(report, verbose)
     print_refusals(report, errors)
     print_line(summary_line(report))
+
+
+def print_verdict(report: Report, errors: Sequence[DryfitError] = ()) -> None:
+    """The first line, where there is bad news: that it cannot be built, or that nothing is left on the device."""
+    if errors:
+        more = f" (and {count_text(len(errors) - 1, 'more problem')})" if errors[1:] else ""
+        where = f"{errors[0].where}: " if errors[0].where and not isinstance(errors[0], PlacementError) else ""
+        print_line(f"Build would fail: {where}{errors[0].message}{more}")
+    device, fallback = report["device"], report["fallback"]
+    has_work = any(layer["segment"] is not None for layer in report["layers"])
+    if fallback and has_work and device not in report["summary"]["segments_by_device"]:
+        fallen = count_text(report["summary"]["fallback_layers"], "layer")
+        rules = Counter(rule for layer in report["layers"] for rule in _failed_rules(layer, device))
+        first = next((f", most often by {rule}" for rule, _ in rules.most_common(1)), "")
+        print_line(f"Nothing runs on {device}: {fallen} fall back to {fallback}{first}")
+
+
+def _failed_rules(layer: dict[str, Any], device: str) -> set[str]:
+    return {one["rule"] for one in layer["verdicts"].get(device, {}).get("violations", ())}
 
 
 def print_refusals(report: Report, errors: Sequence[DryfitError]) -> None:
@@ -42,7 +68,7 @@ def print_refusals(report: Report, errors: Sequence[DryfitError]) -> None:
     Layers and segments without a place are counted only, where the lists before tell each of them.
     """
     if errors:
-        print_line("A build refuses this:")
+        print_line("Building this would fail:")
     for error in errors:
         is_told = isinstance(error, PlacementError) and _tells_unplaced(report)
         print_line(f"  {'. '.join(filter(None, (f'{error.message}: see above', error.remedy))) if is_told else error}")
@@ -58,7 +84,7 @@ def _tells_unplaced(report: Report) -> bool:
     )
 
 
-def print_offloading(report: Report) -> None:
+def print_offloading(report: Report, verbose: bool = False) -> None:
     """For each device with memory pools for its segments: how many candidates it got, what they need, and the others.
 
     A memory pool that falls short stands there by name.
@@ -66,23 +92,26 @@ def print_offloading(report: Report) -> None:
     for one in report["offloading"]:
         needs = _pools(one["pools"])
         print_line(
-            f"{one['offloaded']} of {one['candidates']} candidates offloaded to {one['device']}"
-            f"{f'; in all they need {needs}' if needs else ''}"
+            f"{one['device']} segments: {one['offloaded']} of {one['candidates']} accepted"
+            f"{f'; memory in total: {needs}' if needs else ''}"
         )
         lost = [
             (_span(rejected["layers"]), rejected["cause"], _short(rejected["short_of"])) for rejected in one["rejected"]
         ]
-        print_list(f"Not offloaded to {one['device']}, because", lost)
+        print_list(f"Not accepted by {one['device']}, because", lost if verbose else grouped_entries(lost))
 
 
 def print_segments(report: Report, verbose: bool) -> None:
     """Segments and, where `verbose`, the causes of their cuts, and reformats with theirs."""
     segments = [
-        (one["id"], one["device"], len(one["layers"]), _span(one["layers"]), _pools(one["pools"]))
+        (one["id"], one["device"], len(one["layers"]), _span(one["layers"], verbose), _pools(one["pools"]))
         for one in report["segments"]
     ]
+    shown = segments if verbose else segments[:LISTED_SEGMENTS]
     if segments:
-        print_table("Segments", ["segment", "device", "layers", "from .. to", "memory pools"], segments)
+        print_table("Segments", ["segment", "device", "layers", "from .. to", "memory pools"], shown)
+    if len(segments) > len(shown):
+        print_line(f"  + {count_text(len(segments) - len(shown), 'more segment')} (--verbose)")
     if not verbose:
         return
     cuts = [(f"segment {one['id']}", _cut(one["cut_cause"]), "") for one in report["segments"] if one["cut_cause"]]
@@ -99,34 +128,43 @@ def print_segments(report: Report, verbose: bool) -> None:
 
 
 def estimate_text(estimate: dict[str, Any]) -> str:
-    """A target's estimate in one sentence, with the word beside each number that could be taken for a measurement."""
+    """A target's estimate in one sentence."""
     time = estimate["microseconds"]
     facts = [
-        *([] if time is None else [f"an estimate of {time:.3g} microseconds"]),
-        f"an estimate of {bytes_text(estimate['bytes_moved'])} moved",
+        *([] if time is None else [time_text(time)]),
+        f"{bytes_text(estimate['bytes_moved'])} moved",
         f"{estimate['macs']:,} multiply-accumulates",
     ]
-    return f"{', '.join(facts)} ({estimate['fidelity']}: {estimate['basis']})"
+    return f"estimated: {', '.join(facts)} ({estimate['fidelity']}: {estimate['basis']})"
+
+
+def time_text(microseconds: float) -> str:
+    """An estimated time, in two digits: `26 us`, `4.6 ms`."""
+    value, unit = (microseconds / 1e3, "ms") if microseconds >= 999.5 else (microseconds, "us")
+    return f"{value:.0f} {unit}" if value >= 99.5 else f"{value:.2g} {unit}"
 
 
 def heading(report: Report) -> str:
     """What was asked."""
     variant = " ".join(filter(None, [report["platform"], report["software"]]))
+    device = f"{report['device']} ({variant})" if variant else report["device"]
     precisions = ", ".join(word.upper() for word in report["precisions"]) or "FP32"
     fallback = f"fallback to {report['fallback']}" if report["fallback"] else "no fallback"
-    return f"{report['model']} on {report['device']} ({variant}), {precisions}, {fallback}"
+    return f"{report['model']} on {device}, {precisions}, {fallback}"
 
 
 def summary_line(report: Report) -> str:
     """The answer in one line."""
     summary = report["summary"]
     placed = ", ".join(f"{count} on {device}" for device, count in summary["layers_by_device"].items())
-    unplaced = summary["unplaced_layers"]
+    unplaced = f", {summary['unplaced_layers']} unplaced" if summary["unplaced_layers"] else ""
     parts = [
-        f"{summary['layers']} layers: {placed or 'none placed'}{f', {unplaced} nowhere' if unplaced else ''}",
-        _count(summary["segments"], "segment"),
-        f"{_count(summary['reformats'], 'reformat')} of {bytes_text(summary['reformat_bytes'])}",
-        *(["a build refuses it"] if report["refusals"] else []),
+        f"{count_text(summary['layers'], 'layer')}: {placed or 'none placed'}{unplaced}",
+        count_text(summary["segments"], "segment"),
+        f"{count_text(summary['reformats'], 'reformat')} of {bytes_text(summary['reformat_bytes'])}"
+        if summary["reformats"]
+        else "no reformats",
+        *(["the build would fail"] if report["refusals"] else []),
     ]
     return "; ".join(parts)
 
@@ -147,7 +185,7 @@ def _reasons(report: Report, which: str) -> list[tuple[str, str, str]]:
     reasons = []
     for (rule, _, remedy), alike in layers.items():
         differ = len({message for _, message in alike}) > 1
-        reason = f"{alike[0][1]}{' (of the first; the others have other values)' if differ else ''} [{rule}]"
+        reason = f"{with_short_names(alike[0][1])}{FIRST_ONLY if differ else ''} [{rule}]"
         reasons.append((listed_names([name for name, _ in alike]), reason, remedy))
     return reasons
 
@@ -159,10 +197,6 @@ def _unrefused(report: Report) -> dict[str, str]:
         for layer in report["layers"]
         if not layer["verdicts"].get(report["device"], {}).get("violations")
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _short(shortages: list[dict[str, Any]]) -> str:
@@ -177,8 +211,9 @@ def _cut(cause: str) -> str:
     return before + between.removesuffix(": ")
 
 
-def _span(layers: list[str]) -> str:
-    return layers[0] if len(layers) == 1 else f"{layers[0]} .. {layers[-1]}"
+def _span(layers: list[str], is_full: bool = False) -> str:
+    ends = [layers[0], layers[-1]] if layers[1:] else layers
+    return " .. ".join(ends if is_full else map(table_name, ends))
 
 
 def _pools(pools: dict[str, int]) -> str:

@@ -10,7 +10,7 @@ import click
 
 from dryfit.cli.console import json_option, print_json, print_line
 from dryfit.cli.fail_conditions import FailCondition, Subjects, beginnings, fail_on_option, print_failed
-from dryfit.cli.network_options import NamedShape, Shapes
+from dryfit.cli.shape_options import NamedShapes, flat_shapes, shape_option
 
 FORMATS = ("text", "json", "junit", "sarif")
 
@@ -38,14 +38,7 @@ SUBJECTS = Subjects(
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @fail_on_option(SUBJECTS, "errors,qdq.weighted,qdq.output.activation>3")
-@click.option(
-    "--shape",
-    "shapes",
-    type=NamedShape(),
-    multiple=True,
-    metavar="NAME=DIMS",
-    help="The shape of a dynamic input, such as image=1x3x224x224.",
-)
+@shape_option
 @click.option(
     "--format",
     "chosen",
@@ -59,7 +52,7 @@ def lint(
     context: click.Context,
     model: Path,
     fail_on: tuple[FailCondition, ...],
-    shapes: tuple[tuple[str, Shapes], ...],
+    shapes: tuple[NamedShapes, ...],
     chosen: str | None,
     verbose: bool,
     as_json: bool,
@@ -71,7 +64,7 @@ def lint(
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
         raise click.UsageError(f"--json and --format {form} exclude each other", context)
-    report = lint_report(model, dict(shapes))
+    report = lint_report(model, flat_shapes(shapes))
     found = lint_outcomes(fail_on, report)
     match form:
         case "json":

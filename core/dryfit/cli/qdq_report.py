@@ -9,7 +9,7 @@ from typing import Any
 
 from dryfit.cli.fail_conditions import FailCondition, Outcome, beginnings
 from dryfit.cli.network_config import load_model
-from dryfit.cli.network_options import Shapes
+from dryfit.cli.shape_options import Shapes
 from dryfit.quantization.lint import SEVERITIES, LintFinding, LintRule, all_lint_rules, lint_network
 
 Report = dict[str, Any]

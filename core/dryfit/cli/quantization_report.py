@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dryfit.builder.assessment import assessment_of, design_for_assessment
 from dryfit.builder.explicit_quantization.mode import is_explicit
 from dryfit.builder.explicit_quantization.trace import trace_quantizations
-from dryfit.cli.assumptions import QUANTIZED_PRECISION, assumptions
+from dryfit.cli.assumptions import QUANTIZED_PRECISION, with_defaults
 from dryfit.cli.network_config import create_config, load_model
 from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.placement_report import placement_report
@@ -46,7 +46,7 @@ def quantization_report(path: Path, layer_name: str | None, options: NetworkOpti
     """
     network = load_model(path, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     is_stated = is_explicit(network)
-    options, assumed = assumptions(options, None if is_stated else QUANTIZED_PRECISION)
+    options, assumed = with_defaults(options, None if is_stated else QUANTIZED_PRECISION)
     config = create_config(network, options)
     design = design_for_assessment(network, config)
     assessment = assessment_of(design, config)

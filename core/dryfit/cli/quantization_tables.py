@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.placement_tables import heading
 from dryfit.cli.quantization_paths import path_text
@@ -21,8 +22,7 @@ def print_quantization(report: Report) -> None:
     print_line(heading(report))
     if report["simulated"]:
         print_line(f"Simulated: {report['simulated']}.")
-    if report["assumed"]:
-        print_line(f"Assumed, since nothing was said: {', '.join(report['assumed'])}.")
+    print_defaults(report["assumed"])
     print_line()
     layers = [
         (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dryfit.cli.console import json_option, print_json, print_line, print_table
-from dryfit.cli.log import log_to_stderr
+from dryfit.cli.log import build_log
 from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NamedShape, NetworkOptions, Shapes
+from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.operator_rules_report import operators_data, print_operators
 from dryfit.cli.quantize_method_options import METHODS, OPTION, quantize_method_option
+from dryfit.cli.shape_options import NamedShapes, Shapes, flat_shapes, shape_option
 from dryfit.errors import ExecutionError
 from dryfit.plugins import registry
 
@@ -37,13 +37,7 @@ if TYPE_CHECKING:
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run everything N times.")
 @click.option("--profile", is_flag=True, help="Show the host's time of each engine layer.")
 @quantize_method_option
-@click.option(
-    "--shape",
-    multiple=True,
-    type=NamedShape(),
-    metavar="NAME=SHAPE",
-    help="Shape of an input of a model: x=1x3x224x224.",
-)
+@shape_option
 @json_option
 def run(
     engine_file: Path,
@@ -55,7 +49,7 @@ def run(
     repeat: int,
     profile: bool,
     quantize_methods: METHODS,
-    shape: tuple[tuple[str, Shapes], ...],
+    shapes: tuple[NamedShapes, ...],
     as_json: bool,
 ) -> None:
     """Run an ENGINE file on this machine. Times are this machine's; they say nothing of the device's.
@@ -70,7 +64,7 @@ def run(
     if bool(inputs) == (seed is not None):
         raise click.UsageError("Give either --input or --random")
     if quantize_methods:
-        engine = _built(engine_file, quantize_methods, dict(shape))
+        engine = _built(engine_file, quantize_methods, flat_shapes(shapes))
     elif engine_file.suffix == ".onnx":
         raise ExecutionError(
             "This is a model, not an engine",
@@ -120,7 +114,7 @@ def _built(model: Path, methods: METHODS, shapes: dict[str, Shapes]) -> Engine:
     )
     network = load_model(model, shapes, quantize_method=options.network_method)
     require_shapes(network, shapes)
-    with log_to_stderr(logging.WARNING):
+    with build_log():
         return Builder().build_engine(network, create_config(network, options))
 
 

@@ -53,12 +53,11 @@ def check(
     What counts are the weights as the device stores them. What was not said is taken as `dryfit estimate` takes it:
     the accelerator, all its precisions, scales for every tensor, fallback to the GPU.
     """
-    from dryfit.cli.estimate import estimate_assumptions
+    from dryfit.cli.assumptions import with_every_precision
     from dryfit.cli.sparsity_report import sparsity_outcomes, sparsity_report
     from dryfit.cli.sparsity_tables import print_sparsity
 
-    is_said = context.get_parameter_source("device") is not click.core.ParameterSource.DEFAULT
-    asked, assumed = estimate_assumptions(options, is_device_said=is_said)
+    asked, assumed = with_every_precision(options)
     report = sparsity_report(model, asked, assumed)
     found = sparsity_outcomes(fail_on, report)
     if as_json:

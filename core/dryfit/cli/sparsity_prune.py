@@ -29,29 +29,24 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options
 @json_option
-@click.pass_context
-def prune(
-    context: click.Context, model: Path, output: Path, force: bool, options: NetworkOptions, as_json: bool
-) -> None:
+def prune(model: Path, output: Path, force: bool, options: NetworkOptions, as_json: bool) -> None:
     """Write a copy of an ONNX MODEL, pruned by magnitude where the device then skips the zeros.
 
     Of each four neighbours along the input channels the two largest stay; of equal ones those that stand first.
     Pruned weights compute something else: measure the accuracy, and train again.
     """
     from dryfit.builder.sparse_weights.pruning import ACCURACY
-    from dryfit.cli.estimate import estimate_assumptions
+    from dryfit.cli.assumptions import print_defaults, with_every_precision
     from dryfit.cli.sparsity_options import pruning_text
     from dryfit.cli.sparsity_tables import summary_line
 
     _require_free(model, output, force=force)
-    is_said = context.get_parameter_source("device") is not click.core.ParameterSource.DEFAULT
-    asked, assumed = estimate_assumptions(attrs.evolve(options, sparsity="disable"), is_device_said=is_said)
+    asked, assumed = with_every_precision(attrs.evolve(options, sparsity="disable"))
     pruning, report = _pruned(model, output, asked, assumed)
     if as_json:
         print_json(report)
         return
-    if assumed:
-        print_line(f"Assumed, as nothing was said: {', '.join(assumed)}.")
+    print_defaults(assumed)
     rows = [
         (one["name"], one["layers"], f"{one['zeroed']:,}", f"{one['size']:,}", f"{100 * one['energy_kept']:.1f} %")
         for one in report["pruned"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import print_line, print_list, print_table
 
 Report = dict[str, Any]
@@ -18,8 +19,7 @@ def print_sparsity(report: Report, *, verbose: bool) -> None:
     """
     print_line(_heading(report))
     print_line(report["note"])
-    if report["assumed"]:
-        print_line(f"Assumed, as nothing was said: {', '.join(report['assumed'])}.")
+    print_defaults(report["assumed"])
     print_line()
     rows = [
         (

@@ -94,7 +94,7 @@ def test_a_network_without_a_place_is_refused_with_all_reasons():
     with pytest.raises(PlacementError) as caught:
         Builder().build_plan(chain("e", "c", "e"), dla_config(fallback=False))
     text = str(caught.value)
-    assert "2 parts of the network cannot run on their device, and fallback is off" in text
+    assert "2 layers cannot run on DLA and fallback is disabled" in text
     assert "'e0' cannot run on DLA" in text
     assert "'e2' cannot run on DLA" in text
     assert "'c1'" not in text
@@ -213,6 +213,6 @@ def test_layers_that_fail_the_same_rules_are_refused_in_few_lines():
     with pytest.raises(PlacementError) as caught:
         Builder().build_plan(chain(*["e"] * 30), dla_config(fallback=False))
     text = str(caught.value)
-    assert "30 parts of the network cannot run on their device" in text
+    assert "30 layers cannot run on DLA" in text
     assert "likewise 'e1', 'e2' and 27 more" in text
-    assert text.count("cannot run on DLA") == 1
+    assert text.count("cannot run on DLA:") == 1

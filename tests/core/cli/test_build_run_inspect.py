@@ -60,7 +60,7 @@ def test_a_build_says_the_same_placement_as_a_check(dryfit_command: Any, digits_
 def test_a_build_that_is_refused_leaves_no_file(dryfit_command: Any, digits_model: Path, tmp_path: Path) -> None:
     ended = dryfit_command(
         "build", digits_model, "-o", tmp_path / "x.engine", "--device", "DLA", "--precision", "fp16",
-        "--shape", "image=1x1x8x8",
+        "--shape", "image=1x1x8x8", "--fallback", "none",
     )  # fmt: skip
     assert ended.code == 2
     for name in ("elu2", "average", "softmax"):

@@ -9,7 +9,7 @@ import pytest
 
 from dryfit.cli.estimate_schema import SCHEMA
 
-SHAPE = ("--shape", "image=2x1x8x8")
+SHAPE = ("--shape", "image=2x1x8x8", "--platform", "agx-orin-64")
 
 
 def answer(dryfit_command: Any, model: Any, *options: str) -> Any:
@@ -23,7 +23,7 @@ def test_it_asks_about_the_accelerator_of_the_board_where_nothing_was_said(
 ) -> None:
     found = answer(dryfit_command, digits_model, "--platform", "agx-orin-64", "--power-mode", "MAXN")
     assert (found["device"], found["platform"], found["power_mode"]) == ("DLA", "agx-orin-64", "MAXN")
-    assert found["assumed"] == ["device DLA", "precision int8,fp16", "scales", "fallback GPU"]
+    assert found["assumed"] == ["--device DLA", "--precision fp16", "--fallback GPU"]
 
 
 def test_a_board_without_an_accelerator_is_asked_about_its_gpu(dryfit_command: Any, digits_model: Any) -> None:
@@ -81,7 +81,7 @@ def test_the_page_for_people_calls_every_figure_an_estimate(dryfit_command: Any,
     assert printed.startswith("Estimate of ")
     assert "Every time, throughput, energy and share here is an estimate by a formula; nothing was measured." in printed
     titles = [line for line in printed.splitlines() if line and not line.startswith(" ")]
-    assert all("stimate" in line for line in titles if not line.startswith(("Assumed", "Basis")))
+    assert all("stimate" in line for line in titles if not line.startswith(("Defaults", "Basis")))
     assert "fitted on the published rows" in printed
 
 

@@ -65,18 +65,16 @@ def test_every_violation_of_every_layer_is_there_and_grouped_by_its_rule(
 
 def test_what_was_not_said_is_assumed_and_told(dryfit_command: Any, digits_model: Path) -> None:
     answer = dryfit_command("explain", digits_model, *DIGITS, "--json").json
-    assert answer["assumed"] == ["precision fp16", "fallback GPU"]
+    assert answer["assumed"] == ["--precision fp16", "--fallback GPU"]
     assert (answer["precisions"], answer["fallback"]) == (["fp16"], "GPU")
     said = dryfit_command("explain", digits_model, *DIGITS, "--precision", "fp32", "--fallback", "gpu", "--json").json
     assert not said["assumed"]
     assert {cause["rule"] for cause in said["causes"]} >= {"dla.precision"}
 
 
-def test_a_fallback_that_is_assumed_beside_a_standalone_loadable_is_told_as_such(
-    dryfit_command: Any, digits_model: Path
-) -> None:
+def test_a_standalone_loadable_has_no_fallback_by_default(dryfit_command: Any, digits_model: Path) -> None:
     answer = dryfit_command("explain", digits_model, "--device", "DLA", "--standalone", "--json").json
-    assert answer["assumed"][-1].startswith("fallback GPU (a standalone loadable has none")
+    assert answer["assumed"][-1] == "--fallback none"
 
 
 def test_causes_are_weighed_by_multiply_accumulates(dryfit_command: Any, average_model: Path) -> None:
@@ -125,7 +123,7 @@ def test_one_layer_is_explained_by_its_name_or_its_node(dryfit_command: Any, ave
 def test_the_text_has_reasons_causes_and_edits(dryfit_command: Any, average_model: Path) -> None:
     text = dryfit_command("explain", average_model, *ORIN, "--shape", "x=1x3x14x14").out
     for part in (
-        "Assumed, since nothing was said: precision fp16, fallback GPU",
+        "Defaults: --precision fp16 --fallback GPU",
         "average (reduce): op is AVG, allowed is MAX [dla.reduce.operation]",
         "dla.reduce.operation: 1 layer, 0 % of multiply-accumulates",
         "Edits that pay, each alone",

@@ -106,7 +106,7 @@ def explicit(tmp_path: Path) -> Path:
 def test_each_quantization_of_a_model_is_told_with_where_it_went(dryfit_command: Any, explicit: Path) -> None:
     answer = dryfit_command("explain", explicit, "--quantization", "--json").json
     jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
-    assert answer["assumed"] == []
+    assert answer["assumed"] == ["--device GPU", "--precision fp32", "--fallback none"]
     assert answer["tensors"] == []
     assert [(one["name"], one["precision"]) for one in answer["layers"]] == [("the c", "INT8")]
     found = {one["name"]: (one["tensor"], one["scale"], one["outcome"], one["part"]) for one in answer["quantizations"]}
@@ -149,7 +149,7 @@ def test_one_layer_is_told_with_its_own_tensors(dryfit_command: Any, classifier:
 
 def test_people_read_what_is_missing_and_who_waits_for_it(dryfit_command: Any, classifier: Path, cache: Path) -> None:
     told = dryfit_command("explain", classifier, "--quantization", "--calibration-cache", cache).out
-    assert "Assumed, since nothing was said: precision int8" in told
+    assert "Defaults: --device GPU --precision int8" in told
     assert "y: missing: no range was stated or found\n    wanted by third\n" in told
     assert "No scale for 'd'" in told
     assert told.endswith(

@@ -54,7 +54,7 @@ def test_each_segment_of_the_dla_becomes_one_file(dryfit_command, model, tmp_pat
     folder = tmp_path / "new" / "folder"
     ended = dryfit_command("export", "loadables", model["split"], "-o", folder, *DLA, "--fallback", "GPU")
     assert ended.code == 0, ended.err
-    assert "2 of 2 candidates offloaded to DLA; in all they need" in ended.out
+    assert "DLA segments: 2 of 2 accepted; memory in total:" in ended.out
     assert sorted(one.name for one in folder.iterdir()) == ["z.segment0.loadable", "z.segment2.loadable"]
     assert [layer.name for layer in read_loadable(folder / "z.segment2.loadable").layers] == ["second"]
 
@@ -126,7 +126,7 @@ def test_a_pool_that_falls_short_is_told_by_check_build_and_inspect(dryfit_comma
     for words in (("check", *asked), ("build", *asked, "-o", path), ("inspect", path)):
         ended = dryfit_command(*words)
         assert ended.code == 0, ended.err
-        assert "0 of 1 candidates offloaded to DLA" in ended.out
+        assert "DLA segments: 0 of 1 accepted" in ended.out
         assert "it needs 9216 bytes of DLA_GLOBAL_DRAM, whose limit is 4096 bytes" in ended.out
         assert "It would fit with DLA_GLOBAL_DRAM of 16.0 KiB (--mem-pool-size)" in ended.out
         (one,) = dryfit_command(*words, "--json").json["offloading"]
@@ -141,11 +141,11 @@ def test_a_limit_that_no_dla_takes_names_the_next_power_of_two(dryfit_command, w
 
 
 def test_check_counts_what_falls_short_without_fallback_as_unplaced(dryfit_command, wide_model):
-    asked = (wide_model, *DLA, "--mem-pool-size", "dlaGlobalDRAM:4K")
+    asked = (wide_model, *DLA, "--fallback", "none", "--mem-pool-size", "dlaGlobalDRAM:4K")
     ended = dryfit_command("check", *asked, "--fail-on", "unplaced,fallback")
     assert ended.code == 1
-    assert "0 of 1 candidates offloaded to DLA" in ended.out
-    assert "1 layers: none placed, 1 nowhere; 0 segments" in ended.out
+    assert "DLA segments: 0 of 1 accepted" in ended.out
+    assert "1 layer: none placed, 1 unplaced; 0 segments" in ended.out
     assert dryfit_command("check", *asked, "--json").json["summary"]["unplaced_layers"] == 1
 
 

@@ -94,11 +94,11 @@ def test_a_network_in_formats_of_the_dla_needs_no_other_device(
     dryfit_command: Any, convolution: Path, tmp_path: Path, spelling: tuple[str, str]
 ) -> None:
     output = tmp_path / "model.engine"
-    refused = dryfit_command("build", convolution, *FP16, "-o", output)
+    refused = dryfit_command("build", convolution, *FP16, "--fallback", "none", "-o", output)
     assert refused.code
     assert "no device is there to make the copy" in " ".join(refused.err.split())
     options = (spelling[0], "fp16:dla_hwc4", spelling[1], "fp16:chw16", "--directIO")
-    assert dryfit_command("build", convolution, *FP16, *options, "-o", output).code == 0
+    assert dryfit_command("build", convolution, *FP16, *options, "--fallback", "none", "-o", output).code == 0
     context = Engine.load(output).create_execution_context(1)
     # A line of 40 pixels of 4 halves is 320 bytes, which is a multiple of 64.
     assert context.get_strides("x") == (8 * 160, 1, 160, 4)

@@ -27,7 +27,7 @@ def suites(root: ET.Element) -> dict[str, ET.Element]:
         (("--fallback", "GPU"), "fallback>3%,loadables>8", 1),
         (("--fallback", "GPU"), "loadables>8", 0),
         (("--fallback", "GPU"), None, 0),
-        ((), "unplaced", 1),
+        (("--fallback", "none"), "unplaced", 1),
     ],
 )
 def test_failures_are_the_conditions_that_end_the_command_with_1(
@@ -59,7 +59,7 @@ def test_the_document_has_the_structure_that_servers_read(dryfit_command: Any, d
 
 
 def test_a_layer_off_its_device_is_skipped_with_every_reason(dryfit_command: Any, digits_model: Path) -> None:
-    for options, place in ((("--fallback", "GPU"), "runs on GPU"), ((), "can run nowhere")):
+    for options, place in ((("--fallback", "GPU"), "runs on GPU"), (("--fallback", "none"), "can run nowhere")):
         answer = dryfit_command("check", digits_model, *DLA, *options, "--json").json
         root = parsed(dryfit_command("check", digits_model, *DLA, *options, "--format", "junit").out)
         cases = {case.attrib["name"]: case.find("skipped") for case in suites(root)["layers"]}
@@ -76,7 +76,7 @@ def test_a_layer_off_its_device_is_skipped_with_every_reason(dryfit_command: Any
 
 
 def test_the_build_is_skipped_where_it_is_refused(dryfit_command: Any, digits_model: Path) -> None:
-    for options, is_refused in ((("--fallback", "GPU"), False), ((), True)):
+    for options, is_refused in ((("--fallback", "GPU"), False), (("--fallback", "none"), True)):
         answer = dryfit_command("check", digits_model, *DLA, *options, "--json").json
         root = parsed(dryfit_command("check", digits_model, *DLA, *options, "--format", "junit").out)
         (build,) = suites(root)["build"]

@@ -100,7 +100,9 @@ def test_a_quantized_model_is_not_calibrated(dryfit_command: Any, quantized: Pat
 def test_a_quantized_model_on_the_dla_is_pointed_to_its_translation(
     dryfit_command: Any, quantized: Path, tmp_path: Path
 ) -> None:
-    ended = dryfit_command("build", quantized, "-o", tmp_path / "x.engine", "--device", "DLA", "--int8")
+    ended = dryfit_command(
+        "build", quantized, "-o", tmp_path / "x.engine", "--device", "DLA", "--int8", "--fallback", "none"
+    )
     assert ended.code == 2
     assert "The network is quantized explicitly, which DLA does not take: `dryfit translate" in words(ended.err)
 

@@ -115,7 +115,7 @@ def test_without_a_device_it_is_asked_about_the_accelerator_and_says_so(dryfit_c
     answer = dryfit_command("place", digits_model, *SHAPE, "--json").json
     jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
     assert (answer["device"], answer["platform"], answer["fallback"]) == ("DLA", "agx-orin-64", "GPU")
-    assert answer["assumed"] == ["device DLA", "precision int8,fp16", "scales", "fallback GPU"]
+    assert answer["assumed"] == ["--device DLA", "--precision int8,fp16", "--fallback GPU", "--assume-scales"]
     values = {one["title"]: one["value"] for one in answer["options"]}
     assert min(values.values()) == next(one["value"] for one in answer["options"] if one["is_chosen"])
 

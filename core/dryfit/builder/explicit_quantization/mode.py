@@ -37,6 +37,12 @@ def is_explicit(network: Network) -> bool:
     return any(layer.kind in EXPLICIT_KINDS for layer in network.layers)
 
 
+def has_zero_points(network: Network) -> bool:
+    """Whether a quantize or dequantize layer has a zero point that is not 0, or that is computed."""
+    codes = (layer.get_input(2) for layer in network.layers if layer.kind in EXPLICIT_KINDS and len(layer.inputs) > 2)
+    return any(one is not None and (one.spec.value is None or bool(one.spec.value.any())) for one in codes)
+
+
 def require_calibratable(network: Network) -> None:
     """Refuse to calibrate a network that has its scales in its layers.
 

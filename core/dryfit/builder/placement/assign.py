@@ -19,7 +19,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.plugins.contributions import BuildObserver
-from dryfit.short_text import grouped
+from dryfit.short_text import count_text, grouped
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
@@ -62,6 +62,7 @@ def placement_error(
     default_device: str = DeviceType.DLA,
     *,
     is_explicit: bool = False,
+    has_zero_points: bool = False,
     may_fall_back: bool = True,
 ) -> PlacementError:
     """One error for everything that could not be placed. Layers that fail the same rules are told of once.
@@ -71,6 +72,7 @@ def placement_error(
         fallback_device: the one that was allowed.
         default_device: the one that most layers were put on.
         is_explicit: whether the network has quantize and dequantize layers.
+        has_zero_points: whether one of these has a zero point that is not 0.
         may_fall_back: whether fallback could be allowed; what stands alone has none.
     """
     limits = registry.target(default_device).limits
@@ -79,16 +81,26 @@ def placement_error(
             f"The network is quantized explicitly, which {default_device} does not take: `dryfit translate MODEL --to "
             "implicit` makes ranges, a calibration cache and layer precisions of its scales"
         )
+        if has_zero_points:
+            translation = (
+                f"The network is quantized with zero points, which {default_device} does not take. --quantize-method "
+                "onnx or tflite computes it on this machine's CPU as the library does (`dryfit quantize-methods` lists "
+                f"all); for {default_device}, start from the model before it was quantized"
+            )
     else:
         translation = ""
     remedy = _fallback_remedy(default_device) if fallback_device is None else ""
     if not may_fall_back:
-        remedy = f"What is built for {default_device} alone has no fallback: change what is named"
-    own, plural = ("its", "") if len(refusals) == 1 else ("their", "s")
-    where = f"{own} device, and fallback is off" if fallback_device is None else f"{own} device or on {fallback_device}"
+        remedy = f"What is built for {default_device} alone has no fallback: change the layers that are named"
+    verdicts = [refusal for refusal in refusals if not isinstance(refusal, str)]
+    parts = {verdict.layer for verdict in verdicts} | {refusal for refusal in refusals if isinstance(refusal, str)}
+    devices = dict.fromkeys(verdict.device for verdict in verdicts) or {default_device: None}
+    named = " or ".join([*devices, *([] if fallback_device in (None, *devices) else [str(fallback_device)])])
+    also = " and fallback is disabled" if fallback_device is None else ""
+    what = count_text(len(parts), "layer" if len(verdicts) == len(refusals) else "network part")
     lines = grouped([_entry(refusal) for refusal in refusals])
     return PlacementError(
-        f"{len(refusals)} part{plural} of the network cannot run on {where}",
+        f"{what} cannot run on {named}{also}",
         found="\n  " + "\n  ".join(lines) + "\n",
         remedy=". ".join(filter(None, (translation, remedy))) or None,
     )
@@ -105,8 +117,8 @@ def _fallback_remedy(default_device: str) -> str:
     """What a fallback would have to be: what the GPU refuses, only the host can run."""
     host = registry.host().device
     if default_device == DeviceType.GPU:
-        return f'Allow fallback (--fallback {host}, or config.allow_fallback("{host}")), or change what is named'
-    return "Allow fallback (--fallback GPU, or the flag GPU_FALLBACK), or change what is named"
+        return f'Add --fallback {host} (or config.allow_fallback("{host}")), or change the layers that are named'
+    return "Add --fallback GPU (or set the flag GPU_FALLBACK), or change the layers that are named"
 
 
 def assign_devices(

@@ -32,7 +32,7 @@ class Offloading:
 
     def __str__(self) -> str:
         pools = ", ".join(f"{size} bytes of {pool}" for pool, size in self.pools.items())
-        return f"{self.offloaded} of {self.candidates} candidates offloaded to {self.device}; in all they need {pools}"
+        return f"{self.device} segments: {self.offloaded} of {self.candidates} accepted; memory in total: {pools}"
 
 
 def offloadings(segments: Sequence[Segment], rejected: Sequence[RejectedSegment]) -> list[Offloading]:
