@@ -1,4 +1,4 @@
-"""Long lists and long names in texts for people: what is alike is told once, and names are shortened in the middle."""
+"""Texts for people: long lists and names are shortened, and names of strangers cannot steer a terminal."""
 
 from __future__ import annotations
 
@@ -13,6 +13,24 @@ LISTED = 3
 
 _VARYING = re.compile(r"'[^']*'|\d+")
 _QUOTED = re.compile(rf"'([^'\s]{{{LONGEST_NAME + 1},}})'")
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """A text whose control characters, bidirectional controls and other invisible characters are written as escapes.
+
+    They are those that `repr` escapes. Names in a model may hold any of them, and a terminal obeys some.
+
+    Args:
+        text: the text.
+        kept: control characters that stay; "" for a name or a cell, which is one line.
+
+    Example:
+        >>> printable("conv" + chr(27) + "[31m") == "conv" + chr(92) + "x1b[31m"
+        True
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in kept else repr(one)[1:-1] for one in text)
 
 
 def short_name(name: str, longest: int = LONGEST_NAME) -> str:

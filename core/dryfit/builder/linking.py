@@ -30,6 +30,7 @@ from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.plugins import registry
 from dryfit.quantization.rounding import RoundingMode
+from dryfit.short_text import printable
 from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import SegmentGroup
 from dryfit.target.kernels import HostLayout
@@ -66,7 +67,7 @@ def link(
             lambda result: map(str, result),
         )
     for fused in groups:
-        logger.info("%s", fused)
+        logger.info("%s", printable(str(fused), kept=""))
     layouts = choose_host_layouts(lowered.network, groups)
     compilation = SegmentCompilation(design, lowered, config)
     operations = stages.run("pack weights", lambda: _pack(groups, lowered, compilation, stages))

@@ -12,6 +12,7 @@ from typing import Protocol, Self, TypeVar
 
 from dryfit.errors import BuildError
 from dryfit.plugins.contributions import BuildObserver
+from dryfit.short_text import printable
 
 logger = logging.getLogger("dryfit.builder")
 
@@ -66,7 +67,7 @@ class Stages:
 
     def __enter__(self) -> Self:
         """Begin the phase of the whole."""
-        logger.info("%s", self._name)
+        logger.info("%s", printable(self._name, kept=""))
         if self._monitor is not None:
             self._monitor.phase_start(self._name, None, self._num_stages)
         return self

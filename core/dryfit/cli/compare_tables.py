@@ -10,6 +10,7 @@ from dryfit.cli.compare_report import decibels_text, ratio_text
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.placement_causes import listed_names
 from dryfit.cli.placement_tables import heading
+from dryfit.short_text import printable
 
 Report = dict[str, Any]
 
@@ -65,7 +66,8 @@ def _print_side(report: Report, side: dict[str, Any]) -> None:
     if side["first_error"] is not None:
         first = tensors[side["first_error"]]
         does = "adds or passes on" if name in first["unfed"] else "adds"
-        print_line(f"The first layer that {does} an error: {first['engine_layer']}, to {first['tensor']}")
+        layer, tensor = (printable(first[key], kept="") for key in ("engine_layer", "tensor"))
+        print_line(f"The first layer that {does} an error: {layer}, to {tensor}")
     ranked = [
         (tensors[one]["engine_layer"], _own(tensors[one]["differences"][name]), "") for one in side["largest_errors"]
     ]

@@ -1,4 +1,7 @@
-"""Output: tables and colours by rich on a terminal, plain lines with tabs elsewhere, JSON where it was asked for."""
+"""Output: tables and colours by rich on a terminal, plain lines elsewhere, JSON where it was asked for.
+
+Whatever a command prints goes through here, where control characters in names of strangers are escaped.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,33 @@ from typing import Any
 
 import click
 
-from dryfit.short_text import short_name
+from dryfit.short_text import printable, short_name
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 def print_json(data: object) -> None:
     """One JSON document, the same bytes for the same data."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    if not text.isprintable():
+        # Only strings hold such characters, besides the lines of the document.
+        text = "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
+    click.echo(text)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table; elsewhere than on a terminal its title and one line a row, columns padded to the widest cell."""
-    cells = [[_text(value) for value in row] for row in rows]
+    cells = [[printable(_text(value), kept="") for value in row] for row in rows]
+    title = printable(title)
     if sys.stdout.isatty():
         from rich import box
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(*columns, title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(
+            *columns, title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+        )
         for row in cells:
             table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
         Console().print(table)
@@ -47,7 +57,9 @@ def print_list(title: str, entries: Sequence[tuple[str, str, str]]) -> None:
     On a terminal long lines are wrapped with an indent.
     """
     lines = [
-        line for name, text, remedy in entries for line in (f"  {name}: {text}", f"    {remedy}" if remedy else "")
+        printable(line, kept="")
+        for name, text, remedy in entries
+        for line in (f"  {name}: {text}", f"    {remedy}" if remedy else "")
     ]
     if not entries:
         return
@@ -57,23 +69,23 @@ def print_list(title: str, entries: Sequence[tuple[str, str, str]]) -> None:
         from rich.text import Text
 
         console = Console()
-        console.print(Text(title, style="italic"))
+        console.print(Text(printable(title), style="italic"))
         for line in filter(None, lines):
             text = line.lstrip()
             console.print(Padding(Text(text), (0, 0, 0, len(line) - len(text))))
         console.print()
         return
-    click.echo("\n".join([title, *filter(None, lines)]))
+    click.echo("\n".join([printable(title), *filter(None, lines)]))
 
 
 def print_line(text: str = "") -> None:
     """One line of prose."""
-    click.echo(text)
+    click.echo(printable(text))
 
 
 def print_note(text: str) -> None:
     """One line about the run itself, on stderr, so that stdout has only the answer."""
-    click.echo(text, err=True)
+    click.echo(printable(text), err=True)
 
 
 TABLE_NAME = 48

@@ -9,16 +9,25 @@ import sys
 from collections.abc import Iterator
 
 from dryfit.cli.console import print_note
-from dryfit.short_text import grouped, likeness
+from dryfit.short_text import grouped, likeness, printable
 
 _RULE = re.compile(r"\[([a-z]\w*(?:\.\w+)+)\]")
 _NAME = re.compile(r"'([^']*)'")
+
+
+class PrintableFormatter(logging.Formatter):
+    """Lines of the log whose control characters are escaped."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        return printable(super().format(record))
 
 
 @contextlib.contextmanager
 def log_to_stderr(level: int | None) -> Iterator[None]:
     """Send dryfit's log to stderr, one plain line a message; None keeps it silent, for commands that tell it better."""
     handler: logging.Handler = logging.NullHandler() if level is None else logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PrintableFormatter())
     with _log_to(handler, logging.CRITICAL if level is None else level):
         yield
 

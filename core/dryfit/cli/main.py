@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import os
 import sys
 import traceback
@@ -11,7 +13,9 @@ from typing import Any
 
 import click
 
+from dryfit.cli.console import print_note
 from dryfit.cli.failure_notes import print_failure_notes, seconds_allowed
+from dryfit.cli.log import PrintableFormatter
 from dryfit.cli.package_commands import OpenGroup
 from dryfit.errors import DryfitError
 from dryfit.plugins import loading, registry
@@ -76,12 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     told = set(registry.failures())
+    if logging.lastResort is not None:  # writes the log of commands that send it nowhere
+        logging.lastResort.setFormatter(PrintableFormatter())
     try:
         loading.allow_seconds(seconds_allowed())
         status = _run(given, told)
         print_failure_notes(told, debug="--debug" in given)
     except DryfitError as error:
-        click.echo(f"Error: {error}", err=True)
+        print_note(str(_error_text(error)))
         status = 2
     finally:
         loading.allow_seconds(None)
@@ -98,22 +104,35 @@ def _run(given: list[str], told: set[PluginFailure]) -> int:
     try:
         status: Any = dryfit.main(args=given, prog_name="dryfit", standalone_mode=False, obj=told)
     except click.exceptions.Abort as stopped:
-        click.echo("\n".join(["Stopped.", *getattr(stopped.__cause__, "__notes__", ())]), err=True)
+        print_note("\n".join(["Stopped.", *getattr(stopped.__cause__, "__notes__", ())]))
         return 2
     except click.ClickException as error:
-        error.show()
-        return 2
-    except DryfitError as error:
-        if "--debug" in given:
-            traceback.print_exc()
-        click.echo(f"Error: {error}", err=True)
+        shown = io.StringIO()
+        error.show(shown)
+        print_note(shown.getvalue().removesuffix("\n"))
         return 2
     except BrokenPipeError:
         # The reader of our output has enough (`dryfit ... | head`): that is no error. Nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception:  # noqa: BLE001  a fault of ours must not end with 1, which is an answer
-        traceback.print_exc()
-        click.echo("This is a fault in dryfit, not in your input. Please report it with the lines above.", err=True)
-        return 3
+    except Exception as error:  # noqa: BLE001  a fault of ours must not end with 1, which is an answer
+        text = _error_text(error)
+        if text is None or "--debug" in given:
+            print_note(traceback.format_exc().rstrip("\n"))
+        print_note(text or "This is a fault in dryfit, not in your input. Please report it with the lines above.")
+        return 3 if text is None else 2
     return status if isinstance(status, int) else 0
+
+
+def _error_text(error: Exception) -> str | None:
+    """The message of an error that the user's input, configuration or environment caused; None for a fault of ours."""
+    match error:
+        case DryfitError():
+            return f"Error: {error}"
+        case MemoryError():
+            remedy = "Use smaller shapes, batches or models, close other programs or raise the limit (ulimit -v)"
+            return f"Error: There is not enough memory (found: {str(error) or 'an allocation failed'}). {remedy}"
+        case OSError():
+            return f"Error: {error.strerror or error}" + (f": {error.filename!r}" if error.filename else "")
+        case _:
+            return None

@@ -16,7 +16,11 @@ Written by `make docs` from the commands themselves.
 Exit codes: 0, an answer was given; 1, something that `--fail-on` names was found; 2, an option or a file is wrong; 3, a
 fault in dryfit.
 Answers go to stdout, messages and progress to stderr. On a terminal tables have colours; elsewhere they are plain
-lines.
+lines. Control characters and other invisible characters in names of a model are printed as escapes, such as `\\x1b`;
+JSON keeps the names as they are.
+
+A file that a command writes appears whole or not at all: on failure the old file stays. A symbolic link is followed,
+and the file it names is replaced. Devices and named pipes are never replaced, but written into: `-o /dev/stdout` works.
 
 Packages may add commands, and [a few environment variables](hooks.md#switching-plugins-off) switch their plugins off;
 `DRYFIT_CACHE_DIR` says where compiled kernels are kept.

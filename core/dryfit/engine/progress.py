@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from dryfit.errors import ExecutionError
+from dryfit.short_text import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +71,7 @@ class TerminalProgress(ProgressMonitor):
 
         console = Console(file=stream or sys.stderr)
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -87,7 +88,9 @@ class TerminalProgress(ProgressMonitor):
             self._progress.start()
         depth = 0 if parent_phase is None else self._depths.get(parent_phase, 0) + 1
         self._depths[phase_name] = depth
-        self._tasks[phase_name] = self._progress.add_task("  " * depth + phase_name, total=num_steps or None)
+        self._tasks[phase_name] = self._progress.add_task(
+            "  " * depth + printable(phase_name, kept=""), total=num_steps or None
+        )
 
     def step_complete(self, phase_name: str, step: int) -> bool:
         """Move the phase's bar on. Never cancels."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from dryfit.errors import OnnxImportError
+from dryfit.short_text import printable
 
 
 class ErrorCode(enum.IntEnum):
@@ -53,7 +54,8 @@ class ImportProblem:
     def __str__(self) -> str:
         if self.node < 0:
             return self.reason
-        return f"node {self.node_name!r} ({self.node_operator}): {self.reason}"
+        # One line for each node: line ends in names and values of the model must not look like other messages.
+        return printable(f"node {self.node_name!r} ({self.node_operator}): {self.reason}", kept="")
 
 
 class NodeRefusedError(OnnxImportError):

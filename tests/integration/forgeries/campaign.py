@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
-
-from dryfit.engine import engine_file
 from tests.integration.forgeries.guarded_run import RAN, REFUSED, RIGHT
 from tests.integration.forgeries.sound_engines import sound_plans
+
+from dryfit.engine import engine_file
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -74,7 +74,7 @@ def run_forgeries(folder: Path, first: int, end: int) -> Campaign:
 def _outcomes(folder: Path, first: int, end: int) -> Iterator[tuple[int, str, str]]:
     while first < end:
         command = [sys.executable, "-m", "tests.integration.forgeries.guarded_run", str(folder), str(first), str(end)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as process:  # noqa: S603
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as process:
             number, recipe = first, "before the first forgery"
             is_open = True
             for line in process.stdout or ():

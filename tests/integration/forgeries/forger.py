@@ -315,7 +315,9 @@ class _Changes:
         if way < 0.5 and shape:
             place = self._rng.randrange(len(shape))
             extent = shape[place]
-            shape[place] = max(0, self._rng.choice([extent + 1, extent - 1, 2 * extent, extent // 2, 0, 1, extent + 32]))
+            shape[place] = max(
+                0, self._rng.choice([extent + 1, extent - 1, 2 * extent, extent // 2, 0, 1, extent + 32])
+            )
         elif way < 0.6:
             shape = shape[::-1]
         elif way < 0.7:
