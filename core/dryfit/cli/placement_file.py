@@ -91,7 +91,7 @@ def _rules(path: Path) -> PlacementRules:
         return PlacementRules.parse(text, str(path))
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError("The placement file cannot be read", where=str(path), found=error) from error
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise ConfigError(

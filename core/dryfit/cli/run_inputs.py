@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,14 +43,22 @@ def read_inputs(engine: Engine, files: tuple[str, ...]) -> Arrays:
 
 
 def random_inputs(engine: Engine, seed: int) -> Arrays:
-    """Random inputs of the shapes that the engine was best built for: numbers in 0 to 1, integers 0 to 9, bits."""
+    """Random inputs of the shapes that the engine was best built for: numbers in 0 to 1, integers 0 to 9, bits.
+
+    Raises:
+        ExecutionError: the machine does not have the memory.
+    """
     import numpy as np
+
+    from dryfit.engine.buffers import aligned_bytes, check_size
 
     rng = np.random.default_rng(seed)
     arrays: Arrays = {}
     for name in input_names(engine):
         shape = engine.get_tensor_profile_shape(name, 0)[1]
         dtype = engine.get_tensor_dtype(name)
+        # Numbers are drawn in 4 or 8 bytes each. The memory is asked for once before it is filled.
+        aligned_bytes(check_size(math.prod(shape) * 8, f"input {name!r}", shape))
         if dtype.is_floating_point:
             arrays[name] = rng.random(shape, np.float32).astype(dtype.numpy)
         else:
@@ -95,12 +104,11 @@ class Batches:
 
 def _load(path: Path) -> Any:
     """One array from .npy, or a dict of them from .npz; never runs code that is in the file."""
-    import numpy as np
+    from dryfit.quantization.array_files import ARRAYS, load_arrays
 
-    if path.suffix not in {".npy", ".npz"}:
+    if path.suffix not in ARRAYS:
         raise ExecutionError("Inputs are .npy or .npz files", where=f"--input {path}", found=path.suffix or "no suffix")
     try:
-        loaded = np.load(path, allow_pickle=False)
-        return dict(loaded) if path.suffix == ".npz" else loaded
-    except (OSError, ValueError, EOFError, KeyError) as error:
+        return load_arrays(path)
+    except ValueError as error:
         raise ExecutionError("The input cannot be read", where=f"--input {path}", found=error) from error

@@ -177,7 +177,12 @@ class GraphImport:
                 self.half_seen_nodes += 1
             except DryfitError as error:
                 self._refuse_node(proto, name, error)
-            except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+            except MemoryError as error:
+                refusal = NodeRefusedError(
+                    "There is not enough memory for the node's constants", code=ErrorCode.MEM_ALLOC_FAILED, found=error
+                )
+                self._refuse_node(proto, name, refusal)
+            except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
                 refusal = NodeRefusedError(
                     "The node is malformed", code=ErrorCode.INVALID_NODE, found=f"{type(error).__name__}: {error}"
                 )

@@ -18,6 +18,7 @@ import numpy as np
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.array_files import ARRAYS, load_arrays
 from dryfit.quantization.collector import Array
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.quantization.user_function import call_user_function
@@ -26,7 +27,6 @@ Feeds = Mapping[str, Array]
 NamedFeeds = tuple[str, Feeds]
 
 PICTURES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"})
-ARRAYS = frozenset({".npy", ".npz"})
 _NUMBERED = re.compile(r"(.*\.np[yz])\[(\d+)\]", re.IGNORECASE)
 
 
@@ -241,13 +241,11 @@ def _batch(tensor: Tensor) -> int:
 def _read(path: Path, network: Network) -> dict[str, Array]:
     """The arrays of a file by input name; never runs code that is in the file."""
     try:
-        if path.suffix.lower() == ".npy":
-            name = _only_input(network, str(path)).name
-            return {name: np.load(path, mmap_mode="r", allow_pickle=False)}
-        with np.load(path, allow_pickle=False) as loaded:
-            arrays = dict(loaded)
-    except (OSError, ValueError, EOFError, KeyError) as error:
+        arrays = load_arrays(path)
+    except ValueError as error:
         raise CalibrationError("The arrays cannot be read", where=str(path), found=error) from error
+    if not isinstance(arrays, dict):
+        return {_only_input(network, str(path)).name: arrays}
     wanted = {tensor.name for tensor in network.inputs}
     if set(arrays) != wanted:
         raise CalibrationError(

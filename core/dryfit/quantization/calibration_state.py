@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 
@@ -67,17 +66,17 @@ class CalibrationState:
             CalibrationError: the bytes are damaged, or are the state of another kind of collector.
         """
         line, _, body = data.partition(b"\n")
-        head, parts = _head(body) if line == _MAGIC + hashlib.sha256(body).hexdigest().encode() else (None, b"")
+        head = _Head.of(body) if line == _MAGIC + hashlib.sha256(body).hexdigest().encode() else None
         if head is None:
             what = "damaged" if data.startswith(_MAGIC) else "no state of a calibration"
             raise CalibrationError(f"The file is {what}", where=name, found=f"{data[:40]!r}", remedy="Collect it anew")
         collectors: dict[str, Collector] = {}
         offset = 0
-        for tensor, size in head["tensors"]:
-            part = parts[offset : offset + size]
+        for tensor, size in head.tensors:
+            part = head.parts[offset : offset + size]
             collectors[tensor] = collector.from_bytes(part, tensor, skips_nonfinite=skips_nonfinite)
             offset += size
-        return cls(head["fingerprint"], tuple(head["samples"]), collectors)
+        return cls(head.fingerprint, head.samples, collectors)
 
     def require_fingerprint(self, fingerprint: Mapping[str, str], name: str = "calibration state") -> None:
         """Refuse to go on with a state of something else.
@@ -128,7 +127,26 @@ def merge_states(states: Sequence[CalibrationState]) -> CalibrationState:
     return CalibrationState(first.fingerprint, sorted(seen), {name: merged[name] for name in first.collectors})
 
 
-def _head(body: bytes) -> tuple[dict[str, Any] | None, bytes]:
-    line, _, parts = body.partition(b"\n")
-    head: dict[str, Any] = json.loads(line)
-    return head, parts
+@attrs.frozen
+class _Head:
+    """What the body of a state begins with, and the collectors' parts after it."""
+
+    fingerprint: dict[str, str]
+    samples: tuple[str, ...]
+    tensors: list[tuple[str, int]]
+    parts: bytes
+
+    @classmethod
+    def of(cls, body: bytes) -> _Head | None:
+        """None where the body is no state's."""
+        line, _, parts = body.partition(b"\n")
+        try:
+            head = json.loads(line)
+            fingerprint, samples = head["fingerprint"], tuple(head["samples"])
+            found = cls(fingerprint, samples, [(tensor, size) for tensor, size in head["tensors"]], parts)
+            texts = [*fingerprint, *fingerprint.values(), *samples, *(tensor for tensor, _ in found.tensors)]
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+            return None
+        sizes = [size for _, size in found.tensors]
+        is_sound = all(isinstance(one, str) for one in texts) and all(type(one) is int and one >= 0 for one in sizes)
+        return found if is_sound and sum(sizes) == len(parts) else None

@@ -153,7 +153,7 @@ class Collector(abc.ABC):
         line, _, payload = data.removeprefix(_MAGIC).partition(b"\n")
         try:
             head = json.loads(line) if data.startswith(_MAGIC) else None
-        except ValueError:
+        except (ValueError, RecursionError):
             head = None
         if not isinstance(head, dict) or not isinstance(head.get("skipped"), int) or head["skipped"] < 0:
             raise CalibrationError("These bytes are no state of a collector", where=where, found=f"{data[:24]!r}")

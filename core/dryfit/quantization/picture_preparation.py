@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,7 +170,7 @@ def _scaled(picture: Image, width: int, height: int) -> Image:
 
 def _opened(path: Path, mode: str) -> Image:
     try:
-        from PIL import Image, UnidentifiedImageError
+        from PIL import Image
     except ImportError as error:
         raise CalibrationError(
             "Pictures are read by Pillow, which is not installed",
@@ -177,8 +178,19 @@ def _opened(path: Path, mode: str) -> Image:
             remedy="pip install 'dryfit[images]'",
         ) from error
     try:
-        with Image.open(path) as picture:
-            converted: Any = picture.convert(mode)
-            return converted  # type: ignore[no-any-return]
-    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+        with warnings.catch_warnings():
+            # Pillow refuses a picture of more than twice its limit, and warns of one above it.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as picture:
+                converted: Any = picture.convert(mode)
+                return converted  # type: ignore[no-any-return]
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise CalibrationError(
+            "The picture is too large and could be a decompression bomb",
+            where=str(path),
+            found=error,
+            allowed=f"at most {Image.MAX_IMAGE_PIXELS} pixels (PIL.Image.MAX_IMAGE_PIXELS)",
+            remedy="Scale it down",
+        ) from error
+    except Exception as error:  # its decoders raise many kinds of errors on damaged files
         raise CalibrationError("The file is no picture that can be read", where=str(path), found=error) from error

@@ -91,7 +91,7 @@ class FirstBatchHistogram(Collector):
             head = json.loads(line)
             self.largest, self.zeros = float.fromhex(head["largest"]), int(head["zeros"])
             self.counts = np.frombuffer(counts, "<i8").astype(np.int64)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise self._damaged(str(error)) from error
         is_whole = self.counts.size >= FIRST_BINS and self.counts.size & (self.counts.size - 1) == 0
         if not is_whole or self.counts.min() < 0 or not 0.0 <= self.largest < np.inf:

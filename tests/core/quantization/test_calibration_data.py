@@ -1,6 +1,9 @@
 """Samples from folders, files and functions."""
 
+import contextlib
 import pickle
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -150,6 +153,47 @@ def test_what_cannot_be_a_picture_is_refused_by_name(tmp_path):
         all_of(PictureFolder(tmp_path, PicturePreparation(channels="BGR")), network_of(image=(1, 1, 4, 4)))
     with pytest.raises(CalibrationError, match=r"resize \(found 'zoom'; allowed: stretch, crop, pad"):
         PicturePreparation(resize="zoom")
+
+
+def png(width, height):
+    """A picture of one grey value, of few bytes."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = zlib.compress(b"\0" * (width + 1) * min(height, 16))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("side", [10_000, 60_000])
+def test_a_picture_that_could_be_a_decompression_bomb_is_refused(tmp_path, side, recwarn):
+    (tmp_path / "bomb.png").write_bytes(png(side, side))
+    with pytest.raises(CalibrationError, match=r"bomb.png: The picture is too large") as caught:
+        all_of(PictureFolder(tmp_path, PicturePreparation()), network_of(image=(1, 3, 4, 4)))
+    assert str(side * side) in str(caught.value.found)
+    assert "89478485 pixels" in caught.value.allowed
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "bmp", "ppm", "webp"])
+def test_damaged_pictures_are_refused_by_name(tmp_path, suffix):
+    path = tmp_path / f"damaged.{suffix}"
+    save(path, np.random.default_rng(0).integers(0, 256, (24, 24, 3)))
+    whole = path.read_bytes()
+    source, network = PictureFolder(tmp_path, PicturePreparation()), network_of(image=(1, 3, 4, 4))
+    rng = np.random.default_rng(1)
+    refused = 0
+    for length in range(0, len(whole), max(1, len(whole) // 40)):
+        cut = bytearray(whole[:length]) if length % 2 else bytearray(whole)
+        for place in rng.integers(0, len(cut), 3) if cut else ():
+            cut[place] = rng.integers(256)
+        path.write_bytes(cut)
+        with contextlib.suppress(CalibrationError):
+            all_of(source, network)
+            continue
+        refused += 1
+    assert refused
 
 
 def test_the_text_of_a_preparation_tells_everything_that_values_depend_on():

@@ -1,5 +1,7 @@
 """States of calibrations in files: the same bytes, refused when damaged or of something else."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,42 @@ def test_every_damaged_byte_is_noticed(place):
 def test_other_files_are_refused(data):
     with pytest.raises(CalibrationError, match=r"The file is (damaged|no state of a calibration)"):
         CalibrationState.from_bytes(data, Histogram)
+
+
+HEAD = '{"fingerprint": {"model": "m"}, "samples": ["a"], "tensors": []}'
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "[" * 100_000,
+        "[]",
+        "{}",
+        "not JSON",
+        "\ud800",
+        HEAD.replace('"m"', "1"),
+        HEAD.replace('["a"]', "3"),
+        HEAD.replace('["a"]', "[[]]"),
+        HEAD.replace('"tensors": []', '"tensors": [["x"]]'),
+        HEAD.replace('"tensors": []', '"tensors": [["x", -1]]'),
+        HEAD.replace('"tensors": []', '"tensors": [["x", 1e999]]'),
+        HEAD.replace('"tensors": []', '"tensors": [["x", 9]]'),
+        HEAD.replace('"tensors": []', '"tensors": [["x", true]]'),
+    ],
+)
+def test_a_forged_head_with_a_right_digest_is_refused(head):
+    body = head.encode(errors="surrogatepass") + b"\n"
+    data = b"dryfit calibration state 1 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    with pytest.raises(CalibrationError, match="The file is damaged"):
+        CalibrationState.from_bytes(data, Histogram)
+
+
+def test_a_collector_whose_head_is_nested_deeply_is_refused():
+    state = state_of(SAMPLES, tensors=("x",))
+    part = next(iter(state.collectors.values())).to_bytes()
+    magic = part[: part.index(b"{")]
+    with pytest.raises(CalibrationError, match="no state of a collector"):
+        Histogram.from_bytes(magic + b"[" * 100_000)
 
 
 def test_a_state_of_another_model_is_refused_with_what_differs():

@@ -10,8 +10,11 @@ import attrs
 
 from dryfit.builder.kernels.processor import processor_name
 from dryfit.errors import ConfigError
+from dryfit.quantization.json_text import json_number
 
 FORMAT = 1
+LONGEST_LINE = 200
+"""Characters of a damaged line that an error shows."""
 _HEADER = {"dryfit timing cache": int, "processor": str}
 _ENTRY = {"group": str, "kernel": str, "version": int, "layout": str, "microseconds": float}
 
@@ -150,18 +153,19 @@ def _fields(line: str, kinds: Mapping[str, type], where: str) -> dict[str, Any]:
     """The fields of one line, exactly these and of these types; a whole number may stand for a float."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict) and found.keys() == kinds.keys():
         fields = {
-            name: float(found[name]) if _is_whole(found[name], kind) else found[name] for name, kind in kinds.items()
+            name: json_number(found[name]) if _is_whole(found[name], kind) else found[name]
+            for name, kind in kinds.items()
         }
         if all(type(fields[name]) is kind for name, kind in kinds.items()):
             return fields
     raise ConfigError(
         "This is no line of a timing cache",
         where=where,
-        found=line,
+        found=line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}... ({len(line)} characters)",
         allowed="one JSON object of " + ", ".join(f"{name!r} ({kind.__name__})" for name, kind in kinds.items()),
         remedy="Mend or delete the line, or delete the file; it is measured again",
     )

@@ -91,11 +91,27 @@ def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
     return numbers
 
 
+def _check_size(node: Node, rows: int, columns: int) -> None:
+    """Refuse a constant matrix that is too large: it is made of numbers of 8 bytes, whatever its type.
+
+    Raises:
+        NodeRefusedError: it is.
+    """
+    if rows * columns * 8 > LARGEST_FOLDED_BYTES:
+        raise node.refusal(
+            "The matrix is too large for a constant",
+            code=ErrorCode.INVALID_VALUE,
+            found=(rows, columns),
+            allowed=f"at most {LARGEST_FOLDED_BYTES // 8} elements",
+        )
+
+
 @operator("EyeLike")
 def eye_like(node: Node) -> Operand:
     """A constant: only the shape of the input matters."""
     x = node[0]
     rows, columns = node.static_shape(x, "The input of EyeLike")
+    _check_size(node, rows, columns)
     dtype = data_type(node.get_int("dtype", 0), f"node {node.name!r}") if node.has("dtype") else x.dtype
     return node.array(np.eye(rows, columns, node.get_int("k", 0)).astype(dtype.numpy))
 
@@ -108,6 +124,7 @@ def triangle(node: Node) -> Operand:
     rows, columns = x.shape[-2:]
     if min(rows, columns) < 0:
         node.static_shape(x, "The matrices of Trilu")
+    _check_size(node, rows, columns)
     distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
     places = node.array(distance.reshape((1,) * (x.rank - 2) + distance.shape), np.int64)
     op = ElementWiseOperation.LESS if node.get_int("upper", 1) else ElementWiseOperation.GREATER

@@ -77,6 +77,8 @@ def test_an_empty_text_is_an_empty_cache_of_this_machine():
         (f"{HEADER}\n{LINE.replace('2}', 'true}')}", "line 2: This is no line"),
         (f"{HEADER}\n{LINE.replace('group', 'gruop')}", "line 2: This is no line"),
         (f"{HEADER}\n{LINE.replace('1,', '1.0,')}", "line 2: This is no line"),
+        (f"{HEADER}\n{'[' * 100_000}", "line 2: This is no line"),
+        (f"{HEADER}\n{LINE.replace('2}', '1' * 400 + '}')}", "line 2: A kernel takes a positive time (found inf"),
     ],
 )
 def test_a_wrong_line_is_named_with_its_file_and_number(text, told, tmp_path):
@@ -85,6 +87,7 @@ def test_a_wrong_line_is_named_with_its_file_and_number(text, told, tmp_path):
     with pytest.raises(ConfigError) as caught:
         load_timing_cache(path)
     assert told in str(caught.value)
+    assert len(str(caught.value)) < 1000
 
 
 def test_bytes_that_are_no_text_are_no_timing_cache():
