@@ -73,8 +73,10 @@ def _explain(
 ) -> None:
     from dryfit.cli.explain_report import explain_report
     from dryfit.cli.explain_tables import print_explanation
+    from dryfit.engine.progress import TerminalProgress
 
-    report = explain_report(model, layer, options, assumed, with_edits=not no_edits)
+    with TerminalProgress() as progress:
+        report = explain_report(model, layer, options, assumed, with_edits=not no_edits, progress=progress)
     if as_json:
         print_json(report)
     else:

@@ -9,11 +9,13 @@ from typing import Any
 import attrs
 from onnx import ModelProto
 
-from dryfit.builder.assessment import assess
+from dryfit.builder.assessment import assessment_of, design_for_assessment
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import Design
 from dryfit.cli.network_config import create_config, load_model
 from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.placement_report import placement_report
+from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
 from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.network import Network
@@ -37,6 +39,7 @@ class Placed:
         network: what was placed.
         config: with what.
         left: layers that stay in real numbers though the network has a quantize method.
+        design: the decisions that the report tells of.
     """
 
     report: dict[str, Any]
@@ -44,6 +47,7 @@ class Placed:
     network: Network
     config: BuilderConfig
     left: Sequence[LeftLayer] = ()
+    design: Design | None = None
 
     @property
     def leaving(self) -> list[dict[str, Any]]:
@@ -69,24 +73,35 @@ class Placed:
         )
 
 
-def place(name: str, source: ModelSource, options: NetworkOptions, folder: Path) -> Placed:
+def place(
+    name: str, source: ModelSource, options: NetworkOptions, folder: Path, progress: ProgressMonitor | None = None
+) -> Placed:
     """Where the layers of a model would run.
+
+    Args:
+        name: what the user calls the model.
+        source: the model.
+        options: what was asked.
+        folder: where its external data lie.
+        progress: is told of the stages; None for nobody.
 
     Raises:
         DryfitError: the model cannot be imported, or the options do not fit it.
     """
     network = load_model(source, options.shapes, folder, options.creation_flags, options.network_method)
     config = create_config(network, options)
-    assessment = assess(network, config)
+    config.progress_monitor = progress
+    design = design_for_assessment(network, config)
+    assessment = assessment_of(design, config)
     report = placement_report(name, assessment, config.settings(network), network=network)
     specs = infer_specs(network)
     macs = {layer.name: multiply_accumulates(layer, specs) for layer in network.layers}
-    return Placed(report, macs, network, config, assessment.left)
+    return Placed(report, macs, network, config, assessment.left, design)
 
 
-def measured(model: ModelProto, options: NetworkOptions, folder: Path) -> Cost:
-    """What the placement of a model costs."""
-    return place("", model, options, folder).cost
+def measured(model: ModelProto, options: NetworkOptions, folder: Path, progress: ProgressMonitor | None = None) -> Cost:
+    """What the placement of a model costs; the arguments are those of `place`."""
+    return place("", model, options, folder, progress).cost
 
 
 def fixed_shapes(options: NetworkOptions) -> dict[str, tuple[int, ...]]:

@@ -12,6 +12,7 @@ from dryfit.cli.arithmetic_report import arithmetic_report
 from dryfit.cli.explain_apply import Placed, cost_data, fixed_shapes, measured, place
 from dryfit.cli.explain_reformats import reformat_report
 from dryfit.cli.network_options import NetworkOptions
+from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import UnknownNameError
 from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
 from dryfit.onnx.editing.edit import all_edits
@@ -21,7 +22,13 @@ Report = dict[str, Any]
 
 
 def explain_report(
-    path: Path, layer_name: str | None, options: NetworkOptions, assumed: list[str], *, with_edits: bool
+    path: Path,
+    layer_name: str | None,
+    options: NetworkOptions,
+    assumed: list[str],
+    *,
+    with_edits: bool,
+    progress: ProgressMonitor | None = None,
 ) -> Report:
     """Everything about a model, or about one layer of it.
 
@@ -31,6 +38,7 @@ def explain_report(
         options: what was asked for, assumptions included.
         assumed: those in words.
         with_edits: whether to look for edits, and for formats of inputs and outputs.
+        progress: is told of the placement and of everything that is tried; None for nobody.
 
     Raises:
         UnknownNameError: there is no such layer.
@@ -38,17 +46,24 @@ def explain_report(
     """
     model, external = read_model(path)
     folder = path.parent
-    placed = place(str(path), model, options, folder)
+    placed = place(str(path), model, options, folder, progress)
     chosen = _chosen(placed, layer_name)
     leaving = [layer for layer in placed.leaving if layer in chosen]
     causes = _causes(placed, leaving)
     found = removals = None
     if with_edits:
-        removals = find_removals(placed.network, placed.config)
+        removals = find_removals(placed.network, placed.config, placed.design)
         nodes = None if layer_name is None else {node for layer in chosen for node in layer["onnx_nodes"]}
         rules = [cause["rule"] for cause in causes]
         found = propose_edits(
-            model, external, lambda one: measured(one, options, folder), rules, fixed_shapes(options), nodes
+            model,
+            external,
+            lambda one: measured(one, options, folder, progress),
+            rules,
+            fixed_shapes(options),
+            nodes,
+            cost=placed.cost,
+            progress=progress,
         )
     top = ("model", "device", "platform", "software", "precisions", "fallback", "simulated", "plugins")
     return {

@@ -55,6 +55,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         self.outputs = []
         self._tensors: dict[str, Tensor] = {}
         self._layer_names: set[str] = set()
+        self._next_numbers: dict[str, int] = {}
         self._stale_from: int | None = None
         self._revision = 0
 
@@ -150,7 +151,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
 
     def rename_layer(self, layer: Layer, name: str) -> None:
         """Give a layer another name; a number is appended where another layer has it already."""
-        self._layer_names.discard(layer.name)
+        self._release_layer_name(layer.name)
         layer.name = self._free_layer_name(name)
         self._layer_names.add(layer.name)
 
@@ -189,7 +190,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         for layer in layers:
             for output in layer.outputs:
                 del self._tensors[output.name]
-            self._layer_names.discard(layer.name)
+            self._release_layer_name(layer.name)
             layer.network = None
         # Positions change, so what was noted as stale from some position on is stale from the first gap on.
         self.touch(min((layer.index for layer in layers), default=len(self.layers)))
@@ -345,20 +346,29 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         return tensor
 
     def _free_layer_name(self, name: str) -> str:
-        return _free_name(name, self._layer_names)
+        """The name, or the name with the smallest number that no layer has.
+
+        The search goes on from the last number that was given, so that n layers of one name cost n steps, not n * n.
+        """
+        if name not in self._layer_names:
+            return name
+        number = self._next_numbers.get(name, 1)
+        while f"{name}_{number}" in self._layer_names:
+            number += 1
+        self._next_numbers[name] = number
+        return f"{name}_{number}"
+
+    def _release_layer_name(self, name: str) -> None:
+        self._layer_names.discard(name)
+        self._next_numbers.clear()  # a smaller number may be free now
 
     def free_tensor_name(self, name: str) -> str:
         """The name, or the name with a number where a tensor has it already."""
-        return _free_name(name, self._tensors)
+        candidate, number = name, 1
+        while candidate in self._tensors:
+            candidate, number = f"{name}_{number}", number + 1
+        return candidate
 
     def _renumber(self) -> None:
         for index, layer in enumerate(self.layers):
             layer.index = index
-
-
-def _free_name(name: str, taken: object) -> str:
-    candidate, number = name, 1
-    while candidate in taken:  # type: ignore[operator]
-        candidate = f"{name}_{number}"
-        number += 1
-    return candidate

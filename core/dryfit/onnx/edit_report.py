@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import attrs
 from onnx import ModelProto
 
+from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.errors import DryfitError
 from dryfit.onnx.editing.apply import EditChoice, apply_edits
 from dryfit.onnx.editing.edit import Edit, all_edits
@@ -94,6 +95,9 @@ def propose_edits(
     rules: Collection[str],
     shapes: Mapping[str, Sequence[int]] | None = None,
     only_nodes: Collection[str] | None = None,
+    *,
+    cost: Cost | None = None,
+    progress: ProgressMonitor | None = None,
 ) -> EditReport:
     """Try every edit that may cure one of the rules that are failed.
 
@@ -104,13 +108,15 @@ def propose_edits(
         rules: ids of the failed rules.
         shapes: as `apply_edits` takes them.
         only_nodes: keep only edits that rewrite one of these nodes; None keeps all.
+        cost: of the model as it is; measured where it is left out.
+        progress: is told of each edit that is tried, and can cancel.
 
     Raises:
         DryfitError: the model as it is cannot be measured.
+        ExecutionError: `progress` cancelled the search.
     """
-    return _Search(model, external, measure, dict(shapes or {}), only_nodes).run(
-        [edit for edit in all_edits().values() if edit.may_cure(rules)]
-    )
+    search = _Search(model, external, measure, dict(shapes or {}), only_nodes, cost or measure(model))
+    return search.run([edit for edit in all_edits().values() if edit.may_cure(rules)], progress)
 
 
 class _Search:
@@ -121,17 +127,19 @@ class _Search:
         measure: Measure,
         shapes: Mapping[str, Sequence[int]],
         only_nodes: Collection[str] | None,
+        before: Cost,
     ) -> None:
         self._model, self._external, self._measure, self._shapes = model, external, measure, shapes
         self._only_nodes = only_nodes
-        self._before = measure(model)
+        self._before = before
+        self._tried: dict[str, Proposal | None] = {}
         self._unmeasured: dict[str, str] = {}
 
-    def run(self, edits: Sequence[Edit]) -> EditReport:
+    def run(self, edits: Sequence[Edit], progress: ProgressMonitor | None) -> EditReport:
         """Each edit alone, then together."""
         paying: list[Proposal] = []
         others: list[Proposal] = []
-        for edit in edits:
+        for edit in stepped(edits, "Trying edits", progress):
             proposal = self._everywhere(edit)
             if proposal is None:
                 continue
@@ -139,10 +147,16 @@ class _Search:
                 proposal = self._where_it_pays(edit, proposal) or proposal
             (paying if _pays(proposal) else others).append(proposal)
         paying.sort(key=lambda proposal: (proposal.cost.key, proposal.text))
-        return EditReport(self._before, paying, self._together(paying, others), self._unmeasured)
+        return EditReport(self._before, paying, self._together(paying, others, progress), self._unmeasured)
 
     def _try(self, choices: Sequence[EditChoice]) -> Proposal | None:
-        """The edits measured; None where they find no place, or the result cannot be placed."""
+        """The edits measured, once; None where they find no place, or the result cannot be placed."""
+        text = ",".join(choice.text for choice in choices)
+        if text not in self._tried:
+            self._tried[text] = self._measured(choices)
+        return self._tried[text]
+
+    def _measured(self, choices: Sequence[EditChoice]) -> Proposal | None:
         try:
             edited = apply_edits(self._model, self._external, choices, self._shapes)
             if not all(edited.places):
@@ -167,10 +181,12 @@ class _Search:
         good = [proposal for proposal in tried if proposal is not None and _pays(proposal)]
         return self._try([choice for proposal in good for choice in proposal.choices]) if good else None
 
-    def _together(self, paying: Sequence[Proposal], others: Sequence[Proposal]) -> Proposal | None:
+    def _together(
+        self, paying: Sequence[Proposal], others: Sequence[Proposal], progress: ProgressMonitor | None
+    ) -> Proposal | None:
         """The best first; each further edit that lowers the cost of what is there already."""
         best: Proposal | None = None
-        for proposal in (*paying, *others):
+        for proposal in stepped([*paying, *others], "Trying edits together", progress):
             candidate = self._try([*(best.choices if best else ()), *proposal.choices])
             if candidate is not None and candidate.cost.key < (best.cost if best else self._before).key:
                 best = candidate

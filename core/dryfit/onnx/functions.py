@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import onnx
 from onnx import FunctionProto, NodeProto, TypeProto
 
 from dryfit.onnx.operand import Operand
+from dryfit.onnx.problems import NodeRefusedError
 from dryfit.onnx.tensors import DATA_TYPES
+
+LARGEST_NODE_COUNT = 500_000
+"""Nodes after functions are put in their callers' places. Our choice: a small file can nest functions so that the
+count doubles at every level."""
 
 
 def sorted_nodes(nodes: Sequence[NodeProto], known: Collection[str]) -> list[tuple[int, NodeProto]]:
@@ -40,6 +45,42 @@ def sorted_nodes(nodes: Sequence[NodeProto], known: Collection[str]) -> list[tup
                 heapq.heappush(ready, consumer)
     cyclic = [index for index, count in enumerate(waiting) if count]
     return [(index, nodes[index]) for index in (*order, *cyclic)]
+
+
+def nodes_written_out(nodes: Sequence[NodeProto], functions: Mapping[tuple[str, str], FunctionProto], most: int) -> int:
+    """How many nodes a graph has once functions stand in their callers' places, found without putting them there.
+
+    Args:
+        nodes: of the graph.
+        functions: of the model, by domain and name.
+        most: where counting ends: a larger count, and that of functions that call each other in a circle, is
+            `most + 1`.
+    """
+    counts: dict[tuple[str, str], int] = {}
+    for first in functions:
+        waiting, is_open = [first], set()
+        while waiting:
+            key = waiting[-1]
+            calls = [(node.domain, node.op_type) for node in functions[key].node]
+            inner = [call for call in calls if call in functions]
+            missing = [call for call in inner if call not in counts]
+            if key in counts:
+                waiting.pop()
+            elif key in is_open or not missing:
+                # What is still missing after the functions inside were counted is a caller of this one: a circle.
+                counts[key] = min(len(calls) + sum(counts.get(call, most + 1) for call in inner), most + 1)
+            else:
+                is_open.add(key)
+                waiting += missing
+    return min(sum(1 + counts.get((node.domain, node.op_type), 0) for node in nodes), most + 1)
+
+
+def too_many_nodes() -> NodeRefusedError:
+    """The refusal of a graph that is larger than `LARGEST_NODE_COUNT`."""
+    return NodeRefusedError(
+        "The graph has too many nodes",
+        found=f"more than {LARGEST_NODE_COUNT} with functions expanded, or a function that calls itself",
+    )
 
 
 def bound_body(function: FunctionProto, call: NodeProto, absent: Collection[str]) -> list[NodeProto]:

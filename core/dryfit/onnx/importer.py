@@ -23,7 +23,7 @@ from dryfit.onnx.behind import (
 )
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.finishing import keep_metadata, name_dimensions, name_weights, remove_unused_layers
-from dryfit.onnx.functions import bound_body, sorted_nodes
+from dryfit.onnx.functions import LARGEST_NODE_COUNT, bound_body, nodes_written_out, sorted_nodes, too_many_nodes
 from dryfit.onnx.graph_borders import add_graph_input, mark_graph_output
 from dryfit.onnx.model_file import ModelSource, read_model
 from dryfit.onnx.node import LayerHost, Node
@@ -34,9 +34,6 @@ from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, Result
 from dryfit.onnx.tensors import array_of
 from dryfit.onnx.value_names import claim_name, named_results
 
-LARGEST_NODE_COUNT = 500_000
-"""Nodes after functions are put in their callers' places. Our choice: a small file can nest functions so that the
-count doubles at every level."""
 DEEPEST_NESTING = 64
 """Functions inside functions. Our choice: real models have a few, and a file can let a function call itself."""
 
@@ -109,6 +106,9 @@ class GraphImport:
         opsets = {_domain(entry.domain): entry.version for entry in self._model.opset_import}
         if not self._check_opset(opsets.get("")):
             return self.problems
+        if nodes_written_out(graph.node, self._functions, LARGEST_NODE_COUNT) > LARGEST_NODE_COUNT:
+            self._refuse(str(too_many_nodes()))
+            return self.problems
         scope: Scope = {}
         for tensor in graph.initializer:
             scope[tensor.name] = None
@@ -165,9 +165,7 @@ class GraphImport:
             if not prefix:
                 self._top_level_index = index
             if self._node_count > LARGEST_NODE_COUNT:
-                raise NodeRefusedError(
-                    "The graph has too many nodes", found=f"more than {LARGEST_NODE_COUNT}, functions written out"
-                )
+                raise too_many_nodes()
             outputs: list[Operand | None] = [None] * len(proto.output)
             name = prefix + (proto.name or f"node_of_{next(iter(proto.output), proto.op_type)}")
             try:

@@ -8,6 +8,10 @@ from typing import Any
 from dryfit.errors import PluginError
 from dryfit.target.declared_types import mistaken
 
+_examined: dict[tuple[str, str], Any] = {}
+"""Place and field to the object that was found to be of the right type. A declaration is asked for thousands of times
+in one build, and looking through a device's formats or kernels each time took a tenth of it."""
+
 
 def declared_object(place: str, device: str, field: str) -> Any:
     """What `module:attribute` names.
@@ -34,6 +38,8 @@ def declared_object(place: str, device: str, field: str) -> Any:
             allowed="`module:attribute` of a module that can be imported",
             remedy="`dryfit plugins doctor` shows the traceback",
         ) from error
+    if (place, field) in _examined and _examined[place, field] is loaded:
+        return loaded
     found, allowed = mistaken(field, loaded)
     if found:
         raise PluginError(
@@ -43,4 +49,5 @@ def declared_object(place: str, device: str, field: str) -> Any:
             allowed=allowed,
             remedy="Tell the makers of the target; `dryfit plugins list` names its package",
         )
+    _examined[place, field] = loaded
     return loaded

@@ -78,7 +78,7 @@ class TensorFormat:
 
     def allows(self, shape: Sequence[int], dtype: DataType) -> bool:
         """Whether the format is defined for tensors of this shape and type."""
-        return self._problem(shape, dtype) is None
+        return self._mismatch(shape, dtype) is None
 
     def array_shape(self, shape: Sequence[int], dtype: DataType, family: str = "") -> tuple[int, ...]:
         """The extents of the C-contiguous array, in elements, that holds a tensor of this shape.
@@ -88,9 +88,14 @@ class TensorFormat:
             UnknownNameError: it is not the same for all platform families, and this is none of them.
         """
         self._require_family(family)
-        problem = self._problem(shape, dtype)
-        if problem is not None:
-            raise problem
+        mismatch = self._mismatch(shape, dtype)
+        if mismatch is not None:
+            raise ConfigError(
+                f"The tensor format {self.name} is not defined for this tensor",
+                found=mismatch[0],
+                allowed=mismatch[1],
+                source=self.source or None,
+            )
         if self.is_plain:
             return tuple(shape)
         axis = self._channel_axis(len(shape))
@@ -202,25 +207,18 @@ class TensorFormat:
         unit = alignment * 8 // math.gcd(alignment * 8, bits)
         return (*spatial[:-1], _round_up(spatial[-1], unit))
 
-    def _problem(self, shape: Sequence[int], dtype: DataType) -> ConfigError | None:
+    def _mismatch(self, shape: Sequence[int], dtype: DataType) -> tuple[object, str] | None:
+        """(what was found, what is allowed) for a tensor that the format is not defined for; None for others."""
+        if shape and min(shape) < 0:
+            return tuple(shape), "extents that are known"
+        if self.data_types and dtype not in self.data_types:
+            return dtype.name, ", ".join(sorted(one.name for one in self.data_types))
         axis = self._channel_axis(len(shape))
-        found: object = None
-        if any(extent < 0 for extent in shape):
-            found, allowed = tuple(shape), "extents that are known"
-        elif self.data_types and dtype not in self.data_types:
-            found, allowed = dtype.name, ", ".join(sorted(one.name for one in self.data_types))
-        elif not self.is_plain and axis < 0:
-            found, allowed = f"shape {tuple(shape)}", f"at least {self.spatial_axes + 1} axes"
-        elif self.channel_counts and shape[axis] not in self.channel_counts:
-            found, allowed = f"{shape[axis]} channels", ", ".join(map(str, self.channel_counts))
-        if found is None:
-            return None
-        return ConfigError(
-            f"The tensor format {self.name} is not defined for this tensor",
-            found=found,
-            allowed=allowed,
-            source=self.source or None,
-        )
+        if not self.is_plain and axis < 0:
+            return f"shape {tuple(shape)}", f"at least {self.spatial_axes + 1} axes"
+        if self.channel_counts and shape[axis] not in self.channel_counts:
+            return f"{shape[axis]} channels", ", ".join(map(str, self.channel_counts))
+        return None
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -34,7 +35,7 @@ class LayerGroup:
 
     layers: tuple[Layer, ...] = attrs.field(converter=_in_order)
 
-    @property
+    @functools.cached_property
     def main(self) -> Layer:
         """The first layer that does more than dequantize, which decides the kernel; else the first."""
         return next((layer for layer in self.layers if not is_repeatable(layer)), self.layers[0])

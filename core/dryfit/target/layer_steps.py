@@ -5,7 +5,8 @@ It speaks of how a device works inside a segment. What is run as one on this mac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -80,6 +81,7 @@ class _Joining:
     def __init__(self, rules: StepRules) -> None:
         self._rules = rules
         self._stands_for: dict[str, Tensor] = {}
+        self._place_of: dict[int, int] = {}
         self.steps: list[LayerStep] = []
 
     def add(self, layer: Layer) -> None:
@@ -91,8 +93,10 @@ class _Joining:
             step = self._to_join(layer, read)
             if step is None:
                 self.steps.append(LayerStep([layer], [(layer, one) for one in read], len(read) > 1))
+                self._place_of[id(layer.outputs[0])] = len(self.steps) - 1
             else:
                 made = step.outputs[0]
+                self._place_of[id(layer.outputs[0])] = self._place_of.pop(id(made))
                 step.inputs += [(layer, one) for one in read if self._origin(one) is not made]
                 step.adds = step.adds or len(read) > 1
                 step.layers.append(layer)
@@ -104,24 +108,23 @@ class _Joining:
     def _to_join(self, layer: Layer, read: Sequence[Tensor]) -> LayerStep | None:
         if layer.kind not in self._rules.following:
             return None
-        places = {id(step.outputs[0]): index for index, step in enumerate(self.steps)}
-        later = max((places.get(id(self._origin(one)), -1) for one in read), default=-1)
+        later = max((self._place_of.get(id(self._origin(one)), -1) for one in read), default=-1)
         if later < 0:
             return None
         step = self.steps[later]
         made = step.outputs[0]
         can_be_followed = step.layers[0].kind in self._rules.first | self._rules.following
-        is_only_reader = _readers(made) == [layer] and not made.is_network_output
+        is_only_reader = [*itertools.islice(_readers(made), 2)] == [layer] and not made.is_network_output
         return step if can_be_followed and is_only_reader and not (step.adds and len(read) > 1) else None
 
 
-def _readers(tensor: Tensor) -> list[Layer]:
+def _readers(tensor: Tensor) -> Iterator[Layer]:
     """The layers that read a tensor's numbers; those that only change its type are looked through."""
-    found: list[Layer] = []
     for reader, _ in tensor.consumers:
-        is_plain = reader.kind in WITHOUT_WORK and not reader.outputs[0].is_network_output
-        found += _readers(reader.outputs[0]) if is_plain else [reader]
-    return found
+        if reader.kind in WITHOUT_WORK and not reader.outputs[0].is_network_output:
+            yield from _readers(reader.outputs[0])
+        else:
+            yield reader
 
 
 def data_inputs(layer: Layer) -> Sequence[Tensor]:

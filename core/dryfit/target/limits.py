@@ -7,6 +7,7 @@ apply are evaluated; none stops another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,6 +15,9 @@ from dryfit.errors import NetworkError, PluginError, UnknownNameError, described
 from dryfit.target.question import Check, Finding, Question
 from dryfit.target.rule import SEVERITIES, Rule, RuleEntry, rule, rules
 from dryfit.target.verdict import Verdict, Violation
+
+if TYPE_CHECKING:
+    from dryfit.network.data_types import DataType
 
 __all__ = ["Check", "Finding", "LimitTable", "Question", "Rule", "RuleEntry", "rule", "rules"]
 
@@ -43,6 +47,9 @@ class LimitTable:
     unmodelled: Mapping[str, str] = attrs.field(factory=dict)
     source: str = ""
     kind_rules: Sequence[Rule] = attrs.field(init=False, default=())
+    _rules_by_scope: dict[tuple[str, str, tuple[int, ...], DataType], Sequence[Rule]] = attrs.field(
+        init=False, factory=dict, repr=False
+    )
 
     def __attrs_post_init__(self) -> None:
         prefix = f"{self.device.lower()}."
@@ -77,7 +84,7 @@ class LimitTable:
         """All rules that apply, evaluated. A layer of a kind that the device does not have fails for that alone."""
         found: dict[str, list[Violation]] = {severity: [] for severity in SEVERITIES}
         precision = question.precision
-        for one in self.kind_rules if self.lacks(question.layer.kind) else self.rules:
+        for one in self.kind_rules if self.lacks(question.layer.kind) else self._rules_for(question):
             finding = self.finding(one, question)
             if finding is None:
                 continue
@@ -93,6 +100,17 @@ class LimitTable:
             notes=found["note"],
             precision=precision,
         )
+
+    def _rules_for(self, question: Question) -> Sequence[Rule]:
+        """The rules that can speak of a layer of this kind in this precision, in their order.
+
+        Of a hundred rules a dozen do: they are picked out once for each kind, not for each layer.
+        """
+        key = (question.layer.kind, question.family, question.software, question.precision)
+        found = self._rules_by_scope.get(key)
+        if found is None:
+            found = self._rules_by_scope[key] = tuple(one for one in self.rules if one.may_apply(*key))
+        return found
 
     def finding(self, rule: Rule, question: Question) -> Finding | None:
         """What a rule finds; None where it holds, or does not speak of the layer.

@@ -66,11 +66,16 @@ class Rule:
 
     def applies_to(self, question: Question) -> bool:
         """Whether the rule speaks of this layer, platform, version and precision."""
+        return self.may_apply(question.layer.kind, question.family, question.software, question.precision) and all(
+            condition(question) is None for condition in self.when
+        )
+
+    def may_apply(self, kind: str, family: str, software: tuple[int, ...], precision: DataType) -> bool:
+        """Whether the rule speaks of layers of a kind on this platform, version and precision, conditions apart."""
         return (
-            (not self.kinds or question.layer.kind in self.kinds)
-            and self.holds_for(question.family, question.software)
-            and (not self.precisions or question.precision in self.precisions)
-            and all(condition(question) is None for condition in self.when)
+            (not self.kinds or kind in self.kinds)
+            and self.holds_for(family, software)
+            and (not self.precisions or precision in self.precisions)
         )
 
     def holds_for(self, family: str, software: tuple[int, ...]) -> bool:

@@ -11,7 +11,12 @@ import onnx
 import pytest
 from tests.core.onnx.models import model, numbers, run_runtime
 
+from dryfit.builder import assessment
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.cli.explain_schema import SCHEMA
+from dryfit.engine.progress import TerminalProgress
+from dryfit.network.network import Network
+from dryfit.network.printing import network_text
 from dryfit.onnx.editing import edit as edit_module
 from dryfit.onnx.editing.edit import Edit, all_edits
 
@@ -240,3 +245,36 @@ def test_edits_of_trained_networks_save_what_they_promise(
     answer = dryfit_command("explain", shared_models / f"{name}.onnx", *ORIN, "--json").json
     assert edits <= {edit["apply"] for edit in answer["edits"]}
     assert all(edit["saved"]["refused_layers"] > 0 for edit in answer["edits"])
+
+
+def test_what_is_tried_is_shown_on_a_terminal_and_nothing_elsewhere(
+    dryfit_command: Any, average_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phases: list[str] = []
+
+    class Recorder(TerminalProgress):
+        def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
+            phases.append(phase_name)
+            super().phase_start(phase_name, parent_phase, num_steps)
+
+    monkeypatch.setattr("dryfit.engine.progress.TerminalProgress", Recorder)
+    done = dryfit_command("explain", str(average_model), "--shape", "x=1x3x14x14", *ORIN)
+    assert done.code == 0
+    assert {"Trying formats of inputs and outputs", "Trying edits", "Trying edits together"} <= set(phases)
+    assert "Trying" not in done.err
+
+
+def test_the_network_as_it_is_is_designed_once(
+    dryfit_command: Any, average_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    designed: list[tuple[str, ...]] = []
+    whole = assessment.design_network
+
+    def counted(network: Network, config: BuilderConfig, stages: Any) -> Any:
+        tensors = (*network.inputs, *network.outputs)
+        designed.append((network_text(network), *(f"{one.dtype} {one.allowed_formats}" for one in tensors)))
+        return whole(network, config, stages)
+
+    monkeypatch.setattr(assessment, "design_network", counted)
+    assert dryfit_command("explain", str(average_model), "--shape", "x=1x3x14x14", *ORIN).code == 0
+    assert len(designed) == len(set(designed)) > 2

@@ -6,7 +6,8 @@ import onnx
 import pytest
 from tests.core.onnx.models import model, numbers
 
-from dryfit.errors import ConfigError, DryfitError
+from dryfit.engine.progress import ProgressMonitor
+from dryfit.errors import ConfigError, DryfitError, ExecutionError
 from dryfit.onnx.edit_report import Cost, EditReport, propose_edits
 from dryfit.onnx.external_data import ExternalData
 
@@ -93,6 +94,47 @@ def test_an_edit_whose_result_cannot_be_placed_is_told_with_the_reason() -> None
     report = propose_edits(classifier(), ExternalData(None), measure, RULES)
     assert report.unmeasured == {"average-pool-cascade": "The placement names a layer that is gone"}
     assert [proposal.text for proposal in report.proposals] == ["gemm-convolution"]
+
+
+def test_every_edited_model_is_measured_once_and_the_known_cost_not_at_all() -> None:
+    measured: list[bytes] = []
+
+    def measure(one: onnx.ModelProto) -> Cost:
+        measured.append(one.SerializeToString(deterministic=True))
+        return prices(one, GlobalAveragePool=1, Gemm=3)
+
+    report = propose_edits(
+        classifier(), ExternalData(None), measure, RULES, cost=prices(classifier(), GlobalAveragePool=1, Gemm=3)
+    )
+    assert report.together is not None
+    assert len(measured) == len(set(measured)) >= 3
+    assert classifier().SerializeToString(deterministic=True) not in measured
+
+
+def test_each_edit_that_is_tried_is_a_step_that_can_be_cancelled() -> None:
+    class Monitor(ProgressMonitor):
+        def __init__(self) -> None:
+            self.phases: list[tuple[str, int]] = []
+            self.goes_on = True
+
+        def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
+            assert parent_phase is None
+            self.phases.append((phase_name, num_steps))
+
+        def step_complete(self, phase_name: str, step: int) -> bool:
+            del phase_name, step
+            return self.goes_on
+
+        def phase_finish(self, phase_name: str) -> None:
+            assert phase_name == self.phases[-1][0]
+
+    monitor = Monitor()
+    found = propose_edits(classifier(), ExternalData(None), lambda one: prices(one, Gemm=1), RULES, progress=monitor)
+    assert found.proposals
+    assert [steps > 0 for _, steps in monitor.phases] == [True, True]
+    monitor.goes_on = False
+    with pytest.raises(ExecutionError, match="cancelled"):
+        propose_edits(classifier(), ExternalData(None), lambda one: prices(one, Gemm=1), RULES, progress=monitor)
 
 
 def test_a_model_that_cannot_be_placed_itself_is_an_error() -> None:

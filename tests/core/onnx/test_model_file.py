@@ -11,6 +11,7 @@ import pytest
 from tests.core.onnx.models import model
 
 from dryfit.errors import DryfitError, OnnxImportError
+from dryfit.onnx.functions import nodes_written_out
 from dryfit.onnx.importer import network_from_onnx
 
 
@@ -151,25 +152,50 @@ def test_a_range_without_end_is_refused() -> None:
         network_from_onnx(parsed)
 
 
-def test_functions_that_double_at_every_level_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dryfit.onnx.importer.LARGEST_NODE_COUNT", 1000)
+def functions_that_call_the_last_twice(levels: int, deepest: str = "Neg") -> onnx.ModelProto:
     opset = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("own", 1)]
-    bomb = []
-    for level in range(20):
-        inner = [
-            onnx.helper.make_node(f"F{level - 1}" if level else "Neg", ["a"], ["b"], domain="own" if level else ""),
-            onnx.helper.make_node(f"F{level - 1}" if level else "Neg", ["b"], ["c"], domain="own" if level else ""),
-        ]
-        bomb.append(onnx.helper.make_function("own", f"F{level}", ["a"], ["c"], inner, opset))
+    functions = []
+    for level in range(levels):
+        called, domain = (f"F{level - 1}", "own") if level else (deepest, "" if deepest == "Neg" else "own")
+        inner = [onnx.helper.make_node(called, [a], [b], domain=domain) for a, b in ("ab", "bc")]
+        functions.append(onnx.helper.make_function("own", f"F{level}", ["a"], ["c"], inner, opset))
     value = onnx.helper.make_tensor_value_info
     graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("F19", ["x"], ["y"], domain="own")],
-        "bomb",
+        [onnx.helper.make_node(f"F{levels - 1}", ["x"], ["y"], domain="own")],
+        "functions",
         [value("x", onnx.TensorProto.FLOAT, [1])],
         [value("y", onnx.TensorProto.FLOAT, [1])],
     )
+    return onnx.helper.make_model(graph, opset_imports=opset, functions=functions)
+
+
+@pytest.mark.parametrize(
+    "parsed",
+    [
+        pytest.param(functions_that_call_the_last_twice(30), id="two to the thirtieth"),
+        pytest.param(functions_that_call_the_last_twice(2000), id="two thousand deep"),
+        pytest.param(functions_that_call_the_last_twice(3, deepest="F2"), id="a circle"),
+        pytest.param(functions_that_call_the_last_twice(1, deepest="F0"), id="itself"),
+    ],
+)
+def test_functions_that_multiply_are_refused_before_any_is_expanded(
+    parsed: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expanded: list[object] = []
+    monkeypatch.setattr("dryfit.onnx.importer.bound_body", lambda *call: expanded.append(call) or [])
     with pytest.raises(OnnxImportError, match="too many nodes"):
-        network_from_onnx(onnx.helper.make_model(graph, opset_imports=opset, functions=bomb))
+        network_from_onnx(parsed)
+    assert not expanded
+
+
+def test_functions_are_counted_as_they_are_expanded() -> None:
+    parsed = functions_that_call_the_last_twice(5)
+    functions = {(one.domain, one.name): one for one in parsed.functions}
+    # The call itself, then 2 + 4 + ... + 32 nodes.
+    assert nodes_written_out(parsed.graph.node, functions, 1000) == 63
+    assert nodes_written_out(parsed.graph.node, functions, 63) == 63
+    assert nodes_written_out(parsed.graph.node, functions, 20) == 21
+    assert len(network_from_onnx(parsed).layers) == 32
 
 
 def test_a_newer_opset_is_refused_with_what_is_allowed() -> None:

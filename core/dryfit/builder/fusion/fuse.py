@@ -164,8 +164,12 @@ class _Fuser:
         if growing is None or tensor.name in self._outputs or growing.place.segment < 0:
             return None
         is_end = growing.group.layers[-1] is producer and len(growing.group.outputs) == 1
-        is_read_once = len({consumer.name for consumer, _ in tensor.consumers}) == 1
-        return growing if is_end and is_read_once and rounds_once(growing.place) else None
+        if not is_end or not tensor.consumers:
+            return None
+        only_reader = tensor.consumers[0][0]
+        # Ends at the second reader: a tensor may have thousands, each of which asks this.
+        is_read_once = all(consumer is only_reader for consumer, _ in tensor.consumers)
+        return growing if is_read_once and rounds_once(growing.place) else None
 
     def _begin(self, layer: Layer) -> _GrowingGroup:
         """A group of a layer, with the dequantizations before it where a kernel absorbs them."""

@@ -81,6 +81,7 @@ class KernelChoice:
     forbidden: Sequence[str] = ()
     allows_spread: bool = True
     _met: set[str] = attrs.field(factory=set, init=False)
+    _permitted: dict[tuple[str, str], Sequence[Kernel]] = attrs.field(factory=dict, init=False)
 
     def candidates(self, device: str, group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
         """The kernels that may run a group; at least one.
@@ -91,7 +92,7 @@ class KernelChoice:
         """
         if group.main.name in self.named:
             return (self._named(device, group, specs),)
-        able = [kernel for kernel in kernels_for(device) if self._permits(kernel) and serves(kernel, group, specs)]
+        able = [kernel for kernel in self._permitted_for(device, group.main.kind) if serves(kernel, group, specs)]
         if not able:
             raise _nothing_serves(device, group, specs, [*self.forbidden] if self._met else [])
         return _of_first_rank(able)
@@ -166,6 +167,13 @@ class KernelChoice:
             for layer, name in self.named.items()
             if kernels.get(layer) != name
         ]
+
+    def _permitted_for(self, device: str, kind: str) -> Sequence[Kernel]:
+        """The device's kernels that serve layers of a kind and may be chosen: a handful of a hundred, found once."""
+        if (device, kind) not in self._permitted:
+            permitted = [kernel for kernel in kernels_for(device) if self._permits(kernel)]
+            self._permitted[device, kind] = [kernel for kernel in permitted if kind in kernel.kinds]
+        return self._permitted[device, kind]
 
     def _permits(self, kernel: Kernel) -> bool:
         """Whether a kernel may be chosen; notes which patterns it fits."""

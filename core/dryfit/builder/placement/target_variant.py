@@ -35,6 +35,16 @@ class TargetVariant:
     software: tuple[int, ...]
     power_mode: PowerMode | None = None
     pool_limits: Mapping[str, int | None] = attrs.field(factory=dict)
+    _formats: dict[tuple[str, Shape, DataType], Sequence[TensorFormat]] = attrs.field(
+        init=False, factory=dict, repr=False
+    )
+    _sizes: dict[tuple[TensorFormat, Shape, DataType], int] = attrs.field(init=False, factory=dict, repr=False)
+    _format_names: frozenset[str] = attrs.field(init=False, repr=False)
+
+    @_format_names.default
+    def _names_of_formats(self) -> frozenset[str]:
+        tables = (*self.target.input_formats.values(), *self.target.output_formats.values())
+        return frozenset([LINEAR.name, *(one.name for formats in tables for one in formats)])
 
     @classmethod
     def chosen(cls, config: BuilderConfig, device: str) -> TargetVariant:
@@ -60,11 +70,17 @@ class TargetVariant:
 
     def input_formats(self, shape: Shape, dtype: DataType) -> Sequence[TensorFormat]:
         """The formats in which it can read this tensor, its native one first."""
-        return _defined(self.target.input_formats.get(dtype, (LINEAR,)), shape, dtype)
+        key = ("input", tuple(shape), dtype)
+        if key not in self._formats:
+            self._formats[key] = _defined(self.target.input_formats.get(dtype, (LINEAR,)), shape, dtype)
+        return self._formats[key]
 
     def output_formats(self, shape: Shape, dtype: DataType) -> Sequence[TensorFormat]:
         """The formats in which it can write this tensor, its native one first."""
-        return _defined(self.target.output_formats.get(dtype, (LINEAR,)), shape, dtype)
+        key = ("output", tuple(shape), dtype)
+        if key not in self._formats:
+            self._formats[key] = _defined(self.target.output_formats.get(dtype, (LINEAR,)), shape, dtype)
+        return self._formats[key]
 
     def native_format(self, shape: Shape, dtype: DataType) -> TensorFormat:
         """How the device keeps this tensor while it works on it."""
@@ -72,12 +88,14 @@ class TargetVariant:
 
     def size_bytes(self, layout: TensorFormat, shape: Shape, dtype: DataType) -> int:
         """Bytes that a tensor takes in one of the formats."""
-        return layout.size_bytes(shape, dtype, self.platform.family)
+        key = (layout, tuple(shape), dtype)
+        if key not in self._sizes:
+            self._sizes[key] = layout.size_bytes(shape, dtype, self.platform.family)
+        return self._sizes[key]
 
     def knows(self, layout: TensorFormat) -> bool:
         """Whether a format is one of the device's, or plain row-major."""
-        tables = (*self.target.input_formats.values(), *self.target.output_formats.values())
-        return layout.name in {LINEAR.name, *(one.name for formats in tables for one in formats)}
+        return layout.name in self._format_names
 
 
 def knowing(variants: Mapping[str, TargetVariant], layout: TensorFormat, devices: Iterable[str]) -> TargetVariant:

@@ -11,9 +11,11 @@ import attrs
 
 from dryfit.builder.assessment import design_for_assessment
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import Design
 from dryfit.builder.refusals import refusals_of
 from dryfit.builder.tensor_formats.io_formats import IoFormat, io_formats_set
 from dryfit.builder.tensor_formats.sides import Sides
+from dryfit.engine.progress import stepped
 from dryfit.errors import DryfitError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -64,34 +66,36 @@ class Removals:
         return next((one for one in self.trials.get(tensor, ()) if one.removes), None)
 
 
-def find_removals(network: Network, config: BuilderConfig) -> Removals:
+def find_removals(network: Network, config: BuilderConfig, design: Design | None = None) -> Removals:
     """Try every format that a device reads or writes for each input and output that is copied.
 
     The network gets other types and formats for a while, and has its own again afterwards.
 
+    Args:
+        network: the user's.
+        config: flags and devices. Its progress monitor is told of each trial.
+        design: what was decided of the network as it is; decided here where it is left out.
+
     Raises:
         DryfitError: the network cannot be assessed as it is.
     """
-    design = design_for_assessment(network, config)
+    design = design or design_for_assessment(network, config)
     sides = Sides(design.partition, design.precisions, design.variants, design.specs, config)
     copied = {one.tensor for one in design.formats.reformats}
     border = [*design.network.inputs, *design.network.outputs]
-    trials = {
-        tensor.name: sorted(
-            (
-                attrs.evolve(_tried(network, config, {tensor.name: one}, tensor.name), tensor_bytes=size)
-                for one, size in _candidates(network, tensor, sides).items()
-            ),
-            key=lambda trial: (
-                not trial.removes,
-                trial.moved_bytes is None,
-                trial.moved_bytes or 0,
-                trial.tensor_bytes,
-            ),
-        )
+    trials: dict[str, list[FormatTrial]] = {tensor.name: [] for tensor in border if tensor.name in copied}
+    to_try = [
+        (tensor.name, one, size)
         for tensor in border
-        if tensor.name in copied
-    }
+        if tensor.name in trials
+        for one, size in _candidates(network, tensor, sides).items()
+    ]
+    for name, one, size in stepped(to_try, "Trying formats of inputs and outputs", config.progress_monitor):
+        trials[name].append(attrs.evolve(_tried(network, config, {name: one}, name), tensor_bytes=size))
+    for of_tensor in trials.values():
+        of_tensor.sort(
+            key=lambda one: (not one.removes, one.moved_bytes is None, one.moved_bytes or 0, one.tensor_bytes)
+        )
     found = Removals(trials, None, {})
     chosen = {name: best.io_format for name in trials if (best := found.best(name)) is not None}
     if not chosen:
@@ -99,6 +103,10 @@ def find_removals(network: Network, config: BuilderConfig) -> Removals:
     own = {tensor.name: IoFormat.of(tensor) for tensor in (*network.inputs, *network.outputs)}
     together = _tried(network, config, chosen, *chosen)
     return Removals(trials, None if together.problem else together, {**own, **chosen})
+
+
+def _by_worth(trial: FormatTrial) -> tuple[bool, bool, int, int]:
+    return not trial.removes, trial.moved_bytes is None, trial.moved_bytes or 0, trial.tensor_bytes
 
 
 def _candidates(network: Network, tensor: Tensor, sides: Sides) -> dict[IoFormat, int]:

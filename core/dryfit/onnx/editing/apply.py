@@ -88,7 +88,7 @@ def apply_edits(
             if choice.node in (None, node_name(node))
             and node.domain in ("", "ai.onnx")
             and node.input
-            and any(node is one for one in graph.nodes)
+            and graph.holds(node)
             and choice.edit.rewrite(graph, node)
         ]
         if rewritten:

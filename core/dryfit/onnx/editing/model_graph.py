@@ -43,9 +43,10 @@ class ModelGraph:
         self._names = {name for node in self.nodes for name in (*node.input, *node.output, node.name)}
         self._names |= self._inputs | set(self._initializers)
         self._made: list[NodeProto] = []
+        self._made_ids: set[int] = set()
         self._shapes: ShapeTable | None = None
-        self._producers: dict[str, NodeProto] | None = None
-        self._consumers: dict[str, list[NodeProto]] = {}
+        self._unseen: set[int] = set()
+        self._uses: Uses | None = None
 
     # What is there ------------------------------------------------------------------------------------------------
 
@@ -57,17 +58,19 @@ class ModelGraph:
 
     def producer(self, name: str) -> NodeProto | None:
         """The node that computes a value; None for inputs and initializers."""
-        self._index()
-        return (self._producers or {}).get(name)
+        return self._indexed().producers.get(name)
 
     def consumers(self, name: str) -> list[NodeProto]:
         """The nodes that use a value, also inside their branches and loop bodies."""
-        self._index()
-        return list(self._consumers.get(name, ()))
+        return list(self._indexed().consumers.get(name, ()))
+
+    def holds(self, node: NodeProto) -> bool:
+        """Whether the node is in the graph now."""
+        return id(node) in self._indexed().members
 
     def is_made(self, node: NodeProto) -> bool:
         """Whether an edit made the node."""
-        return any(node is made for made in self._made)
+        return id(node) in self._made_ids
 
     def is_output(self, name: str) -> bool:
         """Whether a value is an output of the model."""
@@ -79,7 +82,7 @@ class ModelGraph:
 
     def shape(self, name: str) -> Extents | None:
         """The shape of a value; None where not even its rank is known."""
-        return self._table().shape(name)
+        return self._table(name).shape(name)
 
     def shape_behind_batch(self, name: str, rank: int | None = None) -> tuple[int, ...] | None:
         """All extents of a value but the first, which may be dynamic; None where another one is not known.
@@ -96,7 +99,7 @@ class ModelGraph:
 
     def data_type(self, name: str) -> int:
         """ONNX's number of a value's element type; 0 where it is not known."""
-        return self._table().data_type(name)
+        return self._table(name).data_type(name)
 
     def constant(self, name: str) -> Array | None:
         """The contents of a value that is known now: an initializer, a constant, or these reshaped."""
@@ -126,7 +129,8 @@ class ModelGraph:
         tensor = numpy_helper.from_array(np.ascontiguousarray(values), name)
         self._model.graph.initializer.append(tensor)
         self._initializers[name] = self._model.graph.initializer[-1]
-        self._shapes = None
+        if self._shapes is not None:
+            self._shapes.add_constant(self._initializers[name])
 
     def scalar_like(self, name: str, values: Sequence[float] | float, like: str) -> str:
         """Add an initializer of the element type that the value `like` has."""
@@ -149,6 +153,7 @@ class ModelGraph:
         given = {key: value for key, value in attributes.items() if value is not None}
         node = helper.make_node(operator, inputs, [output or self.fresh_name(f"{unique}_out")], unique, **given)
         self._made.append(node)
+        self._made_ids.add(id(node))
         return node
 
     def replace(self, old: NodeProto, new: Sequence[NodeProto]) -> None:
@@ -157,20 +162,26 @@ class ModelGraph:
         if new:
             # The user looks for the node that he knows: the last of the new ones takes its name, or its lack of one.
             new[-1].name = old.name
+        uses = self._indexed()
         self.nodes[position : position + 1] = new
-        self.changed()
+        uses.remove(old)
+        for node in new:
+            uses.add(node)
+            self._unseen.add(id(node))
 
     def redirect(self, old: str, new: str) -> None:
         """Let every node that uses one value use another instead."""
-        for node in self.nodes:
+        uses = self._indexed()
+        for node in self.consumers(old):
+            uses.remove(node)
             for index, name in enumerate(node.input):
                 if name == old:
                     node.input[index] = new
-        self.changed()
+            uses.add(node)
 
     def changed(self) -> None:
         """Say that nodes were changed in place, so that shapes and uses are found anew."""
-        self._shapes = self._producers = None
+        self._shapes = self._uses = None
 
     def fix_inputs(self, shapes: dict[str, Sequence[int]]) -> None:
         """Give inputs of the model the extents that are asked for, except that of the batch, the first one."""
@@ -221,18 +232,57 @@ class ModelGraph:
         self.nodes = kept[::-1]
         self.changed()
 
-    def _index(self) -> None:
-        if self._producers is None:
-            self._producers = {name: node for node in self.nodes for name in node.output if name}
-            self._consumers = {}
+    def _indexed(self) -> Uses:
+        if self._uses is None:
+            self._uses = Uses()
             for node in self.nodes:
-                for name in dict.fromkeys(used_names(node)):
-                    self._consumers.setdefault(name, []).append(node)
+                self._uses.add(node)
+        return self._uses
 
-    def _table(self) -> ShapeTable:
+    def _table(self, name: str) -> ShapeTable:
+        """The shapes, with those of the nodes that were put in since, where the value is one of theirs.
+
+        A rewrite keeps the values that were there, so that only what new nodes compute has to be inferred. Inferring
+        the whole graph after each of hundreds of rewrites took most of the time of `explain`.
+        """
         if self._shapes is None:
             self._shapes = ShapeTable(self._model, self.nodes)
+            self._unseen.clear()
+        elif self._unseen and not self._shapes.knows(name):
+            self._shapes.add_nodes([node for node in self.nodes if id(node) in self._unseen])
+            self._unseen.clear()
         return self._shapes
+
+
+class Uses:
+    """Who computes and who uses each value, kept up to date as nodes come and go.
+
+    Attributes:
+        producers: value to the node that computes it.
+        consumers: value to the nodes that use it, also inside their branches and loop bodies.
+        members: identities of the nodes that are there.
+    """
+
+    def __init__(self) -> None:
+        self.producers: dict[str, NodeProto] = {}
+        self.consumers: dict[str, list[NodeProto]] = {}
+        self.members: set[int] = set()
+
+    def add(self, node: NodeProto) -> None:
+        """A node that comes."""
+        self.members.add(id(node))
+        self.producers.update((name, node) for name in node.output if name)
+        for name in dict.fromkeys(used_names(node)):
+            self.consumers.setdefault(name, []).append(node)
+
+    def remove(self, node: NodeProto) -> None:
+        """A node that goes; what it uses and computes must be as it was when it came."""
+        self.members.discard(id(node))
+        for name in node.output:
+            if self.producers.get(name) is node:
+                del self.producers[name]
+        for name in dict.fromkeys(used_names(node)):
+            self.consumers[name] = [one for one in self.consumers.get(name, ()) if one is not node]
 
 
 def node_name(node: NodeProto) -> str:

@@ -7,6 +7,7 @@ reshapes between them, which a device may not have.
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper
@@ -27,8 +28,13 @@ def reshape_node(
 
 def tidy_reshapes(graph: ModelGraph) -> None:
     """Clear away; only what an edit made, and what stands directly before or behind it, is touched."""
-    while any(_sunk(graph, node) or _joined(graph, node) for node in list(graph.nodes)):
-        pass
+    waiting = deque(graph.nodes)
+    while waiting:
+        node = waiting.popleft()
+        if graph.holds(node):
+            again = _sunk(graph, node) or _joined(graph, node)
+            beside = [one for value in again for one in (graph.producer(value), *graph.consumers(value))]
+            waiting.extendleft(one for one in beside if one is not None)
 
 
 def keeps_batch(graph: ModelGraph, node: NodeProto) -> bool:
@@ -42,34 +48,34 @@ def keeps_batch(graph: ModelGraph, node: NodeProto) -> bool:
     return batches[0] == batches[1] or None in batches
 
 
-def _joined(graph: ModelGraph, second: NodeProto) -> bool:
-    """One reshape for two in a row, or none for two that undo each other."""
+def _joined(graph: ModelGraph, second: NodeProto) -> list[str]:
+    """One reshape for two in a row, or none for two that undo each other; returns the values beside what changed."""
     first = graph.producer(second.input[0]) if second.input else None
     if first is None or not (graph.is_made(first) or graph.is_made(second)):
-        return False
+        return []
     if not (keeps_batch(graph, first) and keeps_batch(graph, second)):
-        return False
+        return []
     source, result = first.input[0], second.output[0]
     extents = graph.shape_behind_batch(result) or ()
     if graph.shape_behind_batch(source) == extents and not graph.is_output(result):
         graph.replace(second, [])
         graph.redirect(result, source)
-        return True
+        return [source]
     graph.replace(second, [reshape_node(graph, source, extents, name=f"{second.name}_joined", output=result)])
-    return True
+    return [source, result]
 
 
-def _sunk(graph: ModelGraph, node: NodeProto) -> bool:
-    """A reshape that an edit made, to a lower rank, moved behind the layer that follows it."""
+def _sunk(graph: ModelGraph, node: NodeProto) -> list[str]:
+    """A reshape that an edit made, to a lower rank, moved behind the layer that follows it; returns as `_joined`."""
     if not graph.is_made(node) or not keeps_batch(graph, node) or not graph.has_one_use(node.output[0]):
-        return False
+        return []
     (follower,) = graph.consumers(node.output[0])
     source = graph.shape_behind_batch(node.input[0], rank=4)
     low = graph.shape_behind_batch(node.output[0], rank=2)
     if source is None or low is None or len(follower.output) != 1 or follower.input[0] != node.output[0]:
-        return False
+        return []
     if not (follower.op_type in _ELEMENT_BY_ELEMENT or _is_channel_softmax(follower, source)):
-        return False
+        return []
     moved = NodeProto()
     moved.CopyFrom(follower)
     moved.input[0] = node.input[0]
@@ -83,8 +89,7 @@ def _sunk(graph: ModelGraph, node: NodeProto) -> bool:
     name = follower.name
     graph.replace(follower, [moved, back])
     moved.name, back.name = name, graph.fresh_name(f"{name}_flattened")
-    graph.changed()
-    return True
+    return [moved.output[0], back.output[0]]
 
 
 def _is_channel_softmax(node: NodeProto, source: tuple[int, ...]) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import ModelProto, NodeProto, TypeProto, helper, numpy_helper, shape_inference
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper, numpy_helper, shape_inference
 
 from dryfit.errors import OnnxImportError
 
@@ -31,30 +30,58 @@ class ShapeTable:
     """
 
     def __init__(self, model: ModelProto, nodes: Sequence[NodeProto]) -> None:
-        skeleton = ModelProto(ir_version=max(model.ir_version, 4), opset_import=model.opset_import)
-        skeleton.functions.extend(model.functions)
-        skeleton.graph.name = model.graph.name
+        self._graph_name = model.graph.name
+        self._setting = ModelProto(ir_version=max(model.ir_version, 4), opset_import=model.opset_import)
+        self._setting.functions.extend(model.functions)
+        self._setting.graph.name = model.graph.name
+        self._types: dict[str, TypeProto] = {}
+        self._shown: dict[str, TensorProto] = {}
+        for tensor in model.graph.initializer:
+            self.add_constant(tensor)
+        skeleton = ModelProto()
+        skeleton.CopyFrom(self._setting)
         skeleton.graph.node.extend(nodes)
         skeleton.graph.output.extend(model.graph.output)
-        initializers = {tensor.name for tensor in model.graph.initializer}
-        skeleton.graph.input.extend(info for info in model.graph.input if info.name not in initializers)
-        for tensor in model.graph.initializer:
-            if math.prod(tensor.dims) <= LARGEST_SHAPE_ELEMENTS and tensor.data_location != onnx.TensorProto.EXTERNAL:
-                skeleton.graph.initializer.append(tensor)
+        skeleton.graph.input.extend(info for info in model.graph.input if info.name not in self._types)
+        self._infer(skeleton, self._types)
+
+    def add_constant(self, tensor: TensorProto) -> None:
+        """An initializer."""
+        self._types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        if math.prod(tensor.dims) <= LARGEST_SHAPE_ELEMENTS and tensor.data_location != TensorProto.EXTERNAL:
+            self._shown[tensor.name] = tensor
+
+    def add_nodes(self, nodes: Sequence[NodeProto]) -> None:
+        """Nodes whose inputs are known, or computed by one before them; in execution order.
+
+        Raises:
+            OnnxImportError: the shapes do not fit together.
+        """
+        skeleton = ModelProto()
+        skeleton.CopyFrom(self._setting)
+        skeleton.graph.node.extend(nodes)
+        self._infer(skeleton, {name for node in nodes for name in node.input if name in self._types})
+
+    def knows(self, name: str) -> bool:
+        """Whether the rank and the element type of a value are known."""
+        kind = self._types.get(name)
+        return kind is not None and kind.tensor_type.HasField("shape")
+
+    def _infer(self, skeleton: ModelProto, given: Collection[str]) -> None:
+        """Take in what the inference says of a graph whose inputs `given` are values that are known already."""
+        for name in given:
+            if name in self._shown:
+                skeleton.graph.initializer.append(self._shown[name])
             else:
-                info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-                skeleton.graph.input.append(info)
+                skeleton.graph.input.append(ValueInfoProto(name=name, type=self._types[name]))
         try:
             inferred = shape_inference.infer_shapes(skeleton, data_prop=True).graph
         except (shape_inference.InferenceError, ValueError) as error:
             raise OnnxImportError(
-                "Shapes do not fit together", where=f"graph {model.graph.name!r}", found=error
+                "Shapes do not fit together", where=f"graph {self._graph_name!r}", found=error
             ) from error
-        self._types: dict[str, TypeProto] = {}
         for info in (*inferred.value_info, *inferred.output, *inferred.input):
             self._types[info.name] = info.type
-        for tensor in inferred.initializer:
-            self._types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a value; None for a dynamic extent, and for a value of unknown rank."""

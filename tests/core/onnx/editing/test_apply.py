@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import onnx
 import pytest
@@ -125,3 +127,28 @@ def test_a_module_of_edits_without_an_edit_is_named(monkeypatch: pytest.MonkeyPa
             all_edits()
     finally:
         edit_module.all_edits.cache_clear()
+
+
+def softmaxes(count: int) -> onnx.ModelProto:
+    values = ["x", *(f"v{index}" for index in range(count - 1)), "y"]
+    nodes = " ".join(f"{after} = Softmax({before})" for before, after in itertools.pairwise(values))
+    return model(nodes, inputs="float[1,10] x", outputs="float[1,10] y")
+
+
+def test_shapes_are_inferred_once_for_each_node_however_many_are_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    inferred: list[int] = []
+    whole = onnx.shape_inference.infer_shapes
+
+    def counted(skeleton: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+        inferred.append(len(skeleton.graph.node))
+        return whole(skeleton, **options)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", counted)
+    counts = []
+    for count in (20, 80):
+        inferred.clear()
+        edited = apply_edits(softmaxes(count), NOWHERE, [EditChoice.parsed("rank-four")])
+        assert len(edited.places[0]) == count
+        assert kinds(edited.model).count("Reshape") < count
+        counts.append(sum(inferred))
+    assert counts[1] <= 4 * counts[0]

@@ -1,0 +1,113 @@
+"""Four times as many layers are four times the work: lines of Python are counted, as no test asserts a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import onnx
+import pytest
+
+from dryfit.builder.assessment import assess
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.network import Network
+from dryfit.onnx.importer import network_from_onnx
+
+SHAPE = (1, 4, 8, 8)
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    """How many lines of Python some work runs, those of comprehensions once for each item."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines
+        del frame, argument
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def chain(count: int) -> Network:
+    network = Network("chain")
+    x = network.add_input("x", DataType.FLOAT, SHAPE)
+    for _ in range(count):
+        x = network.add_activation(x, ActivationType.RELU).outputs[0]
+    network.mark_output(x)
+    return network
+
+
+def sum_of_one_tensor(count: int) -> Network:
+    network = Network("sum")
+    x = network.add_input("x", DataType.FLOAT, SHAPE)
+    total = read = network.add_activation(x, ActivationType.RELU).outputs[0]
+    for _ in range(count):
+        total = network.add_elementwise(total, read, ElementWiseOperation.SUM).outputs[0]
+    network.mark_output(total)
+    return network
+
+
+def readers_of_one_tensor(count: int) -> Network:
+    network = Network("readers")
+    x = network.add_input("x", DataType.FLOAT, SHAPE)
+    read = network.add_activation(x, ActivationType.RELU).outputs[0]
+    parts = [network.add_activation(read, ActivationType.RELU).outputs[0] for _ in range(count)]
+    network.mark_output(network.add_concatenation(parts).outputs[0])
+    return network
+
+
+def model_of_one_sum(count: int) -> onnx.ModelProto:
+    value, helper = onnx.helper.make_tensor_value_info, onnx.helper
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["r"], "relu"), helper.make_node("Sum", ["r"] * count, ["y"], "sum")],
+        "sum",
+        [value("x", onnx.TensorProto.FLOAT, SHAPE)],
+        [value("y", onnx.TensorProto.FLOAT, SHAPE)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def assessed(network: Network) -> None:
+    config = BuilderConfig()
+    config.default_device_type = "DLA"
+    config.set_flag(BuilderFlag.FP16)
+    config.allow_fallback("GPU")
+    assess(network, config)
+
+
+@pytest.mark.parametrize("draw", [chain, sum_of_one_tensor, readers_of_one_tensor])
+def test_a_network_is_assessed_in_work_that_grows_with_its_layers(draw: Callable[[int], Network]) -> None:
+    assessed(draw(5))  # loads modules and tables
+    small, large = (lines_run(lambda count=count: assessed(draw(count))) for count in (150, 600))
+    assert large < 4.1 * small
+
+
+def test_a_sum_is_imported_in_work_that_grows_with_its_inputs() -> None:
+    network_from_onnx(model_of_one_sum(5))
+    small, large = (lines_run(lambda count=count: network_from_onnx(model_of_one_sum(count))) for count in (150, 600))
+    assert large < 4.1 * small
+
+
+def test_layers_of_one_name_get_the_smallest_number_that_is_free() -> None:
+    network = chain(0)
+    x = network.inputs[0]
+    layers = [network.add_activation(x, ActivationType.RELU) for _ in range(4)]
+    for layer in layers:
+        network.rename_layer(layer, "relu")
+    assert [layer.name for layer in layers] == ["relu", "relu_1", "relu_2", "relu_3"]
+    network.remove_layers(layers[1:3])
+    added = network.add_activation(x, ActivationType.RELU)
+    network.rename_layer(added, "relu")
+    assert added.name == "relu_1"
