@@ -147,6 +147,11 @@ _SUMMARY = _object(
     {
         "layers": _COUNT,
         "layers_by_device": {"type": "object", "additionalProperties": _COUNT},
+        "precisions_by_device": {
+            "description": "Device to the types that its layers are computed in, each with the number of layers.",
+            "type": "object",
+            "additionalProperties": {"type": "object", "additionalProperties": _COUNT},
+        },
         "fallback_layers": {**_COUNT, "description": "Layers that are not on the device that they were given."},
         "unplaced_layers": {**_COUNT, "description": "Layers that can run nowhere they may go."},
         "segments": _COUNT,

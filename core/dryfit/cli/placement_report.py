@@ -156,6 +156,11 @@ def _reformat(reformat: Reformat) -> dict[str, Any]:
     }
 
 
+def _precisions(layers: Sequence[dict[str, Any]], device: str) -> dict[str, int]:
+    """Type to the number of layers that a device computes in it, the most frequent first."""
+    return dict(Counter(layer["precision"] for layer in layers if layer["device"] == device).most_common())
+
+
 def _summary(
     device: str, own_devices: Mapping[str, str], layers: Sequence[dict[str, Any]], found: Assessment | Plan
 ) -> dict[str, Any]:
@@ -170,6 +175,7 @@ def _summary(
     return {
         "layers": len(layers),
         "layers_by_device": dict(sorted(placed.items())),
+        "precisions_by_device": {device: _precisions(layers, device) for device in sorted(placed)},
         "fallback_layers": len(fallen),
         "unplaced_layers": sum(layer["device"] is None for layer in layers),
         "segments": len(found.segments),

@@ -15,6 +15,8 @@ from dryfit.short_text import count_text, with_short_names
 Report = dict[str, Any]
 LISTED_SEGMENTS = 20
 """How many segments are listed without `--verbose`."""
+_SHORT_TYPES = {"FLOAT": "FP32", "HALF": "FP16", "DOUBLE": "FP64"}
+"""Types that people call otherwise than the API does."""
 
 
 def print_placement(report: Report, verbose: bool, errors: Sequence[DryfitError] = ()) -> None:
@@ -38,6 +40,7 @@ def print_placement(report: Report, verbose: bool, errors: Sequence[DryfitError]
     print_list("Placed as they are, because", other_causes(_unrefused(report), is_full=verbose))
     print_list("Warnings", _reasons(report, "warnings"))
     print_segments(report, verbose)
+    print_precisions(report)
     print_offloading(report, verbose)
     print_refusals(report, errors)
     print_line(summary_line(report))
@@ -125,6 +128,14 @@ def print_segments(report: Report, verbose: bool) -> None:
     ]
     if reformats:
         print_table("Reformats", ["tensor", "from", "to", "size", "cause"], reformats)
+
+
+def print_precisions(report: Report) -> None:
+    """For each device the types that it computes in: `ACME_NPU: 10 layers FP16`."""
+    for device, counts in report["summary"]["precisions_by_device"].items():
+        (first, count), *others = [(_SHORT_TYPES.get(name, name), count) for name, count in counts.items()]
+        told = [f"{_count(count, 'layer')} {first}", *(f"{number} {name}" for name, number in others)]
+        print_line(f"{device}: {', '.join(told)}")
 
 
 def estimate_text(estimate: dict[str, Any]) -> str:

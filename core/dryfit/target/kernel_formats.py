@@ -29,14 +29,16 @@ class PackedTensor:
     memory: Array
 
     @classmethod
-    def of(cls, layout: TensorFormat, array: Array) -> PackedTensor:
-        """New memory for an array; padding is zero.
+    def of(cls, layout: TensorFormat, array: Array, memory: Array | None = None) -> PackedTensor:
+        """Memory for an array: what is given, or new one; padding is zero.
 
         Raises:
             ConfigError: the format is not defined for this shape and type.
         """
-        shape = layout.array_shape(array.shape, DataType.from_numpy(array.dtype))
-        return cls(layout, array, np.zeros(shape, array.dtype))
+        if memory is None:
+            memory = np.empty(layout.array_shape(array.shape, DataType.from_numpy(array.dtype)), array.dtype)
+        memory.fill(0)
+        return cls(layout, array, memory)
 
 
 @attrs.frozen(eq=False)
@@ -76,7 +78,7 @@ def bind_in_formats(
 
     Args:
         formats: `input` and `output`, or one of them, to format.
-        binding: with the engine's arrays.
+        binding: with the engine's arrays. A tensor that has memory in `packed` is kept there.
         bind: is given the binding with `packed` filled.
 
     Raises:
@@ -84,7 +86,7 @@ def bind_in_formats(
     """
     sides = {
         side: {
-            tensor.name: PackedTensor.of(formats[side], binding.arrays[tensor.name])
+            tensor.name: PackedTensor.of(formats[side], binding.arrays[tensor.name], binding.packed.get(tensor.name))
             for tensor in tensors
             if side in formats and (side == "output" or is_activation(tensor, binding.specs))
         }

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dryfit.errors import NetworkError, PluginError, UnknownNameError, described_failure, place_of_failure
+from dryfit.network.data_types import DataType
+from dryfit.target.precision_rule import precision_rule
 from dryfit.target.question import Check, Finding, Question
 from dryfit.target.rule import SEVERITIES, Rule, RuleEntry, rule, rules
 from dryfit.target.verdict import Verdict, Violation
@@ -34,7 +36,10 @@ class LimitTable:
         unmodelled: layer kind to what is known of it, for kinds that the device may run under conditions for which the
             table has no rules. They are refused, so that nothing is promised; the verdict says so.
         source: the document that lists the layers.
+        precisions_source: the document that lists the types that the device computes in; `source` where left out.
+        precisions: these types. A target's table has those of its record (see `Target.limits`).
         kind_rules: made from the lists of kinds: the rules that a layer of any other kind fails.
+        precision_rules: made from `precisions`: the rule that a layer computed in any other type fails.
 
     Raises:
         PluginError: two rules have one id, or a kind stands in two of the lists.
@@ -46,7 +51,10 @@ class LimitTable:
     unsupported: Mapping[str, str] = attrs.field(factory=dict)
     unmodelled: Mapping[str, str] = attrs.field(factory=dict)
     source: str = ""
+    precisions_source: str = ""
+    precisions: Sequence[DataType] = ()
     kind_rules: Sequence[Rule] = attrs.field(init=False, default=())
+    precision_rules: Sequence[Rule] = attrs.field(init=False, default=())
     _rules_by_scope: dict[tuple[str, str, tuple[int, ...], DataType], Sequence[Rule]] = attrs.field(
         init=False, factory=dict, repr=False
     )
@@ -57,6 +65,9 @@ class LimitTable:
         named = [one if one.id.startswith(prefix) else attrs.evolve(one, id=prefix + one.id) for one in self.rules]
         object.__setattr__(self, "rules", tuple(named))
         object.__setattr__(self, "kind_rules", tuple(self._kind_rules()))
+        if self.precisions:
+            made = precision_rule(self.device, self.precisions, self.precisions_source or self.source)
+            object.__setattr__(self, "precision_rules", (made,))
         ids = [one.id for one in self.all_rules]
         kinds = [*(self.supported_kinds or ()), *self.unsupported, *self.unmodelled]
         for what, all_names in (("rules have one id", ids), ("lists have one layer kind", kinds)):
@@ -66,8 +77,8 @@ class LimitTable:
 
     @property
     def all_rules(self) -> Sequence[Rule]:
-        """The rules on kinds, then the others."""
-        return (*self.kind_rules, *self.rules)
+        """The rules on kinds, then that on types, then the others."""
+        return (*self.kind_rules, *self.precision_rules, *self.rules)
 
     def rule(self, rule_id: str) -> Rule:
         """A rule by id.
@@ -109,7 +120,9 @@ class LimitTable:
         key = (question.layer.kind, question.family, question.software, question.precision)
         found = self._rules_by_scope.get(key)
         if found is None:
-            found = self._rules_by_scope[key] = tuple(one for one in self.rules if one.may_apply(*key))
+            found = self._rules_by_scope[key] = tuple(
+                one for one in (*self.precision_rules, *self.rules) if one.may_apply(*key)
+            )
         return found
 
     def finding(self, rule: Rule, question: Question) -> Finding | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ class Target:
         title: one line for people.
         platforms: variants; the first is the default.
         software_versions: versions the rules know; the last is the default. Empty when there is one rule set.
-        precisions: computation types, best first; empty means the host's.
+        precisions: computation types, best first; empty means the host's. The rule `<device>.precision`, which no table
+            has to state, refuses a layer that would be computed in another type.
         default_precision: the type a layer is computed in when no flag asks for another; None means that a precision
             flag has to be given (as DLA needs FP16 or INT8).
         limits_at: where the `LimitTable` stands.
@@ -113,8 +115,9 @@ class Target:
 
     @property
     def limits(self) -> LimitTable | None:
-        """The table of rules; None where everything is supported."""
-        return self._load("limits_at")  # type: ignore[no-any-return]
+        """The table of rules, with the rule on the types of `precisions`; None where everything is supported."""
+        table = self._load("limits_at")
+        return None if table is None else _with_precisions(table, tuple(self.precisions))
 
     @property
     def input_formats(self) -> Mapping[DataType, Sequence[TensorFormat]]:
@@ -272,6 +275,12 @@ class Target:
                 source=platform.source or None,
             )
         return asked
+
+
+@functools.lru_cache(maxsize=64)
+def _with_precisions(table: LimitTable, precisions: tuple[DataType, ...]) -> LimitTable:
+    """A target's limits, with the rule on the types that it computes in."""
+    return attrs.evolve(table, precisions=precisions)
 
 
 def inherited(target: Target, host: Target) -> Target:

@@ -12,10 +12,12 @@ import numpy as np
 
 from dryfit.builder.builder import Builder
 from dryfit.engine.engine import Engine
+from dryfit.engine.plan import Plan
 from dryfit.errors import DryfitError, PlacementError
 from dryfit.network.data_types import DataType
 from dryfit.reference.executor import run_reference
 from dryfit.target.target import Target
+from dryfit.testing.own_process import about_to_run
 from dryfit.testing.trial_networks import Trial, make_trial, mixed_trial
 
 Array = np.ndarray[Any, Any]
@@ -56,6 +58,7 @@ def _trial_problems(
         found.append("building it twice gives two different engine files")
     if loaded.serialize() != path.read_bytes():
         found.append("the loaded engine is saved as another file")
+    about_to_run(f"network {seed}, {precision.name}, with the kernels {_kernels(engine.plan, target.device)}")
     results = [one.create_execution_context(n).run(trial.feeds) for one, n in ((engine, 1), (loaded, 1), (loaded, 2))]
     names = ("as built, 1 thread", "loaded, 1 thread", "loaded, 2 threads")
     for name, result in zip(names[1:], results[1:], strict=True):
@@ -63,6 +66,11 @@ def _trial_problems(
         if differing:
             found.append(f"{', '.join(differing)}: the bits differ between {names[0]!r} and {name!r}")
     return found + _reference_problems(trial, results[0], tolerance)
+
+
+def _kernels(plan: Plan, device: str) -> str:
+    """The kernels that run the layers of a device."""
+    return ", ".join(sorted({operation.kernel for operation in plan.operations if operation.device == device}))
 
 
 def _reference_problems(trial: Trial, results: dict[str, Array], tolerance: float) -> list[str]:
@@ -106,6 +114,7 @@ def fallback_problems(target: Target, precision: DataType, tolerance: float) -> 
         found.append(f"without fallback the error is no PlacementError: {type(error).__name__}: {error}")
     trial, refused, _ = beside
     engine = Builder().build_engine(trial.network, trial.config)
+    about_to_run(f"{trial.network.name}, with the kernels {_kernels(engine.plan, target.device)}")
     places = {layer.layer: layer.device for layer in engine.plan.layers}
     if places[refused.name] == target.device or target.device not in places.values():
         found.append(f"with fallback the layers are on {places}, and {refused.name!r} is the one that is refused")

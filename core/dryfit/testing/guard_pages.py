@@ -35,7 +35,7 @@ class Side(enum.Enum):
 
 
 class GuardedPages:
-    """Bytes with a page before and a page behind them that can neither be read nor written.
+    """Bytes with pages before and behind them that can neither be read nor written.
 
     Args:
         size: bytes.
@@ -43,6 +43,7 @@ class GuardedPages:
         alignment: the first byte is at a multiple of this, so that some bytes may lie between the last one and the page
             behind; `is_intact_outside` says whether they were written.
         slack: bytes behind the memory that may be read, and not written.
+        guard_bytes: how far the forbidden pages reach on each side: at least one page.
 
     Attributes:
         memory: `uint8[size]`, filled with 0xA5. The pages live as long as it and its views do.
@@ -56,20 +57,23 @@ class GuardedPages:
         6
     """
 
-    def __init__(self, size: int, side: Side = Side.END, *, alignment: int = 1, slack: int = 0) -> None:
+    def __init__(
+        self, size: int, side: Side = Side.END, *, alignment: int = 1, slack: int = 0, guard_bytes: int = 0
+    ) -> None:
         protect = _mprotect()
         body = -(-(size + slack) // alignment) * alignment
         inner = max(-(-body // _PAGE), 1) * _PAGE
-        mapping = mmap.mmap(-1, inner + 2 * _PAGE)
-        start = _PAGE + (inner - body if side is Side.END else 0)
-        self.region = GuardedRegion(weakref.ref(mapping), start, start + size)
+        guard = max(-(-guard_bytes // _PAGE), 1) * _PAGE
+        mapping = mmap.mmap(-1, inner + 2 * guard)
+        start = inner - body if side is Side.END else 0
+        self.region = GuardedRegion(weakref.ref(mapping), guard, start, start + size)
         inside = self.region.inside(mapping)
         inside.fill(_FILL)
         # Not a slice: that of no bytes begins elsewhere.
-        self.memory: Array = np.ndarray((size,), np.uint8, inside, start - _PAGE)
+        self.memory: Array = np.ndarray((size,), np.uint8, inside, start)
         self._address, self._inner = inside.ctypes.data, inner
-        protect(self._address - _PAGE, _PAGE, _NO_ACCESS)
-        protect(self._address + inner, _PAGE, _NO_ACCESS)
+        protect(self._address - guard, guard, _NO_ACCESS)
+        protect(self._address + inner, guard, _NO_ACCESS)
 
     def array(self, shape: Sequence[int], dtype: np.dtype[Any] | type) -> Array:
         """The memory as a row-major array."""
@@ -89,6 +93,7 @@ class GuardedRegion(NamedTuple):
     """Bytes between guard pages, for as long as somebody else holds them."""
 
     mapping: weakref.ref[mmap.mmap]
+    guard: int
     start: int
     stop: int
 
@@ -98,13 +103,12 @@ class GuardedRegion(NamedTuple):
         mapping = self.mapping()
         if mapping is None:
             return True
-        inside, start, stop = self.inside(mapping), self.start - _PAGE, self.stop - _PAGE
-        return bool((inside[:start] == _FILL).all() and (inside[stop:] == _FILL).all())
+        inside = self.inside(mapping)
+        return bool((inside[: self.start] == _FILL).all() and (inside[self.stop :] == _FILL).all())
 
-    @staticmethod
-    def inside(mapping: mmap.mmap) -> Array:
+    def inside(self, mapping: mmap.mmap) -> Array:
         """The bytes between the guard pages."""
-        return np.frombuffer(mapping, np.uint8, len(mapping) - 2 * _PAGE, _PAGE)
+        return np.frombuffer(mapping, np.uint8, len(mapping) - 2 * self.guard, self.guard)
 
 
 def array_at_guard_page(shape: Sequence[int], dtype: np.dtype[Any] | type, side: Side = Side.END) -> Array:

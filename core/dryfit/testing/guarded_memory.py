@@ -1,4 +1,8 @@
-"""Arrays whose surroundings are watched: what a kernel writes beside its output, or into its input, is found."""
+"""Arrays whose surroundings are watched: what a kernel writes beside its output, or into its input, is found.
+
+Close by, bytes of a known value show what was written. Far away, pages that nobody may touch end the process: whoever
+runs a stranger's code on such arrays does that in a process of its own (see `own_process`).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,14 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.testing.guard_pages import GuardedPages, has_guard_pages
+
 Array = np.ndarray[Any, Any]
 
 _GUARD_BYTES = 512
 """Before and after: a multiple of 64, so that alignment stays, and wider than what a vectorised loop overshoots by."""
+_FORBIDDEN_BYTES = 1 << 24
+"""Behind and before these, where the system can forbid access: wider than an index that is wrong by a plane or two."""
 _FILL = 0xFF
 """Every float type reads it as NaN, and integers as -1: what is read from outside shows in the numbers."""
 
@@ -52,10 +60,7 @@ class GuardedArray:
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], arrangement: Arrangement) -> None:
         self._shape, self._dtype, self._arrangement = tuple(shape), dtype, arrangement
-        size = 2 * _GUARD_BYTES + math.prod(self._extents()) * dtype.itemsize
-        raw = np.empty(size + 64, np.uint8)
-        start = -raw.ctypes.data % 64
-        self._memory = raw[start : start + size]
+        self._memory = _aligned(2 * _GUARD_BYTES + math.prod(self._extents()) * dtype.itemsize)
         self._memory.fill(_FILL)
         self.array = self._view(self._memory, dtype)
 
@@ -88,6 +93,15 @@ class GuardedArray:
             inside: tuple[Any, ...] = (*(slice(extent - 1) for extent in elements.shape[:-1]), 0, ...)
             elements = elements[inside]
         return elements.transpose(np.argsort(self._arrangement.order)) if self._arrangement.order else elements
+
+
+def _aligned(size: int) -> Array:
+    """Bytes that begin at a multiple of 64."""
+    if has_guard_pages():
+        return GuardedPages(-(-size // 64) * 64, alignment=64, guard_bytes=_FORBIDDEN_BYTES).memory[:size]
+    raw = np.empty(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size]
 
 
 def guarded_array(shape: Sequence[int], dtype: np.dtype[Any], arrangement: Arrangement | None = None) -> GuardedArray:

@@ -5,7 +5,7 @@ The oracle is `dryfit.reference`: numpy, layer by layer, which shares no code wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -19,6 +19,7 @@ from dryfit.target.kernels import Binding
 from dryfit.testing.engine_checks import number_problems
 from dryfit.testing.guarded_memory import GuardedArray, guarded_array
 from dryfit.testing.kernel_trials import KernelTrial
+from dryfit.testing.own_process import about_to_run
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +42,7 @@ class _Run:
     Attributes:
         trial: what is run.
         inputs, outputs: tensor name to array.
+        packed: tensor name to the array in the format that the kernel declares, where it does.
         workspace: scratch memory.
         schedule: of the one step.
     """
@@ -48,6 +50,7 @@ class _Run:
     trial: KernelTrial
     inputs: Mapping[str, GuardedArray]
     outputs: Mapping[str, GuardedArray]
+    packed: Mapping[str, GuardedArray]
     workspace: GuardedArray
     schedule: Any
 
@@ -66,6 +69,7 @@ def kernel_problems(trial: KernelTrial, tolerance: float) -> list[str]:
         trial: the group, and how memory lies.
         tolerance: the largest error of an output, as a fraction of its largest magnitude.
     """
+    about_to_run(repr(trial))
     try:
         problems = [*_packing_problems(trial), *_run_problems(trial, tolerance)]
     except Exception as error:  # noqa: BLE001  a target's kernel may raise anything
@@ -125,9 +129,22 @@ def _bound(trial: KernelTrial, feeds: Mapping[str, Array], num_threads: int) -> 
     }
     arrays = {**known, **{name: one.array for name, one in guarded.items()}}
     weights = trial.kernel.pack(trial.group)
-    step = trial.kernel.bind(Binding(trial.group, trial.specs, arrays, weights, workspace.array, num_threads))
+    packed = _packed_arrays(trial, written)
+    kept = {name: one.array for name, one in packed.items()}
+    binding = Binding(trial.group, trial.specs, arrays, weights, workspace.array, num_threads, packed=kept)
+    step = trial.kernel.bind(binding)
     outputs = {name: array for name, array in guarded.items() if name in written}
-    return _Run(trial, inputs, outputs, workspace, _schedule([step], num_threads))
+    return _Run(trial, inputs, outputs, packed, workspace, _schedule([step], num_threads))
+
+
+def _packed_arrays(trial: KernelTrial, written: Collection[str]) -> dict[str, GuardedArray]:
+    """Memory for what the kernel wants in formats of its own."""
+    sides = {name: trial.kernel.formats.get("output" if name in written else "input") for name in trial.activations}
+    return {
+        name: guarded_array(layout.array_shape(spec.shape, spec.dtype), spec.dtype.numpy)
+        for name, spec in trial.activations.items()
+        if (layout := sides[name]) is not None
+    }
 
 
 def _schedule(steps: Sequence[Any], num_threads: int) -> Any:
@@ -142,5 +159,17 @@ def _memory_problems(run: _Run, before: Mapping[str, bytes]) -> list[str]:
     return [
         *(f"it writes to its input {name}" for name, array in run.inputs.items() if array.contents() != before[name]),
         *(f"it writes beside its output {name}" for name, array in run.outputs.items() if not array.is_intact_outside),
+        *_packed_problems(run),
         *([] if run.workspace.is_intact_outside else ["it writes beyond the workspace that it asked for"]),
     ]
+
+
+def _packed_problems(run: _Run) -> Iterator[str]:
+    """The same of arrays in the formats that the kernel declares."""
+    for name, packed in run.packed.items():
+        side = "input" if name in run.inputs else "output"
+        layout = run.trial.kernel.formats[side]
+        if not packed.is_intact_outside:
+            yield f"it writes beside its {side} {name} in {layout.name}"
+        if side == "input" and packed.array.tobytes() != layout.pack(run.inputs[name].array).tobytes():
+            yield f"it writes to its input {name} in {layout.name}"

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from dryfit.network.data_types import STAND_IN_TYPES
 from dryfit.network.layer import LAYER_KINDS
 from dryfit.plugins import registry
 from dryfit.target.fusions import Fusion
 from dryfit.target.kernels import EveryKind, Kernel
 from dryfit.target.target import Target
+
+_COMPUTED = frozenset(STAND_IN_TYPES)
+"""Types that a device computes in only if its record lists them."""
 
 
 def fusion_problems(fusion: Fusion, target: Target) -> list[str]:
@@ -28,8 +32,9 @@ def fusion_problems(fusion: Fusion, target: Target) -> list[str]:
 
 
 def kernel_declaration_problems(kernel: Kernel, target: Target) -> list[str]:
-    """What a kernel lacks: a name of its own with its package's, layer kinds, data types."""
+    """What a kernel lacks: a name of its own with its package's, layer kinds, data types, one that the device has."""
     found = []
+    precisions = target.precisions or registry.host().precisions
     if not re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", kernel.name):
         found.append("its name is not that of its package, a dot, and what it does")
     if Counter(one.name for one in target.kernels)[kernel.name] > 1:
@@ -42,4 +47,8 @@ def kernel_declaration_problems(kernel: Kernel, target: Target) -> list[str]:
             found.append("it serves no layer kind")
     if not kernel.data_types:
         found.append("it serves no data type")
+    elif precisions and kernel.data_types <= _COMPUTED.difference(precisions):
+        served = ", ".join(sorted(dtype.name for dtype in kernel.data_types))
+        declared = ", ".join(dtype.name for dtype in precisions)
+        found.append(f"it is never called: it serves {served}, and the device computes in {declared}")
     return [f"kernel {kernel.name}: {problem}" for problem in found]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 import dryfit
+from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.target.kernels import Binding, kernel
 from dryfit_npu.device import ACME_HWC
@@ -35,7 +36,7 @@ def sigmoid(binding: Binding) -> Callable[[], None]:
 KERNELS = (sigmoid,)
 
 
-@dryfit.layer_plugin("Swish", namespace="acme")
+@dryfit.layer_plugin("Swish", namespace="acme", formats=[[DataType.HALF] * 2, [DataType.FLOAT] * 2])
 def swish(x: np.ndarray, *, beta: float = 1.0) -> np.ndarray:
     """`x / (1 + exp(-beta x))`, of the input's shape and type."""
     wide = x.astype(np.float32)

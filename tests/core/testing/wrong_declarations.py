@@ -2,7 +2,7 @@
 
 import attrs
 import numpy as np
-from tests.core.testing.acme_npu import LIMITS, MANUAL
+from tests.core.testing.acme_npu import FALL_BACK, LIMITS, MANUAL
 
 from dryfit.network.data_types import DataType
 from dryfit.target.checks import Between, check
@@ -82,3 +82,15 @@ def cost_without_source(question):
 
 def cost_below_zero(question):
     return CostEstimate(-1.0, 1, 0, "a guess", MANUAL)
+
+
+@check("layer")
+def always_finds(question):
+    """Whatever."""
+    return Finding(question.layer.kind, "none")
+
+
+def promoting_limits(dtype):
+    """The sound table with a note that every layer is computed in a type."""
+    note = rule("promoted", always_finds, source=MANUAL, remedy=FALL_BACK, severity="note", promotes_to=dtype)
+    return attrs.evolve(LIMITS, rules=[*LIMITS.rules, *rules((), note)])

@@ -1,10 +1,11 @@
 """Kernels with one fault each. What is not the fault is right: the reference computes it."""
 
+import ctypes
 import itertools
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from tests.core.testing.acme_npu import is_relu
+from tests.core.testing.acme_npu import LINES, is_relu
 
 from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Kernel, kernel
@@ -155,3 +156,48 @@ NAMELESS = Kernel("relu", {"activation"}, {DataType.FLOAT}, evaluate_layers.bind
 OF_THE_HOST = Kernel("cpu.pointwise", {"activation"}, {DataType.FLOAT}, evaluate_layers.bind, accepts=is_relu)
 OF_NO_KIND = Kernel("acme.relu", {"activaton"}, {DataType.FLOAT}, evaluate_layers.bind, accepts=is_relu)
 OF_NO_TYPE = Kernel("acme.relu", {"activation"}, [], evaluate_layers.bind, accepts=is_relu)
+
+
+def _in_lines(name, run):
+    """A ReLU that works on arrays in the format LINES, and does something else beside."""
+
+    @kernel(name, formats={"input": LINES, "output": LINES}, **{**_RELU, "data_types": "HALF"})
+    def bind(binding):
+        (x,), (y,) = binding.inputs, binding.outputs
+
+        def compute():
+            np.maximum(x, 0, out=y)
+            run(x, y)
+
+        return compute
+
+    return bind
+
+
+def _write_at(array, index):
+    ctypes.c_int16.from_address(array.ctypes.data + 2 * index).value = 0
+
+
+def _clear_behind(x, y):
+    for index in range(3):
+        _write_at(y, y.size + index)
+
+
+packed_sound = _in_lines("acme.packed_relu", lambda x, y: None)
+packed_behind = _in_lines("acme.packed_behind", _clear_behind)
+packed_before = _in_lines("acme.packed_before", lambda x, y: _write_at(y, -1))
+packed_input = _in_lines("acme.packed_input", lambda x, y: x.fill(0))
+packed_far = _in_lines("acme.packed_far", lambda x, y: _write_at(y, y.size + 100_000))
+
+
+def _reads_a_network_input(group, specs):
+    return is_relu(group, specs) and group.inputs[0].producer is None
+
+
+@kernel("acme.first_only", **{**_RELU, "accepts": _reads_a_network_input})
+def serves_no_layer_of_an_engine(binding):
+    """Computes right, where nothing stands before it: no copy from FP32 to FP16 either."""
+    return evaluate_layers.bind(binding)
+
+
+OF_ANOTHER_PRECISION = Kernel("acme.relu8", {"activation"}, {DataType.INT8}, evaluate_layers.bind, accepts=is_relu)

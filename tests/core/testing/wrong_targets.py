@@ -20,8 +20,10 @@ IN_A_LAYER = "test_a_layer_at_a_limit_is_decided_as_the_rule_says"
 SEGMENT = "test_a_compiled_segment_computes_what_its_layers_mean"
 WHOLE = "test_supported_layers_stay_on_the_device"
 FALLBACK = "test_a_refused_layer_needs_fallback"
+DECLARES = "test_a_network_is_computed_as_the_target_declares"
+USES = "test_a_network_is_run_by_the_kernels_that_the_target_brings"
 PLAN = "test_the_memory_of_a_plan_adds_up"
-BUILDS = (ENGINE, WHOLE, FALLBACK, PLAN)
+BUILDS = (ENGINE, WHOLE, FALLBACK, PLAN, DECLARES)
 COST = "test_a_cost_estimate_says_on_what_it_rests"
 EXPORT = "test_an_exported_segment_has_the_same_bytes_each_time"
 
@@ -37,6 +39,7 @@ class Wrong:
         declarations: name of a declaration to what stands there in place of the sound target's.
         fields: other fields of the record that are changed.
         also: tests that cannot but fail too, as they look at the same thing from farther away.
+        perhaps: tests that fail or not, as it happens: a kernel overwrites what lies beside its arrays by chance.
     """
 
     fault: str
@@ -45,6 +48,7 @@ class Wrong:
     declarations: dict[str, object] = attrs.field(factory=dict)
     fields: dict[str, object] = attrs.field(factory=dict)
     also: Sequence[str] = ()
+    perhaps: Sequence[str] = ()
 
     def target(self, monkeypatch):
         """The record, whose declarations stand in this module until the test is over."""
@@ -61,8 +65,8 @@ def segments(**declarations):
     return {**sound, **declarations}
 
 
-def _kernels(kernel, test, message, also=(ENGINE,)):
-    return Wrong(f"the kernel {kernel.name}", test, message, {"kernels": (kernel,)}, also=also)
+def _kernels(kernel, test, message, also=(ENGINE,), perhaps=()):
+    return Wrong(f"the kernel {kernel.name}", test, message, {"kernels": (kernel,)}, also=also, perhaps=perhaps)
 
 
 _UNFUSED = {"fusions": (Fusion("elementwise-activation", ["elementwise", "activation"], source=MANUAL),)}
@@ -85,13 +89,14 @@ DECLARATION = [
         "test_the_precisions_contain_the_default",
         "the default precision BF16 is not one of the precisions",
         fields={"default_precision": DataType.BF16},
+        also=("test_some_network_can_be_made_for_the_target",),
     ),
     Wrong(
         "a cost function that is no function",
         "test_every_declaration_can_be_loaded",
         "found CostEstimate; allowed: a function",
         {"estimate_cost": CostEstimate(1.0, 1, 1, "a guess", MANUAL)},
-        also=BUILDS,
+        also=(*BUILDS, USES),
     ),
     Wrong(
         "a fusion of a kind that the device does not have",
@@ -109,10 +114,11 @@ DECLARATION = [
         Wrong(f"a kernel, {message}", "test_a_kernel_is_declared_whole", message, {"kernels": kernels}, also=also)
         for kernels, message, also in (
             ((wrong_kernels.NAMELESS,), "its name is not that of its package, a dot, and what it does", ()),
-            ((wrong_kernels.OF_THE_HOST,), "a kernel of the host has its name", (COMPUTES, *BUILDS)),
+            ((wrong_kernels.OF_THE_HOST,), "a kernel of the host has its name", (COMPUTES, *BUILDS, USES)),
             ((wrong_kernels.OF_NO_KIND,), "it serves 'activaton', which is no layer kind", ()),
             ((wrong_kernels.OF_NO_TYPE,), "it serves no data type", ()),
-            ((acme_npu.relu, acme_npu.relu), "two kernels of the target have its name", (COMPUTES, *BUILDS)),
+            ((wrong_kernels.OF_ANOTHER_PRECISION,), "it is never called: it serves INT8", ()),
+            ((acme_npu.relu, acme_npu.relu), "two kernels of the target have its name", (COMPUTES, *BUILDS, USES)),
         )
     ),
 ]
@@ -209,6 +215,20 @@ KERNEL = [
         COMPUTES,
         "RuntimeError: the board is on fire at",
     ),
+    _kernels(
+        wrong_kernels.packed_behind, COMPUTES, "it writes beside its output", also=(), perhaps=(*BUILDS, DECLARES, USES)
+    ),
+    _kernels(
+        wrong_kernels.packed_before, COMPUTES, "it writes beside its output", also=(), perhaps=(*BUILDS, DECLARES, USES)
+    ),
+    _kernels(wrong_kernels.packed_input, COMPUTES, "it writes to its input x in LINES", also=()),
+    _kernels(
+        wrong_kernels.packed_far,
+        COMPUTES,
+        "SIGSEGV while this ran: acme.packed_far for",
+        also=(),
+        perhaps=(*BUILDS, DECLARES, USES),
+    ),
     _kernels(wrong_kernels.packs_something_else_each_time, COMPUTES, "packing the weights twice gives two results"),
     _kernels(wrong_kernels.packs_a_list, COMPUTES, "the packed weight 'n' is list, no plain array"),
 ]
@@ -253,11 +273,28 @@ SEGMENTS = [
         COST,
         "numbers that no cost can have",
         {"estimate_cost": wrong.cost_below_zero},
-        also=BUILDS,
+        also=(*BUILDS, USES),
     ),
 ]
 
-ALL = [*DECLARATION, *LIMIT, *FORMAT, *POOL, *NUMBERS, *KERNEL, *SEGMENTS]
+COMPUTATION = [
+    Wrong(
+        "a note that promotes a layer to a type that the device does not have",
+        DECLARES,
+        "would be computed in BF16",
+        {"limits": wrong.promoting_limits(DataType.BF16)},
+        also=BUILDS,
+    ),
+    Wrong(
+        "formats that leave out a type that the device computes in",
+        DECLARES,
+        "listed for HALF: none",
+        {"input_formats": {DataType.FLOAT: FORMATS[DataType.FLOAT]}},
+    ),
+    _kernels(wrong_kernels.serves_no_layer_of_an_engine, USES, "the target brings acme.first_only", also=()),
+]
+
+ALL = [*DECLARATION, *LIMIT, *FORMAT, *POOL, *NUMBERS, *KERNEL, *SEGMENTS, *COMPUTATION]
 
 HASHING = attrs.evolve(TARGET, kernels_at="tests.core.testing.wrong_kernels:HASHING")
 """Packs what another process packs otherwise."""

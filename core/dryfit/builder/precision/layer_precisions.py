@@ -60,7 +60,8 @@ def choose_precisions(
         segments: layer name to segment; None: as if each device had one.
 
     Raises:
-        NetworkError: layer plugins do not compute with any types that are permitted; all of them are listed.
+        NetworkError: layer plugins do not compute with any types that are permitted, or a device has no type that a
+            layer can be computed in; all of them are listed.
     """
     chooser = _Chooser(config, is_explicit=is_explicit(network))
     layers = [layer for layer in network.layers if layer.name in assignment.devices]
@@ -70,6 +71,7 @@ def choose_precisions(
     if chooser.refusals:
         raise NetworkError("Layer plugins cannot get the types that they need:\n  " + "\n  ".join(chooser.refusals))
     chooser.choose_int8(layers, specs, wanted_types)
+    _require_types_of_devices(chooser, layers, assignment)
     chosen = Precisions(
         chooser.layers,
         frozenset(chooser.converted),
@@ -86,6 +88,27 @@ def choose_precisions(
     return with_real_tensors(chosen, layers, assignment.devices if segments is None else segments, assignment, config)
 
 
+def _require_types_of_devices(chooser: _Chooser, layers: Sequence[Layer], assignment: Assignment) -> None:
+    """Refuse what a layer's verdict could not foresee: INT8 that is taken back, or a note that promotes a layer.
+
+    Raises:
+        NetworkError: a layer would be computed in a type that its device does not have.
+    """
+    foreign = [
+        f"layer {layer.name!r} on {target.device} ({', '.join(dtype.name for dtype in target.precisions)}) would be "
+        f"computed in {chooser.layers[layer.name].name}: {chooser.reasons[layer.name].text}"
+        for layer in layers
+        if layer.name in chooser.converted
+        and chooser.layers[layer.name] not in (target := assignment.target(layer)).precisions
+    ]
+    if foreign:
+        raise NetworkError(
+            "Layers would be computed in types that their device does not have",
+            found="\n  ".join(["", *foreign]),
+            remedy="Put them on another device with set_device_type, or give their tensors scales",
+        )
+
+
 class _Chooser:
     """Chooses for one layer after another."""
 
@@ -93,6 +116,7 @@ class _Chooser:
         self._config = config
         self._is_explicit = is_explicit
         self._obeys = config.get_flag(BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
+        self._flagged = [dtype for flag, dtype in REDUCED_TYPES if config.get_flag(flag)]
         self.layers: dict[str, DataType] = {}
         self.converted: list[str] = []
         self.output_types: dict[tuple[str, int], DataType] = {}
@@ -153,9 +177,9 @@ class _Chooser:
         for name, reason in refused_candidates(layers, self._candidates, specs, is_exchanged, wanted_types).items():
             one = self._candidates[name]
             self.reasons[name] = reason
-            is_fp32 = reason.cause is PrecisionCause.NOISE_REDUCTION
-            is_default = one.real_type is None or one.real_type is one.target.default_precision
-            self.layers[name] = _own_type(one.layer) if is_fp32 or is_default else cast("DataType", one.real_type)
+            own = _own_type(one.layer)
+            is_fp32 = reason.cause is PrecisionCause.NOISE_REDUCTION or one.real_type is None
+            self.layers[name] = own if is_fp32 else self._not_widened(own, cast("DataType", one.real_type), one.target)
             if one.is_constrained:
                 self._cannot(f"layer {name!r} asks for precision INT8, which it cannot have: {reason.text}")
 
@@ -163,11 +187,12 @@ class _Chooser:
         """Choose among the types and formats that a layer's plugin names; False where it names none.
 
         FLOAT is always permitted, since it holds what narrower types hold; so is what the network has, which is all
-        that a strongly typed one permits.
+        that a strongly typed one permits. Types that the device does not have are not.
         """
         wish = DataType.FLOAT if own is None else self._computation_type(layer, target, own, verdict)
-        permitted = [*(dtype for flag, dtype in REDUCED_TYPES if self._config.get_flag(flag)), DataType.FLOAT]
+        permitted = [*self._flagged, DataType.FLOAT]
         permitted += [tensor.dtype for tensor in layer.inputs if tensor is not None and tensor.dtype in WEAK_TYPES]
+        permitted = [dtype for dtype in (wish, *permitted) if dtype in target.precisions]
         if layer.precision in WEAK_TYPES:
             permitted = [layer.precision]
         inputs = [None if tensor is None else tensor.spec for tensor in layer.inputs]
@@ -188,14 +213,19 @@ class _Chooser:
 
     def _computation_type(self, layer: Layer, target: Target, own: DataType, verdict: Verdict | None) -> DataType:
         if layer.precision is not None and layer.precision not in target.precisions:
+            # The rule on the device's types lets this pass where the device has the layer's own type.
             self._cannot(
                 f"layer {layer.name!r} asks for precision {layer.precision.name}, which {target.device} does not have "
                 f"({', '.join(precision.name for precision in target.precisions)})"
             )
             return own
         asked = self._config.question(layer, target).precision if verdict is None else verdict.precision
-        # Without a flag or a wish the default is asked for: it does not widen what the network has in FP16.
-        return own if layer.precision is None and asked is target.default_precision else asked
+        return asked if layer.precision is not None else self._not_widened(own, asked, target)
+
+    def _not_widened(self, own: DataType, asked: DataType, target: Target) -> DataType:
+        """The type of a layer that asks for none: its own where no flag asks for the other and that would widen it."""
+        is_default = asked is target.default_precision and asked not in self._flagged
+        return own if is_default and own in target.precisions and own.bits <= asked.bits else asked
 
     def _choose_output(self, layer: Layer, index: int, wished: DataType, target: Target) -> None:
         if not 0 <= index < len(layer.outputs) or layer.outputs[index].dtype not in WEAK_TYPES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import pytest
@@ -10,10 +10,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.network.data_types import DataType
-from dryfit.testing import kernel_checks, kernel_trials, record_checks
+from dryfit.testing import declared_checks, kernel_checks, kernel_trials, record_checks
 from dryfit.testing.kit import Cases, declared, require_none
+from dryfit.testing.own_process import run_in_own_process
 from dryfit.testing.target_levels.target_kit import TargetKit
+
+_FEW = 2
+"""Layers that are drawn where what is looked at depends on the kernel, and hardly on the layer."""
 
 
 def _kernel_cases(kit: TargetKernels) -> Cases:
@@ -24,8 +29,13 @@ def _kernel_cases(kit: TargetKernels) -> Cases:
     return [(str(case), case) for case in found]
 
 
+def _own_kernel_cases(kit: TargetKernels) -> Cases:
+    is_host = kit.target.segment_rules.is_host
+    return [] if is_host else [(name, case) for name, case in _kernel_cases(kit) if case.kernel is not None]
+
+
 class TargetKernels(TargetKit):
-    """Kernels of the target's own, and those that it inherits.
+    """Kernels of the target's own, and those that it inherits. They run in a process of their own (see `own_process`).
 
     Attributes:
         kernel_tolerances: type of a group's activations to the largest error of its output, as a fraction of its
@@ -35,13 +45,39 @@ class TargetKernels(TargetKit):
 
     kernel_tolerances: ClassVar[Mapping[DataType, float]] = kernel_checks.TOLERANCES
     examples: ClassVar[int] = 12
-    cases = {"kernel_case": _kernel_cases}
+    cases = {"kernel_case": _kernel_cases, "own_kernel_case": _own_kernel_cases}
 
     def test_a_kernel_computes_what_its_layers_mean(self, kernel_case: kernel_trials.KernelCase | None) -> None:
         """Odd shapes, fused layers, arrays of any strides: the reference's numbers, and nothing else is written."""
         case = declared(kernel_case, "kernel for a layer kind and data type whose numbers the kit knows")
-        target, tolerance = self.complete, self.kernel_tolerances[case.dtype]
-        refusals = kernel_trials.Refusals()
+        tolerance = self.kernel_tolerances[case.dtype]
+
+        def holds(trial: kernel_trials.KernelTrial, _: BuilderConfig) -> None:
+            require_none(kernel_checks.kernel_problems(trial, tolerance))
+
+        run_in_own_process(lambda: self._for_drawn_layers(case, self.examples, holds))
+
+    def test_a_network_is_run_by_the_kernels_that_the_target_brings(
+        self, own_kernel_case: kernel_trials.KernelCase | None
+    ) -> None:
+        """An FP32 network with a layer that a kernel serves, and the kernel's type asked for: the kernel is called."""
+        case = declared(own_kernel_case, "kernel of the target's own whose data type the kit knows")
+
+        def holds(trial: kernel_trials.KernelTrial, config: BuilderConfig) -> None:
+            problems = declared_checks.kernel_use_problems(self.complete, case, trial, config)
+            assume(problems is not None)
+            require_none(problems or [])
+
+        run_in_own_process(lambda: self._for_drawn_layers(case, min(self.examples, _FEW), holds))
+
+    def _for_drawn_layers(
+        self,
+        case: kernel_trials.KernelCase,
+        examples: int,
+        holds: Callable[[kernel_trials.KernelTrial, BuilderConfig], None],
+    ) -> None:
+        """Draw layers of a case that the target supports; skipped where there are none."""
+        target, refusals = self.complete, kernel_trials.Refusals()
         config = kernel_trials.config_for_kind(target, case, refusals)
         if config is None:
             pytest.skip(f"{target.device} supports none of the kit's {case.kind} layers: {refusals.last}")
@@ -51,7 +87,7 @@ class TargetKernels(TargetKit):
             return kernel_trials.draw_trial(draw, target, case, config, refusals)
 
         @settings(
-            max_examples=self.examples,
+            max_examples=examples,
             derandomize=True,
             database=None,
             deadline=None,
@@ -59,12 +95,12 @@ class TargetKernels(TargetKit):
             suppress_health_check=[*HealthCheck],
         )
         @given(trials())
-        def holds(trial: kernel_trials.KernelTrial | None) -> None:
+        def each_holds(trial: kernel_trials.KernelTrial | None) -> None:
             assume(trial is not None)
             if trial is not None:
-                require_none(kernel_checks.kernel_problems(trial, tolerance))
+                holds(trial, config)
 
         try:
-            holds()
+            each_holds()
         except Unsatisfiable:
             pytest.skip(f"no layer that was drawn can be run: {refusals.last}")

@@ -9,8 +9,9 @@ from typing import ClassVar
 import pytest
 
 from dryfit.network.data_types import DataType
-from dryfit.testing import engine_checks, reproducibility_checks, trial_networks
+from dryfit.testing import declared_checks, engine_checks, reproducibility_checks, trial_networks
 from dryfit.testing.kit import Cases, declared, require_none
+from dryfit.testing.own_process import run_in_own_process
 from dryfit.testing.target_levels.target_kit import NO_TRIAL_PRECISION, TargetKit, trial_precision_cases
 
 
@@ -20,7 +21,7 @@ def trial_cases(kit: TargetNetworks) -> Cases:
 
 
 class TargetNetworks(TargetKit):
-    """Engines.
+    """Engines, which are built and run in a process of their own (see `own_process`).
 
     Attributes:
         tolerances: precision to the largest error of an output, as a fraction of its largest magnitude. FP32: sums in
@@ -43,19 +44,31 @@ class TargetNetworks(TargetKit):
         """Build twice, save, load, run with 1 and 2 threads: the same bytes, the reference's numbers."""
         precision, seed = declared(trial, NO_TRIAL_PRECISION)
         tolerance = self.tolerances[precision]
-        require_none(engine_checks.engine_problems(self.complete, precision, seed, tolerance, tmp_path))
+        run_in_own_process(
+            lambda: require_none(engine_checks.engine_problems(self.complete, precision, seed, tolerance, tmp_path))
+        )
 
     def test_supported_layers_stay_on_the_device(self, trial: tuple[DataType, int] | None) -> None:
         """Without fallback a network of layers that the device supports is whole on it."""
-        require_none(engine_checks.whole_problems(self.complete, *declared(trial, NO_TRIAL_PRECISION)))
+        case = declared(trial, NO_TRIAL_PRECISION)
+        run_in_own_process(lambda: require_none(engine_checks.whole_problems(self.complete, *case)))
+
+    def test_a_network_is_computed_as_the_target_declares(self, trial: tuple[DataType, int] | None) -> None:
+        """What is on the device is in a type and format that the target lists, and run by its own kernels first."""
+        case = declared(trial, NO_TRIAL_PRECISION)
+        run_in_own_process(lambda: require_none(declared_checks.network_problems(self.complete, *case)))
 
     def test_a_refused_layer_needs_fallback(self, engine_precision: DataType | None) -> None:
         """Without fallback it is an error that says why; with it the layer runs on the host."""
         precision = declared(engine_precision, NO_TRIAL_PRECISION)
-        problems = engine_checks.fallback_problems(self.complete, precision, self.tolerances[precision])
-        if problems is None:
-            pytest.skip(f"{self.target.device} supports every layer that the kit puts behind one that it supports")
-        require_none(problems)
+
+        def look() -> None:
+            problems = engine_checks.fallback_problems(self.complete, precision, self.tolerances[precision])
+            if problems is None:
+                pytest.skip(f"{self.target.device} supports every layer that the kit puts behind one that it supports")
+            require_none(problems)
+
+        run_in_own_process(look)
 
     def test_another_process_builds_the_same_engines(self, engine_precision: DataType | None) -> None:
         """The order of hashing, memory addresses and the time make no difference."""

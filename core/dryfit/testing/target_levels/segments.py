@@ -5,6 +5,7 @@ from __future__ import annotations
 from dryfit.network.data_types import DataType
 from dryfit.testing import export_checks, segment_checks
 from dryfit.testing.kit import declared, require_none
+from dryfit.testing.own_process import run_in_own_process
 from dryfit.testing.target_levels.networks import TargetNetworks, trial_cases
 from dryfit.testing.target_levels.target_kit import NO_TRIAL_PRECISION
 
@@ -19,7 +20,9 @@ class TargetSegments(TargetNetworks):
         declared(self.own("compile_segment"), "segment compiler")
         precision, seed = declared(segment_trial, NO_TRIAL_PRECISION)
         tolerance = self.tolerances[precision]
-        require_none(segment_checks.segment_problems(self.complete, precision, seed, tolerance))
+        run_in_own_process(
+            lambda: require_none(segment_checks.segment_problems(self.complete, precision, seed, tolerance))
+        )
 
     def test_an_exported_segment_has_the_same_bytes_each_time(self, segment_trial: tuple[DataType, int] | None) -> None:
         """Build twice: each segment has its file, and the files are equal."""

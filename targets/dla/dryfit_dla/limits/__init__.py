@@ -14,7 +14,7 @@ from dryfit_dla.limits.borders import BORDERS
 from dryfit_dla.limits.concatenation import CONCATENATION
 from dryfit_dla.limits.convolution import CONVOLUTION, FULLY_CONNECTED
 from dryfit_dla.limits.deconvolution import DECONVOLUTION
-from dryfit_dla.limits.documents import LAYERS
+from dryfit_dla.limits.documents import LAYERS, RUNNING
 from dryfit_dla.limits.elementwise import CAST, ELEMENTWISE
 from dryfit_dla.limits.every_layer import EVERY_LAYER
 from dryfit_dla.limits.lrn import LRN
@@ -56,4 +56,5 @@ LIMITS = LimitTable(
     supported_kinds=SUPPORTED,
     unsupported=UNSUPPORTED,
     source=LAYERS,
+    precisions_source=RUNNING,
 )

@@ -16,13 +16,6 @@ from dryfit_dla.quantities import (
 _FLOATING = (DataType.FLOAT, DataType.HALF, DataType.INT8)
 
 
-@check("precision")
-def runs_in_fp16_or_int8(question: Question) -> Finding | None:
-    """The layer is computed in HALF or INT8."""
-    allowed = question.precision in (DataType.HALF, DataType.INT8)
-    return None if allowed else Finding(question.precision.name, "HALF, INT8")
-
-
 @check("data type")
 def tensors_are_floating_or_int8(question: Question) -> Finding | None:
     """Tensors are FLOAT, which then holds the layer's precision, HALF or INT8."""
@@ -95,13 +88,6 @@ EVERY_LAYER = rules(
         platform_has_a_core,
         source="product pages of NVIDIA Jetson",
         remedy="Choose a platform that has a DLA",
-    ),
-    rule(
-        "precision",
-        runs_in_fp16_or_int8,
-        source=RUNNING,
-        remedy="Set the flag FP16, or INT8 with a dynamic range for every tensor of the layer; a strongly typed "
-        "network needs casts to HALF instead",
     ),
     rule(
         "types",
