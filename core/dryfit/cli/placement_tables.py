@@ -134,7 +134,7 @@ def print_precisions(report: Report) -> None:
     """For each device the types that it computes in: `ACME_NPU: 10 layers FP16`."""
     for device, counts in report["summary"]["precisions_by_device"].items():
         (first, count), *others = [(_SHORT_TYPES.get(name, name), count) for name, count in counts.items()]
-        told = [f"{_count(count, 'layer')} {first}", *(f"{number} {name}" for name, number in others)]
+        told = [f"{count_text(count, 'layer')} {first}", *(f"{number} {name}" for name, number in others)]
         print_line(f"{device}: {', '.join(told)}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dryfit.builder.refit.packed_weights import drop_packed_weights
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import LayerPlacement, Operation, Placement, Plan, Segment
+from dryfit.engine.plan_check import check_plan
 from dryfit.errors import EngineFileError, UnknownNameError
 from dryfit.network.copying import copy_network
 from dryfit.network.layer import Layer
@@ -14,7 +15,7 @@ from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.formats import LINEAR
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import HostLayout, Kernel
+from dryfit.target.kernels import HostLayout, Kernel, Specs
 from dryfit.target.segments import HostOperation, HostRun, PlannedSegment
 
 
@@ -34,39 +35,40 @@ def segment_engine(segment: PlannedSegment) -> Engine:
     network = copy_network(segment.network)
     layers = {layer.name: layer for layer in network.layers}
     kernels = _kernels(segment.device)
-    operations = []
+    specs, operations = {tensor.name: tensor.spec for tensor in network.tensors}, []
     for asked in segment.host_run.operations:
         group, kernel = _group(asked, layers, where), _kernel(asked, kernels, where)
+        _require_accepted(kernel, group, specs, where)
         operations.append((asked, group, kernel, kernel.pack(group)))
     drop_packed_weights(network, [(group, kernel) for _, group, kernel, _ in operations])
-    return Engine(
-        Plan(
-            network=network,
-            operations=[
-                Operation(
-                    name=group.name,
-                    layers=list(asked.layers),
-                    kernel=kernel.name,
-                    device=segment.device,
-                    segment=0,
-                    precision=asked.precision,
-                    source_layers=list(asked.layers),
-                    onnx_nodes=list(dict.fromkeys(node for layer in group.layers for node in layer.onnx_nodes)),
-                    weights=dict(weights),
-                )
-                for asked, group, kernel, weights in operations
-            ],
-            segments=[_record(segment, network)],
-            reformats=[],
-            placements=_placements(segment, segment.host_run, network),
-            verdicts={},
-            profiles=[],
-            pool_sizes={f"{segment.device}/{pool}": size for pool, size in sorted(segment.pools.items())},
-            settings=_settings(segment),
-            plugins=registry.active_plugins(),
-            layers=_layers(segment, network),
-        )
+    plan = Plan(
+        network=network,
+        operations=[
+            Operation(
+                name=group.name,
+                layers=list(asked.layers),
+                kernel=kernel.name,
+                device=segment.device,
+                segment=0,
+                precision=asked.precision,
+                source_layers=list(asked.layers),
+                onnx_nodes=list(dict.fromkeys(node for layer in group.layers for node in layer.onnx_nodes)),
+                weights=dict(weights),
+            )
+            for asked, group, kernel, weights in operations
+        ],
+        segments=[_record(segment, network)],
+        reformats=[],
+        placements=_placements(segment, segment.host_run, network),
+        verdicts={},
+        profiles=[],
+        pool_sizes={f"{segment.device}/{pool}": size for pool, size in sorted(segment.pools.items())},
+        settings=_settings(segment),
+        plugins=registry.active_plugins(),
+        layers=_layers(segment, network),
     )
+    check_plan(plan)
+    return Engine(plan)
 
 
 def _kernels(device: str) -> Mapping[str, Kernel]:
@@ -83,6 +85,16 @@ def _kernel(asked: HostOperation, kernels: Mapping[str, Kernel], where: str) -> 
             remedy="Install the version of dryfit that it was made with, or make it again",
         )
     return kernels[asked.kernel]
+
+
+def _require_accepted(kernel: Kernel, group: LayerGroup, specs: Specs, where: str) -> None:
+    if (refusal := kernel.refusal(group, specs)) is not None:
+        raise EngineFileError(
+            "The segment names a host kernel that does not serve its layers",
+            where=f"{where}, layer {group.name!r}, kernel {kernel.name!r}",
+            found=refusal,
+            remedy="Make it again with the installed version of dryfit",
+        )
 
 
 def _group(asked: HostOperation, layers: Mapping[str, Layer], where: str) -> LayerGroup:

@@ -10,6 +10,7 @@ import numpy as np
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import joined_axes
+from dryfit_cpu.kernels.operands import require_extents
 
 _KEPT_AXES = 3
 
@@ -51,6 +52,8 @@ class ReducedAxes:
 
         Axes that all arrays step over evenly are joined.
         """
+        for array in arrays:
+            require_extents(array.shape, arrays[0].shape, "operand of a reduction")
         kept = joined_axes([_along(array, set(range(array.ndim)) - set(reduced)) for array in arrays])
         *outer, (run, run_strides) = joined_axes([_along(array, set(reduced)) for array in arrays])
         bases = [

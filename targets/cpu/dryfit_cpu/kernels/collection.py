@@ -17,7 +17,7 @@ from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import Operand
+from dryfit_cpu.kernels.operands import Operand, require_extents
 from dryfit_cpu.kernels.windows import Window, images_of, pair
 from dryfit_cpu.steps import Work
 
@@ -54,6 +54,7 @@ def collect_work(
     Where they lie together they are collected as one pixel with the channels of all, and vectors are filled better.
     What is beside such runs at the ends of a row is collected pixel by pixel.
     """
+    require_extents(output.shape[:1], source.shape[:1], "output of a deconvolution")
     W, step = output.shape[3], pair(layer.stride_nd)[1]
     joined = step if _can_join(layer, output, products) else 1
     first = -_left(layer) % joined

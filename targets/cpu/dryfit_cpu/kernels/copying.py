@@ -10,7 +10,7 @@ import numpy as np
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import FIRST, NONE
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.kernels.operands import element_code
+from dryfit_cpu.kernels.operands import element_code, require_extents
 from dryfit_cpu.kernels.tiles import STREAMED_BYTES, TileShape, tiling
 from dryfit_cpu.steps import Work
 
@@ -129,6 +129,9 @@ def placed_arguments(arrays: Mapping[str, Array], threads: int) -> Iterator[tupl
         arrays: by the names that the function has for them; the first decides the order of the axes.
         threads: that share the work.
     """
+    shape = next(iter(arrays.values())).shape
+    for name, array in arrays.items():
+        require_extents(array.shape, shape, f"operand {name!r}")
     if not all(array.size for array in arrays.values()):
         return
     axes = joined_axes(list(arrays.values()))

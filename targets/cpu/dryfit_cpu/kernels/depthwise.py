@@ -19,7 +19,7 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
+from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, require_extents
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
@@ -98,6 +98,9 @@ def convolve_channels(binding: Binding) -> NativeStep:
         address, strides = staged.ctypes.data, (n, c, h, w)
         keeps.append(staged)
     output = Operand.of(bound_array(binding, y.name))
+    require_extents(source.shape, window.input, "input of a window")
+    require_extents(output.shape, window.output, "output of a window")
+    require_extents(output.shape[:2], source.shape[:2], "output of a window for each channel")
     epilogue = epilogues.required_epilogue(binding)
     residual = None
     if epilogue.residual is not None:

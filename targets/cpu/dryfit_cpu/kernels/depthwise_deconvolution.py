@@ -15,7 +15,7 @@ from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS
 from dryfit_cpu.kernels import deconvolution, epilogues
 from dryfit_cpu.kernels.collection import Products, can_collect, collect_work, fuses, pixels_of
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
+from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, require_extents
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -59,6 +59,7 @@ def deconvolve_channels(binding: Binding) -> NativeStep:
     source = Operand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
     output = Operand.of(bound_array(binding, binding.group.outputs[0].name))
     _, C, H, W = source.shape
+    require_extents(output.shape[1:2], (C,), "output of a window for each channel")
     pixels, address, pitch, work = pixels_of(source.shape), source.address, source.strides[3], list[Work]()
     keeps: list[object] = [binding, source, output]
     is_even = source.strides[2] == W * pitch and source.strides[0] == H * W * pitch

@@ -16,7 +16,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, NARROW_CODES
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array
+from dryfit_cpu.kernels.operands import aligned_empty, bound_array, require_extents
 from dryfit_cpu.steps import NativeStep, Work
 
 _QUANTIZE_BLOCKS = NativeFunction("narrow_quantization", "quantize_blocks")
@@ -54,6 +54,9 @@ def quantize_dynamically(binding: Binding) -> NativeStep:
         if made[-1] is not output:
             after += copy_work(made[-1].view(np.int8), output.view(np.int8), threads)
     data, scales = made
+    blocks = [extent // layer.block_size if axis == layer.axis else extent for axis, extent in enumerate(x.shape)]
+    require_extents(data.shape, x.shape, "output of a quantization")
+    require_extents(scales.shape, blocks, "scales of a quantization")
     outer = layer.inputs[1] if len(layer.inputs) > 1 else None
     global_scale = 1.0 if outer is None else float(bound_array(binding, outer.name).astype(np.float32).reshape(()))
     main = _QUANTIZE_BLOCKS.work(

@@ -20,7 +20,7 @@ from dryfit_cpu.kernels import deconvolution
 from dryfit_cpu.kernels.collection import Products, can_collect, collect_work, fuses, pixels_of
 from dryfit_cpu.kernels.epilogues import Epilogue
 from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
+from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, require_extents
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
 from dryfit_cpu.kernels.windows import images_of, pair
 from dryfit_cpu.steps import NativeStep, Work
@@ -91,6 +91,7 @@ def deconvolve_to_few_channels(binding: Binding) -> NativeStep:
         address, strides = staged.ctypes.data, (staged.strides[0], staged.strides[1], staged.strides[2])
         keeps.append(staged)
 
+    require_extents(output.shape[1:2], (layer.num_output_maps,), "output of a deconvolution")
     N, C, H, W = source.shape
     G, K, pitch = layer.num_groups, output.shape[1] // layer.num_groups, products.strides[0]
     columns = products.shape[1] // G

@@ -16,7 +16,7 @@ from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands
-from dryfit_cpu.kernels.operands import Workspace, bound_array
+from dryfit_cpu.kernels.operands import Workspace, bound_array, require_extents
 from dryfit_cpu.kernels.window_products import WindowInput
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
@@ -60,7 +60,9 @@ def convolve_groups(binding: Binding) -> NativeStep:
     window = Window.of(layer, binding.specs[source], binding.specs[layer.outputs[0].name])
     dense = DenseOperands.of(binding, epilogue)
     read = WindowInput.of(window, bound_array(binding, source), Workspace(binding), binding.num_threads)
+    require_extents(dense.output.shape, window.output, "output of a window")
     N, C, H, W = window.output
+    require_extents((window.input[1], C % _PACKED), (C, 0), "channels of a window in groups")
     places, output, residual = np.array(read.segments, np.int64), dense.output, dense.residual
     weights = binding.weight("weights", (C // _PACKED, len(places), _GROUP, _PACKED))
     bias = binding.weight("bias", (C,))

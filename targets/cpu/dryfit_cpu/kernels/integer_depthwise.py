@@ -30,7 +30,7 @@ from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needl
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, IntegerWeights, accepted_weights, integer_weights
 from dryfit_cpu.kernels.method_numbers import FixedPoint, scale_fields
-from dryfit_cpu.kernels.operands import Operand
+from dryfit_cpu.kernels.operands import Operand, require_extents
 from dryfit_cpu.kernels.requantization import (
     Requantization,
     bound_requantization,
@@ -130,6 +130,9 @@ def bind_integer_channels(
     output = Operand.of(images.output)
     residual = Operand.of(images.residual) if images.residual is not None else None
     zero_point = accepted_weights(binding.group).source.zero_point
+    require_extents(images.source.shape, window.input, "input of a window")
+    require_extents(output.shape, window.output, "output of a window")
+    require_extents(output.shape[:2], images.source.shape[:2], "output of a window for each channel")
     source, before = _with_whole_blocks(Operand.of(images.source), threads)
     weights, outside = _Weights.of(binding, window, source.shape[1], part), outside_of(zero_point)
     last = steps.last_limits if steps.rounds_last else steps.limits

@@ -22,7 +22,7 @@ from dryfit_cpu.kernels.integer_matrix_multiply import pixels_of_rows, window_of
 from dryfit_cpu.kernels.integer_products import ChannelNumbers, Panels, bind_integer_product, read_input
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.integer_weights import UNIT
-from dryfit_cpu.kernels.operands import Operand, aligned_empty
+from dryfit_cpu.kernels.operands import Operand, aligned_empty, require_extents
 from dryfit_cpu.kernels.requantization import (
     Requantization,
     bound_requantization,
@@ -76,6 +76,8 @@ def multiply_matrices(binding: Binding) -> NativeStep:
     second = Images.of(binding, operands[1].tensor.name, "").source
     x = _turned(given.source, layer.op0)
     y = _turned(second, layer.op1)
+    require_extents(given.output.shape[-2:], (x.shape[-2], y.shape[-1]), "output of a matrix product")
+    require_extents(y.shape[-2:-1], x.shape[-1:], "columns of a matrix product")
     batch = given.output.shape[:-2]
     x, y = (np.broadcast_to(array, (*batch, *array.shape[-2:])) for array in (x, y))
     scale = operands[0].scale * operands[1].scale

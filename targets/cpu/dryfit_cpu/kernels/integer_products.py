@@ -27,7 +27,7 @@ from dryfit_cpu.kernels.integer_staging import (
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
 from dryfit_cpu.kernels.method_numbers import FixedPoint, scale_fields
-from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes
+from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes, require_extents
 from dryfit_cpu.kernels.requantization import Requantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
 from dryfit_cpu.kernels.windows import Window
@@ -199,6 +199,7 @@ def bind_integer_product(
         weights: what it multiplies by.
     """
     threads, steps = binding.num_threads, without_needless_rounding(steps)
+    require_extents(images.output.shape, window.output, "output of a window")
     output, residual, before, after = dense_results(images, threads)
     panels, numbers = weights.values, weights.numbers
     axes = joined(pixel_axes(window, read.strides, output, residual))
@@ -247,6 +248,7 @@ def bind_integer_product(
 def read_input(binding: Binding, window: Window, source: Operand, fill: int) -> Input:
     """The input where it lies or staged, and where rows are too short for tiles, its windows gathered."""
     workspace, threads = Workspace(binding), binding.num_threads
+    require_extents(source.shape, window.input, "input of a window")
     window, source = without_steps(window), with_pixels_of(window, source)
     work, keeps = list[Work](), list[object]([source])
     in_place = runs_in_place(window, source.strides)

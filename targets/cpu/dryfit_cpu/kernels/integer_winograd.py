@@ -44,7 +44,7 @@ from dryfit_cpu.kernels.integer_products import (
     with_dense_channels,
 )
 from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, pack_integer_panels
-from dryfit_cpu.kernels.operands import Workspace, fp32_bytes
+from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, require_extents
 from dryfit_cpu.kernels.requantization import bound_requantization, takes_requantized
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.kernels.winograd import checked_window, suits
@@ -149,6 +149,8 @@ def _bind(binding: Binding, window: Window, panels: Array) -> NativeStep:
     images = Images.of(binding, source.tensor.name, steps.residual)
     read, work = with_dense_channels(images.source, threads, is_read=True)
     output, residual, before, after = dense_results(images, threads)
+    require_extents(read.shape, window.input, "input of a window")
+    require_extents(output.shape, window.output, "output of a window")
     transformed, products = map(workspace.take, tiling.plane_shapes)
     scratch, keeps = workspace.take(_scratch_shape(window, threads)), list[object]()
     numbers = ChannelNumbers.of(binding, (1, window.output[1]))

@@ -14,7 +14,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS, PROD
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, copy_work, pointwise_work
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes
+from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, require_extents
 from dryfit_cpu.steps import NativeStep
 
 _NORMALIZE_LOCALLY = NativeFunction("lrn", "normalize_locally")
@@ -62,6 +62,7 @@ def normalize_locally(binding: Binding) -> NativeStep:
     layer, threads = cast("Lrn", binding.group.main), binding.num_threads
     x = Operand.of(_image(bound_array(binding, cast("Tensor", layer.inputs[0]).name)))
     y = Operand.of(_image(bound_array(binding, layer.outputs[0].name)))
+    require_extents(y.shape, x.shape, "output of a normalization")
     N, C, H, W = x.shape
     before, after = _reach(layer, C)
     squares = Workspace(binding).take(_squares_shape(layer, x.shape))

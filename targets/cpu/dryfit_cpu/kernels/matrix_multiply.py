@@ -18,7 +18,7 @@ from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
-from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes
+from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes, require_extents
 from dryfit_cpu.kernels.windows import pixel_pitch, share_sets
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -188,6 +188,7 @@ def multiply(binding: Binding) -> NativeStep:
         target = aligned_empty(output.shape, np.float32)
         after = copy_work(target, output, threads)
     batch, (M, N) = target.shape[:-2], target.shape[-2:]
+    require_extents(rows.shape[-2:-1], (M,), "rows of a matrix product")
     rows = np.broadcast_to(rows, (*batch, *rows.shape[-2:]))
 
     # Not "where panels are packed": without them what was folded into them would be left out.
@@ -196,6 +197,7 @@ def multiply(binding: Binding) -> NativeStep:
         bias = binding.weight("bias", (1, panels.shape[1] * PANEL_CHANNELS))
     else:
         columns = _as_columns(bound_array(binding, cast("Tensor", layer.inputs[1]).name), layer.op1)
+        require_extents(columns.shape[-2:], (rows.shape[-1], N), "columns of a matrix product")
         panels = workspace.take(_panels_shape(columns.shape))
         work += _packing(columns, panels, threads)
         bias = np.zeros((1, panels.shape[-3] * PANEL_CHANNELS), np.float32)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
@@ -77,5 +78,11 @@ def scale_fields(multipliers: Array, fixed: FixedPoint | None, scaling: int) -> 
     """The fields by which native functions find what scales sums."""
     if fixed is None:
         return {"multipliers": multipliers.ctypes.data, "shifts": 0, "scaling": codes.REAL_PRODUCTS}
+    if (fixed.mantissas is None) != (scaling == codes.DOUBLE_PRODUCTS):
+        raise EngineFileError(
+            "The packed weights scale sums in another way than the quantize method",
+            found=MANTISSAS if fixed.mantissas is not None else DOUBLES,
+            remedy="Build the engine again",
+        )
     mantissas = multipliers if fixed.mantissas is None else fixed.mantissas
     return {"multipliers": mantissas.ctypes.data, "shifts": fixed.shifts.ctypes.data, "scaling": scaling}

@@ -27,7 +27,7 @@ from dryfit_cpu.kernels.narrow_products import (
     real_input,
     real_output,
 )
-from dryfit_cpu.kernels.operands import Workspace, fp32_bytes
+from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, require_extents
 from dryfit_cpu.kernels.window_products import WindowInput, pixel_axes
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
@@ -75,7 +75,9 @@ def convolve_by_narrow_weights(binding: Binding) -> NativeStep:
     read = WindowInput.of(window, x, workspace, binding.num_threads)
     dense = DenseOperands.of(binding, found.epilogue, made)
     target, residual = dense.output, dense.residual
-    channels = window.input[1]
+    channels, places = window.input[1], window.kernel[0] * window.kernel[1]
+    require_extents(target.shape, window.output, "output of a window")
+    require_extents(found.weights.shape, (window.output[1], places, channels), "weights of a window")
     product = NarrowProduct(
         axes=pixel_axes(window, read.strides, target, residual),
         input=read.address,

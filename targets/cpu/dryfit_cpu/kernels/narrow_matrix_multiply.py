@@ -23,7 +23,7 @@ from dryfit_cpu.kernels.narrow_groups import (
     pack_narrow,
 )
 from dryfit_cpu.kernels.narrow_products import NarrowProduct, ending_work, product_bytes, real_input, real_output
-from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes
+from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes, require_extents
 from dryfit_cpu.steps import NativeStep, Work
 
 
@@ -71,6 +71,7 @@ def multiply_by_narrow_weights(binding: Binding) -> NativeStep:
     residual, more = _residual(binding, found, layer, rows)
     work += more
     values = x.reshape(len(rows), -1)
+    require_extents((1, values.shape[1]), found.weights.shape[1:], "rows of a matrix product")
     product = NarrowProduct(
         axes=[Axis(len(rows), values.strides[0], rows.strides[0], 0 if residual is None else residual.strides[0])],
         input=values.ctypes.data,

@@ -18,7 +18,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, NARROW_CODES
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array
+from dryfit_cpu.kernels.operands import aligned_empty, bound_array, require_extents
 from dryfit_cpu.kernels.quantization import quantized, scale_and_round
 from dryfit_cpu.kernels.scale_geometry import ScaleGeometry, is_dense, memory_order, scale_blocks
 from dryfit_cpu.steps import NativeStep, Work
@@ -53,6 +53,7 @@ def conversion_work(
         output: of the layer's output type, or FP32, of any strides.
         threads: how many will run it.
     """
+    require_extents(output.shape, x.shape, "output of a quantization")
     if not x.size:
         return [], []
     before, after = list[Work](), list[Work]()
@@ -76,6 +77,7 @@ def conversion_work(
     blocks = tuple(blocks[axis] for axis in order) if blocks else ()
     axis = order.index(layer.axis) if scales.ndim == 1 and scales.size > 1 and x.ndim > 1 else -1
     geometry = ScaleGeometry.of(shape, scales, axis, blocks)
+    require_extents((scales.size,), (geometry.scales,), "scales of a quantization")
     function = _QUANTIZE if isinstance(layer, Quantize) else _DEQUANTIZE
     work = function.work(
         chunks_for(x.size, threads),

@@ -112,6 +112,27 @@ def bound_array(binding: Binding, name: str) -> Array:
     return array
 
 
+def require_extents(found: Sequence[int], allowed: Sequence[int], where: str) -> None:
+    """Refuse an array whose extents are not those that addresses are computed from.
+
+    Args:
+        found: of the array.
+        allowed: what they have to be.
+        where: which array of which function.
+
+    Raises:
+        ExecutionError: they differ. A native function would read or write beyond the array.
+    """
+    if tuple(found) != tuple(allowed):
+        raise ExecutionError(
+            "An array does not have the extents that its kernel computes with",
+            where=where,
+            found=tuple(found),
+            allowed=tuple(allowed),
+            remedy="Build the engine again",
+        )
+
+
 def aligned_empty(shape: Sequence[int], dtype: np.dtype | type) -> Array:
     """A new array that begins at a cache line, with a cache line to spare behind it."""
     return aligned_bytes(math.prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)

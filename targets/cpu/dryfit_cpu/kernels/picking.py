@@ -25,7 +25,7 @@ from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, placed_arguments
-from dryfit_cpu.kernels.operands import bound_array
+from dryfit_cpu.kernels.operands import bound_array, require_extents
 from dryfit_cpu.steps import NativeStep, Work
 
 _PICK = NativeFunction("picking", "pick")
@@ -97,6 +97,10 @@ def pick_elements(binding: Binding) -> NativeStep:
     fill = inputs[4] if isinstance(layer, Slice) and len(inputs) > 4 else None
     constant = np.ascontiguousarray(np.zeros(1, output.dtype) if fill is None else fill.reshape(-1)[:1])
     places = _PLACES[layer.kind](layer, source.shape, inputs)
+    require_extents([len(index) for index in places], output.shape, "output that is picked")
+    for index, extent in zip(places, source.shape, strict=True):
+        outside = np.extract((index < _OUTSIDE) | (index >= extent), index)
+        require_extents(outside, (), "places beside the input")
     offsets = [
         np.where(index < 0, _OUTSIDE, index * stride).astype(np.int64)
         for index, stride in zip(places, source.strides, strict=True)
@@ -130,8 +134,11 @@ def _pick_work(
 
 
 def _selects(group: LayerGroup, specs: Specs) -> bool:
-    types = {specs[cast("Tensor", tensor).name].dtype for tensor in group.main.inputs[1:]}
-    return len(group.layers) == 1 and types <= _TYPES
+    condition, first, second, output = (
+        specs[cast("Tensor", tensor).name].dtype for tensor in (*group.main.inputs, *group.main.outputs)
+    )
+    is_one = condition is DataType.BOOL and first is second is output
+    return len(group.layers) == 1 and is_one and first in _TYPES
 
 
 @kernel("cpu.select", kinds="select", data_types=_TYPES | {DataType.BOOL}, accepts=_selects)

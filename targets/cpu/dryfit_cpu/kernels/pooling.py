@@ -22,7 +22,7 @@ from dryfit_cpu.kernels.copying import NO_ACTIVATION, chunks_for
 from dryfit_cpu.kernels.copying import Activation as ActivationCode
 from dryfit_cpu.kernels.epilogues import activation_code
 from dryfit_cpu.kernels.images import VOLUME_RANK, Images
-from dryfit_cpu.kernels.operands import Operand, bound_array
+from dryfit_cpu.kernels.operands import Operand, bound_array, require_extents
 from dryfit_cpu.kernels.windows import Slices, pair
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -126,6 +126,8 @@ def _work(
 ) -> tuple[Work, object]:
     """The work, and what it reads, which has to be kept."""
     source, output = Operand.of(arrays[0]), Operand.of(arrays[1])
+    first = 0 if slices.is_one else 1
+    require_extents(output.shape[first:2], source.shape[first:2], "output of a pooling")
     activation, alpha, beta = ending.activation
     (top, bottom), (left, right) = paddings
     chunks = chunks_for(arrays[1].size * slices.kernel * window[0] * window[1], threads)

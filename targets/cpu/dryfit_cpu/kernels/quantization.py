@@ -19,7 +19,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes, pointwise_work
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array
+from dryfit_cpu.kernels.operands import aligned_empty, bound_array, require_extents
 from dryfit_cpu.steps import NativeStep, Work
 
 _QUANTIZE = NativeFunction("quantization", "quantize")
@@ -134,6 +134,7 @@ def scale_and_round(binding: Binding) -> NativeStep | Callable[[], None]:
     x, scale = (bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs[:2])
     zero_point = cast("Array", _zero_point(layer))
     output = bound_array(binding, layer.outputs[0].name)
+    require_extents(output.shape, x.shape, "output of a quantization")
     scales, zeros = (_along_axis(one, x.ndim, layer.axis) for one in (scale, zero_point))
     if isinstance(layer, Quantize) and binding.rounding is not RoundingMode.HALF_TO_EVEN:
         return functools.partial(_quantize, x, scales, zeros, output, binding.rounding)

@@ -18,7 +18,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, HALF_TO_EVEN
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import Operand, bound_array
+from dryfit_cpu.kernels.operands import Operand, bound_array, require_extents
 from dryfit_cpu.steps import NativeStep
 
 _RESIZE = NativeFunction("resize", "resize")
@@ -36,8 +36,10 @@ def axis_tables(layer: Resize, source: Operand, output: Operand, axis: int) -> t
     scales = tuple(scale if index == axis else 1.0 for index, scale in enumerate(layer.scales))
     probe = Resize(**{**parameters, "shape": tuple(outputs), "scales": scales})
     places = evaluate(probe, [ramp])[0].ravel()
-    first = np.minimum(np.floor(places), source.shape[axis] - 1).astype(np.int64)
-    second = np.minimum(first + 1, source.shape[axis] - 1)
+    require_extents(places.shape, (output.shape[axis],), "places along an axis")
+    last = source.shape[axis] - 1
+    first = np.clip(np.floor(places), 0, last).astype(np.int64).clip(0, last)  # what is no number becomes anything
+    second = np.minimum(first + 1, last)
     weight = (places - first).astype(np.float32)
     offsets = np.stack([first, second], axis=1) * source.strides[axis]
     return np.ascontiguousarray(offsets), np.ascontiguousarray(np.stack([1 - weight, weight], axis=1))
@@ -78,6 +80,7 @@ def bind_resize(binding: Binding, x: Array, y: Array, ending: Ending) -> NativeS
     """A step that samples an image by tables of places."""
     layer = cast("Resize", binding.group.main)
     source, output = Operand.of(x), Operand.of(y)
+    require_extents(output.shape[:2], source.shape[:2], "output of a resize")
     tables = [axis_tables(layer, source, output, axis) for axis in (2, 3)]
     (row_offsets, row_weights), (column_offsets, column_weights) = tables
     N, C, H, W = output.shape

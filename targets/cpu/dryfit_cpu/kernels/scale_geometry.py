@@ -98,6 +98,14 @@ class ScaleGeometry:
         strides = {"outer_stride": blocks * after, "row_stride": after, "column_stride": 1}
         return cls(count, before, shape[blocked], after, block, **strides)
 
+    @property
+    def scales(self) -> int:
+        """How many scales it reads."""
+        if not self.count:
+            return 0
+        last = (self.outer - 1) * self.outer_stride + (self.rows - 1) // self.block * self.row_stride
+        return last + (self.inner - 1) * self.column_stride + 1
+
     def fields(self, size: int) -> dict[str, int]:
         """The fields by which native functions know it; `size` is a scale's in bytes."""
         return {

@@ -15,7 +15,7 @@ from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import bound_array, element_code
+from dryfit_cpu.kernels.operands import bound_array, element_code, require_extents
 from dryfit_cpu.steps import NativeStep, Work
 
 _SOFTMAX = NativeFunction("softmax", "softmax")
@@ -33,6 +33,7 @@ def softmax_work(function: NativeFunction, x: Array, y: Array, axis: int, thread
         threads: how many will run it.
         fields: what else the function takes.
     """
+    require_extents(y.shape, x.shape, "output of a softmax")
     x, y = (np.moveaxis(array, axis, -1) for array in (x, y))
     # More than three other axes: work for each index of those in front.
     front = x.shape[: max(0, x.ndim - 1 - _OTHER_AXES)] if x.size else (0,)

@@ -15,7 +15,7 @@ from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.epilogues import Epilogue, required_epilogue
 from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.matrix_products import Axis, Product
-from dryfit_cpu.kernels.operands import Operand, Workspace
+from dryfit_cpu.kernels.operands import Operand, Workspace, require_extents
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -51,6 +51,7 @@ class WindowInput:
         """
         work: list[Work] = []
         source = Operand.of(x)
+        require_extents(source.shape, window.input, "input of a window")
         keeps: list[object] = [source]
         if needs_staging(window, source):
             staged = workspace.take(window.staged_shape)
@@ -114,6 +115,7 @@ def bind_product(
         epilogue: what follows the sums.
         part: ends the name of the packed panels.
     """
+    require_extents(target.shape, window.output, "output of a window")
     group_inputs, group_outputs = window.input[1] // window.groups, window.output[1] // window.groups
     count, depth = -(-group_outputs // PANEL_CHANNELS), len(read.segments) * read.length
     panels = binding.weight(f"panels{part}", (window.groups, count, depth, PANEL_CHANNELS))

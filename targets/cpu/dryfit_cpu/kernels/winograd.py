@@ -27,7 +27,7 @@ from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
-from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array
+from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array, require_extents
 from dryfit_cpu.kernels.window_products import stage_work
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.kernels.winograd_tiling import Tiling, place_fields
@@ -65,6 +65,7 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     bias = binding.weight("bias", (K,))
     epilogue = epilogues.required_epilogue(binding)
     dense = DenseOperands.of(binding, epilogue)
+    require_extents(dense.output.shape, window.output, "output of a window")
     work += dense.before
     results = {"bias": bias.ctypes.data, **_output_fields(dense, epilogue)}
     for strip in tiling.strips():
