@@ -1,4 +1,4 @@
-"""Engine files from strangers: whatever stands in them, they are refused or compute what they say, and touch nothing."""
+"""Engine files from strangers: they are refused or compute what they say, and read and write nothing outside."""
 
 from __future__ import annotations
 

@@ -161,12 +161,18 @@ class BoundEngine:
                 if name not in self._arrays and spec.is_static:
                     tensors[name] = (spec, self._layout(name), step, max(step, last_step.get(name, step)))
         sizes = [
-            0 if id(resolved) in self._late else resolved.workspace_bytes(self.specs, self._num_threads)
+            resolved.workspace_bytes(self.specs, self._num_threads) if self._has_kernel(resolved) else 0
             for resolved in running
         ]
         arrays, workspaces = arena_arrays(tensors, sizes)
         self._arrays.update(arrays)
         return workspaces
+
+    def _has_kernel(self, resolved: ResolvedOperation) -> bool:
+        """Whether a kernel runs it, bound once: its shapes are known, and it makes something of something."""
+        makes_something = any(0 not in self.specs[tensor.name].shape for tensor in resolved.group.outputs)
+        is_late = id(resolved) in self._late
+        return makes_something and not is_late and not needs_reference(resolved, self.specs)
 
     def _bind(
         self, running: Sequence[ResolvedOperation], workspaces: Sequence[Array]
@@ -189,7 +195,7 @@ class BoundEngine:
                 parts.append(LateStep(resolved, layouts, self._num_threads, self._create_schedule))
             elif needs_reference(resolved, self.specs):
                 steps.append(_ReferenceStep(resolved, self._arrays))
-            elif any(self._arrays[tensor.name].size for tensor in resolved.group.outputs):
+            elif self._has_kernel(resolved):
                 steps.append(self._step(resolved, workspace))
         finish()
         return parts

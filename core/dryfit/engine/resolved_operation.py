@@ -21,7 +21,7 @@ from dryfit.plugins import registry
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import LayerGroup, is_repeatable
-from dryfit.target.kernels import Array, Binding, Kernel, Specs, Step
+from dryfit.target.kernels import Array, Binding, EveryKind, Kernel, Specs, Step
 from dryfit.target.memory import read_only
 from dryfit.target.target import Target
 
@@ -133,7 +133,7 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
     joins the one before it as a whole, behind whose quantization it begins. That whole is accepted or not when it is
     bound.
     """
-    if operation.is_compiled:
+    if isinstance(kernel.kinds, EveryKind):
         return
     for place in range(group.layers.index(group.main) + 1, len(group.layers)):
         layer, before = group.layers[place], LayerGroup(group.layers[:place])

@@ -70,7 +70,10 @@ def _no_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
 
 
 class EveryKind(frozenset[str]):
-    """The set of all layer kinds, those that plugins add later included; `Kernel.kinds` of a kernel that serves all."""
+    """The set of all layer kinds, those that plugins add later included; `Kernel.kinds` of a kernel that serves all.
+
+    Such a kernel runs the layers of a group one after the other, whatever they are, so that any chain may be its group.
+    """
 
     def __contains__(self, kind: object) -> bool:
         return True

@@ -8,12 +8,14 @@ import pytest
 from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, named, relu_network
 
+from dryfit.builder.builder import Builder
 from dryfit.engine import resolved_operation
 from dryfit.engine.engine import Engine
 from dryfit.errors import EngineFileError, ExecutionError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.matrix_multiply import MatrixOperation
 from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.unary import UnaryOperation
 from dryfit.network.network import Network
@@ -309,6 +311,23 @@ def test_data_that_leads_to_impossible_shapes_names_the_layer():
 
 
 # Empty tensors --------------------------------------------------------------------------------------------------------
+
+
+def test_a_product_of_no_rows_runs_though_its_kernel_takes_some_only():
+    network = Network("product")
+    x = network.add_input("x", DataType.FLOAT, (-1, 4))
+    weights = network.add_constant((4, 8), np.ones((4, 8), np.float32)).get_output(0)
+    layer = network.add_matrix_multiply(x, MatrixOperation.NONE, weights, MatrixOperation.NONE)
+    network.mark_output(layer.get_output(0))
+    builder = Builder()
+    config, profile = builder.create_builder_config(), builder.create_optimization_profile()
+    profile.set_shape("x", (0, 4), (2, 4), (3, 4))
+    config.add_optimization_profile(profile)
+    engine = builder.build_engine(network, config)
+    assert "cpu.matrix_multiply" in [operation.kernel for operation in engine.plan.operations]
+    for rows in (0, 2):
+        (product,) = engine.create_execution_context().run({"x": np.ones((rows, 4), np.float32)}).values()
+        np.testing.assert_array_equal(product, np.full((rows, 8), 4.0))
 
 
 def test_empty_tensors_run():

@@ -1,7 +1,8 @@
 """Forgeries: engines whose digests are right and whose contents are lies, each told by a number.
 
-Every second one names a kernel for a group of a sound engine, until every kernel has been named for every group. The
-others change parameters, shapes, packed weights, layouts, the limits of groups and what layers read, some of it at once.
+Every second one names a kernel for a group of a sound engine, until every kernel has been named for every group of a
+kind that it serves. The others change parameters, shapes, packed weights, layouts, the limits of groups and what layers
+read, some of it at once.
 """
 
 from __future__ import annotations
@@ -319,7 +320,7 @@ class _Changes:
                 0, self._rng.choice([extent + 1, extent - 1, 2 * extent, extent // 2, 0, 1, extent + 32])
             )
         elif way < 0.6:
-            shape = shape[::-1]
+            shape.reverse()
         elif way < 0.7:
             shape = [*shape, 1]
         if np.prod(shape, dtype=float) > _LARGEST_ARRAY:

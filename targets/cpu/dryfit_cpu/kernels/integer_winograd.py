@@ -47,7 +47,7 @@ from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, pack_inte
 from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, require_extents
 from dryfit_cpu.kernels.requantization import bound_requantization, takes_requantized
 from dryfit_cpu.kernels.windows import Window
-from dryfit_cpu.kernels.winograd import checked_window, suits
+from dryfit_cpu.kernels.winograd import suits
 from dryfit_cpu.kernels.winograd_tiling import Tiling, place_fields
 from dryfit_cpu.native.winograd_matrices import WHOLE_MULTIPLES
 from dryfit_cpu.steps import NativeStep, Work
@@ -131,7 +131,7 @@ def convolve_integers_in_tiles(binding: Binding) -> NativeStep:
     Where an engine was refitted with weights whose sums might be too large, it convolves them directly: to the same
     results.
     """
-    window = checked_window(binding, window_of(binding.group, binding.specs), PANEL_CHANNELS)
+    window = window_of(binding.group, binding.specs)
     C, K = window.input[1], window.output[1]
     panels = binding.weight("panels", (1, K // PANEL_CHANNELS, C // PAIR * 9, PANEL_CHANNELS, PAIR), DataType.INT8)
     weights = panels[0].swapaxes(1, 2).reshape(K, C // PAIR, 3, 3, PAIR)

@@ -15,7 +15,6 @@ from typing import cast
 import attrs
 import numpy as np
 
-from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
@@ -45,7 +44,7 @@ _NO_PADDING = ((0, 0), (0, 0))
 def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], binding: Binding) -> NativeStep:
     """A step that convolves strip by strip: transform, multiply, transform back."""
     threads, workspace = binding.num_threads, Workspace(binding)
-    window = checked_window(binding, _window(binding.group, binding.specs), CHANNEL_MULTIPLE)
+    window = _window(binding.group, binding.specs)
     C, K = window.input[1], window.output[1]
     tiling = Tiling(size, window, C, threads)
     source = Operand.of(bound_array(binding, _input(binding.group).name))
@@ -141,25 +140,6 @@ def suits(layer: Convolution, channels: int, multiple: int) -> bool:
         and layer.num_groups == 1
         and channels % multiple == layer.num_output_maps % multiple == 0
     )
-
-
-def checked_window(binding: Binding, window: Window, multiple: int) -> Window:
-    """The geometry of a group, which suits.
-
-    Raises:
-        ExecutionError: it does not, but an engine says so.
-    """
-    layer = cast("Convolution", binding.group.main)
-    if not suits(layer, window.input[1], multiple) or layer.num_output_maps != window.output[1]:
-        raise ExecutionError(
-            "This convolution cannot be computed in Winograd's tiles",
-            where=f"layer {binding.group.name!r}",
-            found=f"window {tuple(layer.kernel_size_nd)}, stride {tuple(layer.stride_nd)}, "
-            f"{window.input[1]} to {layer.num_output_maps} channels in {layer.num_groups} groups",
-            allowed=f"a window of (3, 3), stride 1, channels in multiples of {multiple}, one group",
-            remedy="Build the engine again",
-        )
-    return window
 
 
 def _accepts(group: LayerGroup, specs: Specs, size: int) -> bool:

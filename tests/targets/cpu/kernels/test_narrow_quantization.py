@@ -60,7 +60,7 @@ def every_tie(to_type):
 @pytest.mark.parametrize("to_type", TYPES)
 @pytest.mark.parametrize("scale", [1.0, 0.0371, 2.0**-5, 1e-38])
 def test_ties_and_their_neighbours_go_where_the_reference_has_them(to_type, scale):
-    scale = np.array([scale], np.float16 if scale > 1e-30 else np.float32)
+    scale = np.array([scale], np.float16 if scale > 1e-30 else ml_dtypes.bfloat16)
     x = every_tie(to_type)
     with np.errstate(over="ignore"):
         assert_like_reference(Quantize(to_type=to_type), x * scale.astype(np.float32), scale)
