@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from dryfit.testing.guard_pages import Side
+from dryfit.testing.guarded_engines import guarded_engines
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared"
@@ -21,6 +25,28 @@ os.environ.setdefault("DRYFIT_CACHE_DIR", str(REPOSITORY / ".cache" / "dryfit"))
 
 LONGEST = ("tests/targets/cpu/test_tiers.py", "tests/targets/cpu/test_instruction_counts.py")
 """Files whose tests run for a minute each: they come first, so that at the end no worker waits for them alone."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that puts the memory of engines between guard pages."""
+    parser.addoption(
+        "--guard-pages",
+        choices=[side.value for side in Side],
+        help="put each array, workspace and packed weight of engines between guard pages, touched by this end "
+        "of it; what reads or writes outside ends the run",
+    )
+
+
+@pytest.fixture(autouse=True)
+def _guard_pages(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Guard pages around the memory of engines, where they are asked for."""
+    side = request.config.getoption("--guard-pages")
+    if side is None:
+        yield
+        return
+    with guarded_engines(Side(side), limit=1 << 34) as guards:
+        yield
+        assert not guards.problems()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

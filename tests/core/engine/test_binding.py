@@ -55,6 +55,7 @@ def recording(monkeypatch):
         kinds={"activation", "convolution", "elementwise", "unary", "reduce"},
         data_types=frozenset(DataType),
         bind=bind,
+        fuses=lambda group, layer: True,
         workspace_bytes=lambda group, specs, num_threads: 100 * num_threads,
     )
     originals = resolved_operation._kernels

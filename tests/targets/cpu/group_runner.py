@@ -15,6 +15,7 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.group import LayerGroup, is_repeatable
 from dryfit.target.kernels import Binding, Kernel
+from dryfit.target.memory import aligned_bytes, is_watched
 from dryfit_cpu.kernels import KERNELS
 from dryfit_cpu.schedule import create_schedule
 
@@ -44,8 +45,11 @@ class Guarded:
         if layout == "strided":
             order = order[::-1]
         count = int(np.prod(spread)) * size
-        memory = np.full(count + 192, _CANARY, np.uint8)
-        start = -memory.ctypes.data % 64 + 64
+        if is_watched():
+            memory, start = aligned_bytes(count), 0
+        else:
+            memory = np.full(count + 192, _CANARY, np.uint8)
+            start = -memory.ctypes.data % 64 + 64
         whole = memory[start : start + count].view(dtype).reshape([spread[axis] for axis in order])
         whole = whole.transpose(np.argsort(order))
         if layout == "strided":

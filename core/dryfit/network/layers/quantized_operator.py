@@ -40,6 +40,8 @@ class OperatorMethod(Protocol):
         ...
 
 
+_CODES = (DataType.INT8, DataType.UINT8)
+
 find_method: Callable[[str], OperatorMethod] | None = None
 """Finds the method of a name; whoever discovers packages puts itself here."""
 
@@ -82,11 +84,34 @@ class QuantizedOperator(Layer):
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """What the layer kind says of real tensors of these shapes, of `to_type`."""
+        self._check_grids(inputs)
         real = [None if spec is None else TensorSpec(spec.shape, DataType.FLOAT) for spec in inputs]
         if self.computes in ("quantize", "dequantize"):
             return [TensorSpec(self.required(inputs, 0).shape, self.to_type)]
         specs = self.real_layer().infer_outputs(real)
         return [TensorSpec(spec.shape, self.to_type) for spec in specs]
+
+    def _check_grids(self, inputs: Inputs) -> None:
+        """Refuse scales that are not those of the inputs, and zero points that are no codes."""
+        types = [None if spec is None else spec.dtype for spec in inputs]
+        needed = max((index + 1 for index, dtype in enumerate(types) if dtype in _CODES), default=0)
+        if not needed <= len(self.scales) == len(self.zero_points) <= len(inputs):
+            raise self.problem(
+                "Each quantized input has a scale and a zero point",
+                found=f"{len(self.scales)} scales and {len(self.zero_points)} zero points",
+                allowed=f"{needed} to {len(inputs)}",
+            )
+        inner = zip(self.zero_points, types, strict=False)
+        for zero_point, dtype in (*inner, (self.output_zero_point, self.to_type)):
+            if zero_point is None or dtype not in _CODES:
+                continue
+            limits = np.iinfo(dtype.numpy)
+            if (np.asarray(zero_point) < limits.min).any() or (np.asarray(zero_point) > limits.max).any():
+                raise self.problem(
+                    "A zero point is a code",
+                    found=np.asarray(zero_point).ravel()[:8].tolist(),
+                    allowed=f"{limits.min} to {limits.max}",
+                )
 
     def real_layer(self) -> Layer:
         """The layer of real numbers that it stands for: in no network, with this layer's name.
