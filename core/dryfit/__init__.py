@@ -89,9 +89,17 @@ if TYPE_CHECKING:
     from dryfit.onnx.refitter import OnnxParserRefitter
     from dryfit.plugins.hookspecs import hookimpl
     from dryfit.quantization.calibration import calibrate_ranges
+    from dryfit.quantization.calibration_stream import CalibrationAlgoType
     from dryfit.quantization.calibrator import Calibrator, Solution
     from dryfit.quantization.collector import Collector
     from dryfit.quantization.dynamic_range import DynamicRange
+    from dryfit.quantization.int8_calibrators import (
+        IInt8Calibrator,
+        IInt8EntropyCalibrator,
+        IInt8EntropyCalibrator2,
+        IInt8LegacyCalibrator,
+        IInt8MinMaxCalibrator,
+    )
     from dryfit.target.copying import CopyArray
     from dryfit.target.kernels import kernel
     from dryfit.target.target import Platform, Target
@@ -104,6 +112,7 @@ __all__ = [
     "Builder",
     "BuilderConfig",
     "BuilderFlag",
+    "CalibrationAlgoType",
     "CalibrationError",
     "Calibrator",
     "Collector",
@@ -122,6 +131,11 @@ __all__ = [
     "ExecutionError",
     "FillOperation",
     "GatherMode",
+    "IInt8Calibrator",
+    "IInt8EntropyCalibrator",
+    "IInt8EntropyCalibrator2",
+    "IInt8LegacyCalibrator",
+    "IInt8MinMaxCalibrator",
     "InterpolationMode",
     "Layer",
     "LayerInformationFormat",
@@ -274,9 +288,17 @@ _NAMES_BY_MODULE = {
     "dryfit.onnx.refitter": ("OnnxParserRefitter",),
     "dryfit.plugins.hookspecs": ("hookimpl",),
     "dryfit.quantization.calibration": ("calibrate_ranges",),
+    "dryfit.quantization.calibration_stream": ("CalibrationAlgoType",),
     "dryfit.quantization.calibrator": ("Calibrator", "Solution"),
     "dryfit.quantization.collector": ("Collector",),
     "dryfit.quantization.dynamic_range": ("DynamicRange",),
+    "dryfit.quantization.int8_calibrators": (
+        "IInt8Calibrator",
+        "IInt8EntropyCalibrator",
+        "IInt8EntropyCalibrator2",
+        "IInt8LegacyCalibrator",
+        "IInt8MinMaxCalibrator",
+    ),
     "dryfit.target.kernels": ("kernel",),
     "dryfit.target.target": (
         "Platform",

@@ -26,6 +26,14 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
     """
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
         named: Mapping[str, Any] = inputs[0]
+    elif any(isinstance(one, (list, tuple)) and any(map(_is_array, one)) for one in inputs):
+        raise ExecutionError(
+            "Arrays come in a mapping by the names of inputs, or one after the other",
+            where=where,
+            found=f"a {type(inputs[0]).__name__} of arrays",
+            allowed=_described(expected),
+            remedy=f"Write run({{{', '.join(f'{name!r}: array' for name in expected)}}}), or run(*arrays)",
+        )
     elif len(inputs) > len(expected):
         raise ExecutionError(
             "There are more arrays than inputs",
@@ -45,6 +53,10 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
             allowed=_described(expected),
         )
     return named
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
 
 
 def _described(expected: Mapping[str, TensorSpec]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from dryfit.errors import CalibrationError, ExecutionError, NetworkError
 from dryfit.network.network import Network
@@ -12,6 +12,7 @@ from dryfit.quantization.cache_header import CacheHeader
 from dryfit.quantization.calibration_stream import (
     CalibrationAlgoType,
     stream_algorithm,
+    stream_full_range,
     stream_options,
     stream_samples,
 )
@@ -23,13 +24,8 @@ from dryfit.quantization.implied_states import fill_implied, implied_states
 from dryfit.quantization.integer_inputs import integer_inputs
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.observed_tensors import floating_point_network, observed_tensors
+from dryfit.quantization.sample_arrays import Feeds, Samples, named_samples
 from dryfit.reference.executor import needed_layers, run_reference
-
-Feeds = Mapping[str, Array]
-"""Input name to array."""
-
-Samples = Iterable[Feeds | tuple[str, Feeds]]
-"""Feeds, or their name and feeds. Without a name a sample is called by its number, from 0."""
 
 Show = Callable[[Feeds, str], None]
 """Runs the network on feeds, which are called by a name, and shows collectors its tensors."""
@@ -70,12 +66,13 @@ def calibrate_ranges(
     Args:
         network: as the ranges are wanted: before or after fusion.
         calibrator: finds the ranges.
-        samples: what the network is shown; None where the calibrator brings samples.
+        samples: what the network is shown: mappings of input names to arrays, or (name, mapping) pairs; arrays where
+            the network has one input. None where the calibrator brings samples.
         skips_nonfinite: count NaN and infinity and leave them out, where they are errors otherwise.
         executor: what runs the network.
         tensors: names of those that are wanted, such as those that are left after fusion; all for None.
-        full_range: as in `solve_network`.
-        rivals: the same.
+        full_range: as in `solve_network`; a calibrator that brings its samples may say no to it.
+        rivals: as in `solve_network`.
 
     Raises:
         CalibrationError: there is no sample, or samples from two sides, or values are not finite.
@@ -83,12 +80,12 @@ def calibrate_ranges(
         ExecutionError, NetworkError: a sample does not fit the network.
     """
 
-    def ranges_of(shown: Samples, chosen: Calibrator) -> dict[str, Solution]:
+    def ranges_of(shown: Samples, chosen: Calibrator, keeps: bool) -> dict[str, Solution]:
         seen = collect(network, chosen, shown, skips_nonfinite=skips_nonfinite, executor=executor, tensors=tensors)
-        return solve_network(network, seen, chosen, full_range=full_range, rivals=rivals)
+        return solve_network(network, seen, chosen, full_range=keeps, rivals=rivals)
 
     if calibrator.stream is None:
-        return ranges_of(samples or (), calibrator)
+        return ranges_of(() if samples is None else samples, calibrator, full_range)
     if samples is not None:
         raise CalibrationError("The calibrator brings its own samples", where=f"calibrator {calibrator.name!r}")
     stream = calibrator.stream()
@@ -97,7 +94,7 @@ def calibrate_ranges(
     data = stream.read_calibration_cache()
     found = None if data is None else cached_ranges(network, bytes(data), header, tensors=tensors)
     if found is None:
-        found = ranges_of(stream_samples(stream, network), chosen)
+        found = ranges_of(stream_samples(stream, network), chosen, full_range and stream_full_range(stream))
         cache = calibration_cache.CalibrationCache.of_solutions(found, header)
         stream.write_calibration_cache(cache.to_bytes())
     return found
@@ -150,7 +147,7 @@ def collect(
     implied = implied_states(work, names) if implies else {}
     show = executor(work, {name: found[name] for name in names if name not in implied})
     count = 0
-    for count, (name, feeds) in enumerate(_named(samples), 1):  # noqa: B007  counted
+    for count, (name, feeds) in enumerate(named_samples(samples, network), 1):  # noqa: B007  counted
         require_int8(network, feeds, name)
         try:
             show(feeds, name)
@@ -202,11 +199,6 @@ def solve(collectors: Mapping[str, Collector], calibrator: Calibrator) -> dict[s
         PluginError: the calibrator fails.
     """
     return {name: calibrator.solution(collector) for name, collector in collectors.items()}
-
-
-def _named(samples: Samples) -> Iterator[tuple[str, Feeds]]:
-    for index, sample in enumerate(samples):
-        yield sample if isinstance(sample, tuple) else (str(index), sample)
 
 
 def require_int8(network: Network, feeds: Feeds, sample: str) -> None:

@@ -6,7 +6,6 @@ Each source tells the names of its samples before it reads any, so that work can
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,9 +20,9 @@ from dryfit.network.tensor import Tensor
 from dryfit.quantization.array_files import ARRAYS, load_arrays
 from dryfit.quantization.collector import Array
 from dryfit.quantization.picture_preparation import PicturePreparation
+from dryfit.quantization.sample_arrays import Feeds, batch_of, cut_batches, sample_feeds
 from dryfit.quantization.user_function import call_user_function
 
-Feeds = Mapping[str, Array]
 NamedFeeds = tuple[str, Feeds]
 
 PICTURES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"})
@@ -109,7 +108,7 @@ class PictureFolder:
         Raises:
             CalibrationError: the number of pictures is no multiple of the batch.
         """
-        pictures, batch = self._pictures(), _batch(_only_input(network, str(self.folder)))
+        pictures, batch = self._pictures(), batch_of(_only_input(network, str(self.folder)))
         if len(pictures) % batch:
             raise CalibrationError(
                 "The pictures do not fill the last batch",
@@ -123,7 +122,7 @@ class PictureFolder:
     def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:
         """`[N, C, H, W]` or `[N, H, W, C]`, in the type of the input."""
         tensor = _only_input(network, str(self.folder))
-        batch, pictures = _batch(tensor), self._pictures()
+        batch, pictures = batch_of(tensor), self._pictures()
         places = {name: place for place, name in enumerate(pictures)}
         for name in names:
             paths = [self.folder / one for one in pictures[places[name] : places[name] + batch]]
@@ -180,7 +179,7 @@ class ArrayFiles:
         """The samples of a file. They are views: of an .npy file only what is looked at is read."""
         path = self.path if self.path.is_file() else self.path / name
         arrays = _read(path, network)
-        cut = {key: _cut(arrays[key], network.tensor(key), f"{path}, input {key!r}") for key in arrays}
+        cut = {key: cut_batches(arrays[key], network.tensor(key), f"{path}, input {key!r}") for key in arrays}
         counts = {len(pieces) for pieces in cut.values()}
         if len(counts) != 1:
             raise CalibrationError(
@@ -194,6 +193,8 @@ class ArrayFiles:
 @attrs.frozen
 class FunctionSamples:
     """What a function without arguments gives: a sequence or an iterable of samples, each a dict of arrays.
+
+    Where the network has one input, an array is a sample as well.
 
     Attributes:
         place: `module:function` or `file.py:function`.
@@ -211,15 +212,26 @@ class FunctionSamples:
         samples = call_user_function(self.place)
         return [str(index) for index in range(len(samples) if hasattr(samples, "__len__") else sum(1 for _ in samples))]
 
-    def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:  # noqa: ARG002  the same
+    def samples(self, names: Sequence[str], network: Network) -> Iterator[NamedFeeds]:
         """What the function gives, in its own order; an iterable is run through to the last of these."""
         samples = call_user_function(self.place)
         if hasattr(samples, "__getitem__"):
-            yield from ((name, samples[int(name)]) for name in names)
+            yield from ((name, self._feeds(samples[int(name)], network, name)) for name in names)
             return
         wanted = {int(name) for name in names}
         shown = itertools.islice(samples, max(wanted, default=-1) + 1)
-        yield from ((str(index), one) for index, one in enumerate(shown) if index in wanted)
+        for index, one in enumerate(shown):
+            if index in wanted:
+                yield str(index), self._feeds(one, network, str(index))
+
+    def _feeds(self, sample: object, network: Network, name: str) -> Feeds:
+        if isinstance(sample, Mapping):
+            return sample
+        where = f"sample {name!r} of {self.place}"
+        found = sample_feeds(sample, network, where)
+        if len(found) != 1:
+            raise CalibrationError("A sample of a function is one batch", where=where, found=f"{len(found)} batches")
+        return found[0]
 
 
 def _only_input(network: Network, where: str) -> Tensor:
@@ -232,10 +244,6 @@ def _only_input(network: Network, where: str) -> Tensor:
             remedy="Give .npz files, which name the inputs, or a function of yours",
         )
     return network.inputs[0]
-
-
-def _batch(tensor: Tensor) -> int:
-    return max(1, tensor.shape[0]) if tensor.shape else 1
 
 
 def _read(path: Path, network: Network) -> dict[str, Array]:
@@ -255,20 +263,3 @@ def _read(path: Path, network: Network) -> dict[str, Array]:
             allowed=", ".join(sorted(map(repr, wanted))),
         )
     return arrays
-
-
-def _cut(array: Array, tensor: Tensor, where: str) -> Sequence[Array]:
-    """The samples in an array, as views."""
-    shape, whole = tensor.shape, array
-    if array.ndim == len(shape) - 1:
-        whole = array[None]
-    batch = _batch(tensor)
-    fits = whole.ndim == len(shape) and all(w in (-1, h) for w, h in zip(shape[1:], whole.shape[1:], strict=True))
-    if not fits or (whole.ndim and (whole.shape[0] % batch or not math.prod(whole.shape))):
-        raise CalibrationError(
-            "The array does not fit the input",
-            where=where,
-            found=array.shape,
-            allowed=f"{shape}, or a multiple of it along the first axis",
-        )
-    return [whole[start : start + batch] for start in range(0, whole.shape[0], batch)] if whole.ndim else [whole]

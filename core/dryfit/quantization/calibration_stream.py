@@ -14,10 +14,11 @@ from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.collector import Array
+from dryfit.quantization.sample_arrays import as_array
 
 
 class CalibrationAlgoType(enum.IntEnum):
-    """What a stream asks for; the numbers are TensorRT's."""
+    """The algorithm that a calibrator asks for; TensorRT's `CalibrationAlgoType`."""
 
     LEGACY_CALIBRATION = 0
     ENTROPY_CALIBRATION = 1
@@ -35,7 +36,10 @@ CALIBRATOR_NAMES = {
 
 
 class CalibrationStream(Protocol):
-    """TensorRT's `IInt8Calibrator`, as its Python users write it. Nothing of dryfit is needed to be one."""
+    """TensorRT's `IInt8Calibrator`, as its Python users write it. Nothing of dryfit is needed to be one.
+
+    An attribute `full_range` may be False: see `dryfit.quantization.int8_calibrators.IInt8Calibrator`.
+    """
 
     def get_batch_size(self) -> int:
         """The number of samples in a batch."""
@@ -117,6 +121,19 @@ def stream_options(stream: CalibrationStream) -> dict[str, float]:
     return options
 
 
+def stream_full_range(stream: CalibrationStream) -> bool:
+    """Whether inputs and probabilities keep their largest magnitude: the attribute `full_range`; True without it.
+
+    Raises:
+        CalibrationError: the attribute is neither True nor False.
+    """
+    answer = getattr(stream, "full_range", True)
+    if not isinstance(answer, bool):
+        where = f"{type(stream).__name__}.full_range"
+        raise CalibrationError("full_range is a bool", where=where, found=repr(answer), allowed="True or False")
+    return answer
+
+
 def stream_samples(stream: CalibrationStream, network: Network) -> Iterator[tuple[str, dict[str, Array]]]:
     """The batches of a stream as samples: `batch 0` and its arrays by input name, and so on.
 
@@ -146,7 +163,7 @@ def stream_samples(stream: CalibrationStream, network: Network) -> Iterator[tupl
 def _array(one: Any, tensor: Tensor, batch_size: int) -> Array:
     """The array that a batch has for an input."""
     if not isinstance(one, (int, np.integer)):
-        return np.from_dlpack(one) if _is_only_dlpack(one) else np.asarray(one)
+        return as_array(one)
     shape = [batch_size if extent == -1 and axis == 0 else extent for axis, extent in enumerate(tensor.shape)]
     if -1 in shape or not one:
         raise CalibrationError(
@@ -159,7 +176,3 @@ def _array(one: Any, tensor: Tensor, batch_size: int) -> Array:
     dtype = tensor.dtype.numpy
     memory = (ctypes.c_ubyte * (dtype.itemsize * math.prod(shape))).from_address(int(one))
     return np.ctypeslib.as_array(memory).view(dtype).reshape(shape).copy()
-
-
-def _is_only_dlpack(one: Any) -> bool:
-    return hasattr(one, "__dlpack__") and not hasattr(one, "__array__") and not hasattr(one, "__array_interface__")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.histogram import Counts, Histogram
+from dryfit.quantization.histogram import BINS, Counts, Histogram
 from dryfit_plugins.calibrators.logarithm import natural_logarithm
 
 LEVELS = 128
@@ -41,7 +41,13 @@ def solve(histogram: Histogram) -> Solution:
     """
     counts = histogram.counts.copy()
     counts[0] = 0
+    return least_divergent(histogram, counts)
+
+
+def least_divergent(histogram: Histogram, counts: Counts, most_kept: int = BINS) -> Solution:
+    """The range with the smallest relative entropy for these counts of a histogram's bins, of which some are kept."""
     candidates, divergences = relative_entropies(counts)
+    candidates, divergences = candidates[candidates <= most_kept], divergences[candidates <= most_kept]
     if not candidates.size:
         return Solution.of_threshold(histogram.magnitude)
     kept_counts = _running_sum(counts)[candidates]
@@ -64,7 +70,7 @@ def relative_entropies(counts: Counts, levels: int = LEVELS) -> tuple[Counts, Fl
     there are levels, not as there are bins.
 
     Args:
-        counts: int64[bins], of which bin 0 is to be left out already.
+        counts: int64[bins]; bins that are to be left out are 0.
         levels: how many magnitudes share the kept bins.
 
     Returns:

@@ -136,6 +136,15 @@ def test_what_does_not_fit_is_refused_with_what_would(context, inputs, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("inputs", [[X], (X,), [Capsule(X)]])
+def test_a_list_of_arrays_is_refused_with_the_mapping_that_is_meant(context, inputs):
+    with pytest.raises(ExecutionError) as error:
+        context.run(inputs)
+    assert error.value.found == f"a {type(inputs).__name__} of arrays"
+    assert "run({'x': array})" in error.value.remedy
+    np.testing.assert_array_equal(context.run(*inputs)["y"], Y)
+
+
 @pytest.mark.parametrize(
     ("out", "words"),
     [

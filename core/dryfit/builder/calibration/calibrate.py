@@ -11,14 +11,17 @@ from dryfit.builder.calibration.executor import EngineExecutor
 from dryfit.builder.calibration.shards import SAMPLES_PER_SHARD, collect_shards
 from dryfit.builder.calibration.task import CalibrationTask
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.explicit_quantization.mode_checks import is_for_dla
+from dryfit.builder.explicit_quantization.mode_rules import CALIBRATED_BEFORE_FUSION, mode_error
 from dryfit.network.network import Network
 from dryfit.plugins.calibrators import calibrator as calibrator_of
 from dryfit.plugins.calibrators import solvers
-from dryfit.quantization.calibration import Samples, calibrate_ranges
+from dryfit.quantization.calibration import calibrate_ranges
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.observed_tensors import floating_point_network
+from dryfit.quantization.sample_arrays import Samples
 
 
 def calibrate(
@@ -117,8 +120,10 @@ def tensors_after_fusion(network: Network, config: BuilderConfig) -> list[str]:
 
     Raises:
         BuildError, ConfigError, PlacementError: the network cannot be built, as when an input is dynamic and the config
-            has no optimization profile.
+            has no optimization profile; or it is for the DLA, for which ranges are found before fusion.
     """
+    if is_for_dla(network, config):
+        raise mode_error(CALIBRATED_BEFORE_FUSION, f"network {network.name!r} on DLA")
     plain = BuilderConfig()
     plain.default_device_type = config.default_device_type
     plain.allow_fallback(config.fallback_device)

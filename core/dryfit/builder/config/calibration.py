@@ -13,10 +13,10 @@ from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
     from dryfit.network.network import Network
-    from dryfit.quantization.calibration import Samples
     from dryfit.quantization.calibration_cache import CalibrationCache
     from dryfit.quantization.calibration_stream import CalibrationStream
     from dryfit.quantization.calibrator import Calibrator, Solution
+    from dryfit.quantization.sample_arrays import Samples
 
 
 class ConfigCalibration:
@@ -30,6 +30,7 @@ class ConfigCalibration:
         self._calibrator: Calibrator | None = None
         self._stream: CalibrationStream | None = None
         self._samples: Samples | None = None
+        self._full_range = True
         self._cache: CalibrationCache | None = None
         self._calibration_profile: OptimizationProfile | None = None
         self._quantization_flags: set[QuantizationFlag] = set()
@@ -41,6 +42,9 @@ class ConfigCalibration:
     @property
     def int8_calibrator(self) -> CalibrationStream | None:
         """An object that brings samples and says which calibrator it wants; TensorRT's `IInt8Calibrator`.
+
+        Derive it from `IInt8EntropyCalibrator2` or another of TensorRT's classes, or give it their methods. Where its
+        attribute `full_range` is False, inputs and probabilities do not keep their largest magnitude.
 
         Raises:
             ConfigError: when set: it lacks methods of that interface.
@@ -60,17 +64,19 @@ class ConfigCalibration:
                 allowed=f"an object with the methods {', '.join(STREAM_METHODS)}, or None",
                 remedy="Call calibrate_with(calibrator, samples) to give samples as arrays",
             )
-        self._stream, self._calibrator, self._samples = stream, None, None
+        self._stream, self._calibrator, self._samples, self._full_range = stream, None, None, True
         self._remembered.clear()
 
-    def calibrate_with(self, calibrator: Calibrator | str, samples: Samples) -> None:
+    def calibrate_with(self, calibrator: Calibrator | str, samples: Samples, *, full_range: bool = True) -> None:
         """Find ranges by a calibrator from samples: mappings of input names to arrays, or (name, mapping) pairs.
 
+        Where the network has one input, samples may be arrays, or one array of all.
         Takes the place of `int8_calibrator`.
 
         Args:
             calibrator: one, or the name of an installed one.
             samples: gone through once for each network that is built or assessed; an iterator serves one.
+            full_range: whether network inputs, and the outputs of softmax and sigmoid, keep their largest magnitude.
 
         Raises:
             UnknownNameError: there is no calibrator of this name.
@@ -81,13 +87,18 @@ class ConfigCalibration:
         found = installed(calibrator) if isinstance(calibrator, str) else calibrator
         if found.stream is not None:
             raise ConfigError("The calibrator brings its own samples", where=f"calibrator {found.name!r}")
-        self._calibrator, self._samples, self._stream = found, samples, None
+        self._calibrator, self._samples, self._stream, self._full_range = found, samples, None, full_range
         self._remembered.clear()
 
     @property
     def has_calibrator(self) -> bool:
         """Whether a build may find ranges by running the network."""
         return self._stream is not None or self._calibrator is not None
+
+    @property
+    def keeps_full_range(self) -> bool:
+        """Whether `calibrate_with` said that inputs and probabilities keep their largest magnitude."""
+        return self._full_range
 
     def set_calibration_profile(self, profile: OptimizationProfile) -> bool:
         """State the shapes in which a network with dynamic inputs is calibrated: the profile's optimum.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType
+from dryfit.builder.config.enumerations import QuantizationFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
@@ -21,6 +22,20 @@ def calibration(network: Network, config: BuilderConfig) -> Sequence[str]:
     del network
     given = [("a calibrator", config.has_calibrator), ("a calibration cache", config.calibration_cache is not None)]
     return [name for name, is_given in given if is_given]
+
+
+def calibration_after_fusion(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The calibrator that looks at the tensors that are left after fusion, where layers are for the DLA."""
+    calibration = config.calibration()
+    if calibration is None or config.get_quantization_flag(QuantizationFlag.CALIBRATE_BEFORE_FUSION):
+        return []
+    calibrator = calibration[0]
+    return [f"calibrator {calibrator.name!r}"] if not calibrator.before_fusion and is_for_dla(network, config) else []
+
+
+def is_for_dla(network: Network, config: BuilderConfig) -> bool:
+    """Whether layers are put on the DLA, by default or by a device of their own."""
+    return DeviceType.DLA in (config.default_device_type, *config.explicit_device_types(network).values())
 
 
 def dynamic_ranges(network: Network, config: BuilderConfig) -> Sequence[str]:

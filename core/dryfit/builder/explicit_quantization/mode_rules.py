@@ -36,6 +36,19 @@ FLAG_RULES: Sequence[ModeRule] = (
 )
 """What holds for every build."""
 
+CALIBRATED_BEFORE_FUSION = ModeRule(
+    "implicit.dla_calibrator",
+    "A calibrator for the DLA finds the ranges of tensors before layers are fused",
+    "TensorRT 8 developer guide, INT8: IInt8EntropyCalibrator2 is required for DLA, whose fusions differ; the flag "
+    "overrides that older calibrators look at what is left after fusion",
+    "Use the calibrator entropy2 (IInt8EntropyCalibrator2) or minmax (IInt8MinMaxCalibrator), or set the quantization "
+    "flag CALIBRATE_BEFORE_FUSION (`dryfit calibrate --before-fusion`)",
+    find=mode_checks.calibration_after_fusion,
+)
+
+IMPLICIT_RULES: Sequence[ModeRule] = (CALIBRATED_BEFORE_FUSION,)
+"""What holds for a network whose scales are found by a calibrator."""
+
 EXPLICIT_RULES: Sequence[ModeRule] = (
     ModeRule(
         "explicit.calibration",
@@ -128,25 +141,30 @@ def check_modes(network: Network, config: BuilderConfig) -> list[ConfigError]:
         ConfigError: lists every other broken rule with what breaks it, its source and a remedy.
     """
     broken = list(broken_rules(network, config))
-    errors = [
-        ConfigError(f"{rule.text} [{rule.id}]", found=found, source=rule.source, remedy=rule.remedy)
-        for rule, found in broken
-    ]
+    errors = [mode_error(rule, found) for rule, found in broken]
     is_told_later = not config.has_calibrator and all(rule in STANDALONE_RULES for rule, _ in broken)
     if errors and not is_told_later:
         raise one_error("The network and the config do not go together", errors)
     return errors
 
 
+def mode_error(rule: ModeRule, found: str) -> ConfigError:
+    """The error for a broken rule."""
+    return ConfigError(f"{rule.text} [{rule.id}]", found=found, source=rule.source, remedy=rule.remedy)
+
+
 def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[ModeRule, str]]:
     """The rules that do not hold, each with what breaks it."""
-    is_explicit = quantization_mode(network, config) is QuantizationMode.EXPLICIT
+    mode = quantization_mode(network, config)
+    implicit = IMPLICIT_RULES if mode is QuantizationMode.IMPLICIT and not network.is_strongly_typed else ()
     strongly_typed = STRONGLY_TYPED_RULES if network.is_strongly_typed else ()
     # What the rules of both modes would tell is told once, by the stricter one.
     told = {rule.subject for rule in strongly_typed}
-    explicit = [rule for rule in EXPLICIT_RULES if rule.subject not in told] if is_explicit else []
+    explicit = (
+        [rule for rule in EXPLICIT_RULES if rule.subject not in told] if mode is QuantizationMode.EXPLICIT else []
+    )
     standalone = STANDALONE_RULES if is_standalone(config) else ()
-    for rule in (*FLAG_RULES, *strongly_typed, *explicit, *standalone):
+    for rule in (*FLAG_RULES, *strongly_typed, *implicit, *explicit, *standalone):
         found = rule.find(network, config)
         if found:
             yield rule, ", ".join(found)

@@ -14,7 +14,6 @@ from dryfit.network.io_types import given_types, with_network_types
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
 from dryfit.passes.specialise import specialise
-from dryfit.quantization.calibration import Samples
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.integer_inputs import (
     check_scaled_inputs,
@@ -23,6 +22,7 @@ from dryfit.quantization.integer_inputs import (
     unscaled_input,
 )
 from dryfit.quantization.observed_tensors import floating_point_network
+from dryfit.quantization.sample_arrays import Samples
 from dryfit.quantization.scale_table import ScaleTable, scale_table
 
 
@@ -173,4 +173,4 @@ def _calibrated(
 
     shaped = specialise(with_network_types(network), calibration_shapes(network, config))
     tensors = None if before_fusion else tensors_after_fusion(network, config)
-    return calibrate(shaped, calibrator, samples, tensors=tensors)
+    return calibrate(shaped, calibrator, samples, tensors=tensors, full_range=config.keeps_full_range)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.builder.explicit_quantization.mode_rules import EXPLICIT_RULES, FLAG_RULES, STRONGLY_TYPED_RULES
+from dryfit.builder.explicit_quantization.mode_rules import (
+    EXPLICIT_RULES,
+    FLAG_RULES,
+    IMPLICIT_RULES,
+    STRONGLY_TYPED_RULES,
+)
 from dryfit.builder.segments.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
 from dryfit.cli.rules.catalogue import all_rules
 from dryfit.cli.rules.family import numbers_of
@@ -33,6 +38,7 @@ def mode_rules_page() -> str:
     """The page of what excludes one another in a network and its config."""
     sections: Sequence[tuple[str, Sequence[StatedRule]]] = (
         ("Every build", FLAG_RULES),
+        ("Networks whose scales a calibrator finds", IMPLICIT_RULES),
         ("Networks with quantize or dequantize layers", EXPLICIT_RULES),
         ("Strongly typed networks", STRONGLY_TYPED_RULES),
         ("Standalone loadables (engine capability DLA_STANDALONE)", STANDALONE_RULES),

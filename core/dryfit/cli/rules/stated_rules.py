@@ -17,6 +17,7 @@ def stated_families() -> Sequence[RuleFamily]:
     """The families, in the order of what they speak of."""
     return [
         _stated("builder_flags", "flags that exclude one another in every build", _flags),
+        _stated("implicit", "networks whose scales a calibrator finds", _implicit),
         _stated("explicit", "networks with quantize or dequantize layers", _explicit),
         _stated("strongly_typed", "networks that were created with STRONGLY_TYPED", _strongly_typed),
         _stated("standalone", "the engine capability DLA_STANDALONE", _standalone),
@@ -63,6 +64,12 @@ def _flags() -> Sequence[Facts]:
     from dryfit.builder.explicit_quantization.mode_rules import FLAG_RULES
 
     return _facts(FLAG_RULES)
+
+
+def _implicit() -> Sequence[Facts]:
+    from dryfit.builder.explicit_quantization.mode_rules import IMPLICIT_RULES
+
+    return _facts(IMPLICIT_RULES)
 
 
 def _explicit() -> Sequence[Facts]:
