@@ -186,3 +186,14 @@ def test_tensors_whose_range_is_narrow_are_listed_with_the_calibrator_that_does_
     assert tensors["conv"]["share of largest magnitude"] < 0.1
     assert tensors["conv"]["better calibrator"]
     assert "better calibrator" not in tensors["image"]
+
+
+@pytest.mark.parametrize("name", ["entropy", "legacy"])
+def test_for_the_dla_ranges_are_found_before_fusion(model, data, tmp_path, dryfit_command, name):
+    command = ("calibrate", model, "--data", data, "--calibrator", name, "--device", "DLA", "-o", tmp_path / "c.cache")
+    ended = dryfit_command(*command)
+    assert ended.code == 2
+    words = " ".join(ended.err.split())
+    assert "implicit.dla_calibrator" in words
+    assert "--before-fusion" in words
+    assert dryfit_command(*command, "--before-fusion").code == 0
