@@ -20,7 +20,7 @@ from dryfit.target.segments import PlannedSegment
 from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit_dla.loadable import LoadableLayer, LoadableTensor, StoredWeights
 from dryfit_dla.loadable_file import LOADABLE, LoadableManifest, array_name
-from dryfit_dla.weight_layouts import WeightRole, layout_of, weight_role
+from dryfit_dla.weight_layouts import WeightRole, layout_of, stored_shape, weight_role
 
 _FORMAT_RANK = 4
 """Axes of a tensor in the DLA's own formats."""
@@ -132,10 +132,9 @@ def _weights(segment: PlannedSegment, arrays: dict[str, Array]) -> tuple[list[St
     for name, array in arrays.items():
         owner = owners[id(array)]
         layout, stored = layout_of(owner)
-        memory = layout.pack(np.ascontiguousarray(array, stored.numpy).reshape(array.shape))
-        told.append(
-            StoredWeights(name, owner.layer.name, layout.name, stored, owner.dtype, tuple(array.shape), memory.nbytes)
-        )
+        shape = stored_shape(owner)
+        memory = layout.pack(np.ascontiguousarray(array, stored.numpy).reshape(shape))
+        told.append(StoredWeights(name, owner.layer.name, layout.name, stored, owner.dtype, shape, memory.nbytes))
         contents.append(memory)
     return told, contents
 

@@ -99,11 +99,6 @@ input_rank = _per_tensor("rank of the input", lambda shape: [len(shape)], lambda
 input_channels = _per_tensor("number of input channels", lambda shape: _known(shape[-3:-2]), lambda q: q.inputs[:1])
 """C of the first input."""
 
-summed_inputs = _per_tensor(
-    "C * H * W of the input", lambda shape: [math.prod(_known(shape[-3:]))], lambda question: question.inputs[:1]
-)
-"""What a fully connected layer adds up; it is a 1x1 convolution of that many channels to the DLA."""
-
 number_of_inputs = Quantity("number of inputs", lambda question: len(question.inputs))
 
 

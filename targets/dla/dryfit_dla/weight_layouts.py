@@ -93,7 +93,16 @@ def layout_of(weights: WeightsOfLayer) -> tuple[WeightLayout, DataType]:
 def stored_bytes(weights: WeightsOfLayer) -> int:
     """Bytes that weights take in the global DRAM."""
     layout, dtype = layout_of(weights)
-    return layout.size_bytes(weights.shape, dtype)
+    return layout.size_bytes(stored_shape(weights), dtype)
+
+
+def stored_shape(weights: WeightsOfLayer) -> tuple[int, ...]:
+    """The extents with which weights lie in memory: of an elementwise scale `[C, H, W]`, however they were given."""
+    layer: Any = weights.layer
+    if layer.kind != "scale" or layer.mode.name != "ELEMENTWISE" or not weights.parameter:
+        return weights.shape
+    extents: tuple[int, ...] = layer.coefficient_shape(layer.inputs[0].shape)[layer.channel_axis :]
+    return extents if math.prod(extents) == math.prod(weights.shape) else weights.shape
 
 
 def fits_containers(dtype: DataType) -> bool:

@@ -50,7 +50,7 @@ CASES = [
         "VGG's first linear layer",
         "log: VGG, 25088 inputs",
         flattened_dense(512, 7),
-        "dla.fully_connected.inputs",
+        "dla.fully_connected.flattened",
         **XAVIER_8_2,
     ),
     runs(

@@ -60,11 +60,20 @@ def test_an_image_in_hwc4_is_estimated_as_pixels():
     assert [one.rule for one in verdict(layer).warnings] == []
 
 
-def test_a_fully_connected_layer_of_vgg_is_too_long_and_the_next_is_not():
-    found = one_violation(verdict(fully_connected((1, 512, 7, 7), outputs=4096)))
-    assert found.rule == "dla.fully_connected.inputs"
-    assert "25088" in found.actual
+def test_a_fully_connected_layer_has_the_limits_of_the_convolution_that_it_is():
+    # The first two of VGG; the convolution of the same kernel is taken too.
+    assert violated(fully_connected((1, 512, 7, 7), outputs=4096)) == []
+    assert violated(convolution((1, 512, 7, 7), kernel=(7, 7), maps=4096)) == []
     assert violated(fully_connected((1, 4096, 1, 1), outputs=4096)) == []
+    found = {one.rule: one.actual for one in verdict(fully_connected((1, 25088, 1, 1), outputs=4096)).violations}
+    assert "25088" in found["dla.fully_connected.inputs"]
+
+
+def test_a_fully_connected_layer_on_large_images_is_flattened():
+    assert violated(fully_connected((1, 2, 64, 64))) == []
+    assert violated(fully_connected((1, 3, 64, 64))) == ["fully_connected.window"]
+    assert violated(fully_connected((1, 64, 32, 32))) == []
+    assert violated(fully_connected((1, 1024, 32, 32))) == ["fully_connected.cbuf"]
 
 
 def test_a_fully_connected_layer_with_a_computed_kernel_is_refused():
@@ -75,8 +84,7 @@ def test_a_fully_connected_layer_with_a_computed_kernel_is_refused():
 
 def test_a_fully_connected_layer_within_the_limits_of_channels_fits_the_buffer():
     assert "fully_connected.cbuf" not in violated(fully_connected((1, 8192, 1, 1)))
-    # The other side: flattened inputs of more than 16 banks break the limit on channels long before.
-    assert violated(fully_connected((1, 8192, 16, 4))) == ["fully_connected.inputs", "fully_connected.cbuf"]
+    assert violated(fully_connected((1, 8192, 16, 4))) == ["fully_connected.cbuf"]
 
 
 def test_xavier_averages_over_the_padding_and_orin_takes_both():

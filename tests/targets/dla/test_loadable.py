@@ -131,6 +131,22 @@ def test_weights_take_the_bytes_that_the_global_dram_was_reckoned_with():
     assert loadable.stored_weights("first.kernel").nbytes == kernel.size_bytes
 
 
+@pytest.mark.parametrize("shape", [(300,), (3, 10, 10)])
+@pytest.mark.parametrize(("mode", "expected"), [("fp16", 16 * 100 * 4), ("int8", 32 * 100 * 4)])
+def test_an_elementwise_scale_is_stored_with_its_channels_filled_up(shape, mode, expected):
+    network, x = image_network((1, 3, 10, 10))
+    layer = network.add_scale(x, ScaleMode.ELEMENTWISE, None, weights(*shape))
+    layer.precision = DataType.INT8 if mode == "int8" else None
+    network.mark_output(activation(network, named(layer, "scale"), "relu"))
+    config = asked(mode, network)
+    loadable = read_loadable(Builder().build_loadables(network, config).files[0])
+    stored = next(one for one in loadable.weights if one.layer == "scale")
+    assert (stored.size_bytes, stored.shape) == (expected, (3, 10, 10))
+    engine = Builder().build_engine(network, config)
+    (segment,) = [one for one in engine.plan.segments if one.device == "DLA"]
+    assert segment.pools["DLA_GLOBAL_DRAM"] == sum(one.size_bytes for one in loadable.weights if one.layer == "scale")
+
+
 def test_strides_are_those_of_the_format_in_bytes():
     loadable = read_loadable(built()[1])
     read = loadable.input(loadable.inputs[0].name)

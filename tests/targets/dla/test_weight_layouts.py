@@ -2,11 +2,12 @@
 
 import itertools
 
+import attrs
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.targets.dla.questions import activation, convolution
+from tests.targets.dla.questions import activation, convolution, scale
 
 from dryfit.network.data_types import DataType
 from dryfit.target.memory_pools import WeightsOfLayer
@@ -103,3 +104,12 @@ def test_a_bias_keeps_the_type_of_the_accumulator():
 def test_what_is_no_kernel_grows_on_orin_only(family, precision, expected):
     own = weights(activation(), DataType.HALF, precision, family, (1, 20, 3, 3), "", 1)
     assert stored_bytes(own) == expected
+
+
+@pytest.mark.parametrize(("precision", "expected"), [(DataType.HALF, 16 * 64 * 4), (DataType.INT8, 32 * 64 * 4)])
+@pytest.mark.parametrize("shape", [(192,), (3, 8, 8), (1, 3, 8, 8)])
+def test_an_elementwise_scale_takes_its_channels_however_its_weights_were_given(precision, expected, shape):
+    layer = scale("ELEMENTWISE", (1, 3, 8, 8), scales=np.arange(192, dtype=np.float32).reshape(shape))
+    own = weights(layer, DataType.FLOAT, precision, "orin", shape, "scale")
+    assert stored_bytes(own) == expected
+    assert stored_bytes(attrs.evolve(own, family="xavier")) == 192 * 4

@@ -28,7 +28,7 @@ def moved_assignment(
     verdicts = {name: dict(of_layer) for name, of_layer in assignment.verdicts.items()}
     for layer in network.layers:
         if layer.name in partition.moved:
-            verdict = verdicts[layer.name][fallback] = ask(layer, fallback, config, is_own=False)
+            verdict = verdicts[layer.name][fallback] = ask(layer, fallback, config, {})
             if not verdict:
                 refused.append(verdict)
     warnings = [f"{cause}. It runs on {fallback}" for cause in dict.fromkeys(partition.moved.values())]

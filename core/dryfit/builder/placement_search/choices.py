@@ -101,7 +101,7 @@ def choices_of(network: Network, config: BuilderConfig, design: Design, other: s
         owners.append(origin if origin in users and origin not in own else "")
         asked = verdicts.setdefault(layer.name, {})
         if owners[-1] and other not in asked:
-            asked[other] = ask(layer, other, config, is_own=True)
+            asked[other] = ask(layer, other, config, {**own, layer.name: other})
         can_both = all(one in asked and asked[one].supported for one in (device, other))
         is_free = bool(owners[-1]) and can_both and not _is_voted(design, layer, other)
         options.append((device, other) if is_free else (design.assignment.devices[layer.name],))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
-from dryfit.target.checks import between, each, equals, one_of, parameter
+from dryfit.target.checks import at_least, between, each, equals, one_of, parameter
 from dryfit.target.limits import rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits.documents import INT8, LAYERS, RESHAPE
@@ -41,7 +41,7 @@ ACTIVATION = rules(
         source=f"{_ACTIVATION}: Clipped ReLU",
         remedy="Scale before and after, or use RELU where the bound is never reached",
     ),
-    rule("activation.rank", each(quantities.ranks, equals(4)), source=_ACTIVATION, remedy=RESHAPE),
+    rule("activation.rank", each(quantities.ranks, at_least(4)), source=_ACTIVATION, remedy=RESHAPE),
     rule(
         "activation.int8_promotion",
         runs_in_fp16,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from dryfit.network.data_types import DataType
-from dryfit.target.checks import between, check, each, equals, parameter
+from dryfit.target.checks import Quantity, between, check, each, equals, parameter
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.convolution_buffer import BANKS, BufferUse
-from dryfit_dla.limits.documents import FALL_BACK, GUIDE, LAYERS, OPERATORS, RESHAPE
+from dryfit_dla.limits.documents import FALL_BACK, GUIDE, LAYERS, OPERATORS, REPORTS, RESHAPE
 from dryfit_dla.quantities import (
     input_shape,
     is_hwc4,
@@ -54,6 +56,34 @@ def input_is_not_hwc4(question: Question) -> Finding | None:
     return Finding("DLA_HWC4", "another format") if is_hwc4(question.inputs[0]) else None
 
 
+_LARGEST_WINDOW, _MOST_CHANNELS = 32, 8192
+
+
+def _has_window(shape: Sequence[int]) -> bool:
+    """Whether a fully connected layer on this input is a convolution whose kernel is the input's height and width."""
+    return max(shape[-2:]) <= _LARGEST_WINDOW
+
+
+@check("origin")
+def comes_from_onnx(question: Question) -> Finding | None:
+    """It is an ONNX model's Gemm, whose input TensorRT's parser flattens before the layer."""
+    return None if question.layer.onnx_nodes else Finding("the network's own layer", "a Gemm of an ONNX model")
+
+
+flattened_inputs = Quantity(
+    "C * H * W of the input", lambda question: math.prod(extent for extent in input_shape(question)[-3:] if extent >= 0)
+)
+
+
+@check("height and width of the input")
+def window_fits(question: Question) -> Finding | None:
+    """The input's height and width are kernel extents of a convolution, or the flattened input is at most 8192."""
+    shape = input_shape(question)
+    if _has_window(shape) or math.prod(shape[-3:]) <= _MOST_CHANNELS:
+        return None
+    return Finding(str(shape[-2:]), f"at most {_LARGEST_WINDOW} each, or C * H * W at most {_MOST_CHANNELS}")
+
+
 def buffer_use(question: Question) -> BufferUse | None:
     """What a convolution or fully connected layer asks of the convolution buffer; None for what has other rules."""
     layer: Any = question.layer
@@ -62,13 +92,13 @@ def buffer_use(question: Question) -> BufferUse | None:
     if len(shape) < 3 or min(shape[-3:]) < 1:
         return None
     if layer.kind == "fully_connected":
-        channels = shape[-3] * shape[-2] * shape[-1]
+        channels, height, width = shape[-3:] if _has_window(shape) else (math.prod(shape[-3:]), 1, 1)
         return BufferUse(
             channels=channels,
-            height=1,
-            width=1,
-            kernel_height=1,
-            kernel_width=1,
+            height=height,
+            width=width,
+            kernel_height=height,
+            kernel_width=width,
             output_maps=layer.num_output_channels,
             element_bytes=element_bytes,
         )
@@ -208,9 +238,24 @@ FULLY_CONNECTED = rules(
     ),
     rule(
         "fully_connected.inputs",
-        each(quantities.summed_inputs, between(1, 8192)),
-        source=f"{_CONVOLUTION}; {OPERATORS}: it runs as a 1x1 convolution of the flattened input",
-        remedy="Rewrite it as a convolution with the input's height and width as kernel",
+        each(quantities.input_channels, between(1, _MOST_CHANNELS)),
+        source=_CONVOLUTION,
+        remedy="Split the input channels, and add the results",
+    ),
+    rule(
+        "fully_connected.flattened",
+        parameter(flattened_inputs, between(1, _MOST_CHANNELS)),
+        when=comes_from_onnx,
+        source=f"{REPORTS}: VGG's first Gemm, 25088 inputs, was refused; {OPERATORS}: a Gemm is a 1x1 convolution",
+        fidelity="inferred",
+        remedy="Write it as a convolution with the input's height and width as kernel",
+    ),
+    rule(
+        "fully_connected.window",
+        window_fits,
+        source=f"{_CONVOLUTION}: it runs as a convolution of the input's height and width, or flattened as a 1x1 one",
+        fidelity="inferred",
+        remedy="Pool or slice the input to a smaller height and width before the layer",
     ),
     rule(
         "fully_connected.constant_weights",

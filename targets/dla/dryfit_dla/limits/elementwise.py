@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
-from dryfit.target.checks import check, each, equals, one_of, parameter
+from dryfit.target.checks import at_least, check, each, equals, one_of, parameter
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits import dynamic_ranges
@@ -18,6 +17,9 @@ from dryfit_dla.quantities import (
     is_comparison,
     operand_type,
 )
+
+if TYPE_CHECKING:
+    from dryfit.network.layer import Layer
 
 _ELEMENTWISE = f"{LAYERS}: ElementWise layer"
 _COMPARISON = f"{LAYERS}: Comparison operations"
@@ -198,7 +200,7 @@ ELEMENTWISE = rules(
         source=f"{OPERATORS}: the others came with TensorRT 8.6.12",
         remedy="Use software 8.6.12 or newer",
     ),
-    rule("elementwise.rank", each(quantities.ranks, equals(4)), source=_ELEMENTWISE, remedy=RESHAPE),
+    rule("elementwise.rank", each(quantities.ranks, at_least(4)), source=_ELEMENTWISE, remedy=RESHAPE),
     rule(
         "elementwise.broadcast",
         broadcast_is_supported,

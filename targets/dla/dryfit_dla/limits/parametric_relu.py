@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dryfit.target.checks import check, each, equals, software_is_at_least
+from dryfit.target.checks import at_least, check, each, software_is_at_least
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits.documents import FALL_BACK, HEADERS, LAYERS, RESHAPE
@@ -28,7 +28,7 @@ PARAMETRIC_RELU = rules(
     rule("parametric_relu.slopes", slopes_are_constant, source=_PARAMETRIC_RELU, remedy=FALL_BACK),
     rule(
         "parametric_relu.rank",
-        each(quantities.ranks, equals(4)),
+        each(quantities.ranks, at_least(4)),
         source=f"{LAYERS}: Activation layer, two spatial dimensions only",
         fidelity="inferred",
         remedy=RESHAPE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit.target.checks import check, each, equals, one_of, parameter
+from dryfit.target.checks import at_least, check, each, one_of, parameter
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits.documents import FALL_BACK, LAYERS, RESHAPE
@@ -50,5 +50,5 @@ SCALE = rules(
         fidelity="inferred",
         remedy="Transpose before and after, or use elementwise layers",
     ),
-    rule("scale.rank", each(quantities.ranks, equals(4)), source=_SCALE, remedy=RESHAPE),
+    rule("scale.rank", each(quantities.ranks, at_least(4)), source=_SCALE, remedy=RESHAPE),
 )
