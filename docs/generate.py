@@ -49,6 +49,7 @@ PAGES = {
     "supported-layers.md": "dryfit.plugins.supported_layers:supported_layers_page",
     "targets.schema.json": "dryfit.cli.answer_schemas:targets_text",
     "tensor-formats.md": "dryfit.cli.formats_page:formats_page",
+    "trtexec-options.md": "dryfit.cli.trtexec_names:trtexec_page",
     "translate.schema.json": "dryfit.cli.translate_schema:schema_text",
     "warmup.schema.json": "dryfit.cli.answer_schemas:warmup_text",
 }

@@ -138,6 +138,16 @@ RUN = _published(
             },
             "quantized_operators": OPERATORS_SCHEMA,
             "plugins": PLUGINS,
+            "top_classes": _list(
+                {
+                    "sample": _TEXT,
+                    "classes": _list(
+                        {"class": _COUNT, "label": {"type": ["string", "null"]}, "score": {"type": "number"}},
+                        "Best first, five at most.",
+                    ),
+                },
+                "For pictures, and with --labels.",
+            ),
         }
     ),
 )

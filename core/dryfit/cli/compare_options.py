@@ -70,12 +70,12 @@ class CompareOptions:
         from dryfit.engine.engine import Engine
         from dryfit.quantization.calibration_data import source_of
 
+        preparation = picture_preparation(self.mean, self.scale, self.channels, self.resize, self.short_side)
         if self.data is not None:
-            preparation = picture_preparation(self.mean, self.scale, self.channels, self.resize, self.short_side)
             source = source_of(self.data, preparation)
             yield from source.samples(list(source.names(network))[: self.limit], network)
         elif self.inputs:
-            yield ", ".join(self.inputs), read_inputs(Engine(plan), self.inputs)
+            yield ", ".join(self.inputs), read_inputs(Engine(plan), self.inputs, preparation)
         else:
             yield f"random inputs of seed {self.seed}", random_inputs(Engine(plan), self.seed or 0)
 

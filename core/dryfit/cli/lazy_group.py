@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dryfit.cli.trtexec_names import COMMAND_ADVICE, COMMANDS
 from dryfit.errors import UnknownNameError
 
 
@@ -40,7 +41,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the arguments name; for an unknown name an error with the closest one."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(str(UnknownNameError("command", args[0], self.known_names(ctx))), ctx)
+            told = str(UnknownNameError("command", args[0], self.known_names(ctx)))
+            raise click.UsageError(f"{told}. {COMMAND_ADVICE}" if args[0] in COMMANDS else told, ctx)
         return super().resolve_command(ctx, args)
 
     def known_names(self, ctx: click.Context) -> list[str]:

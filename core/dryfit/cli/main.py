@@ -17,6 +17,7 @@ from dryfit.cli.console import print_note
 from dryfit.cli.failure_notes import print_failure_notes, seconds_allowed
 from dryfit.cli.log import PrintableFormatter
 from dryfit.cli.package_commands import OpenGroup
+from dryfit.cli.trtexec_names import explained
 from dryfit.errors import DryfitError
 from dryfit.plugins import loading, registry
 from dryfit.plugins.failures import PluginFailure
@@ -108,7 +109,7 @@ def _run(given: list[str], told: set[PluginFailure]) -> int:
         return 2
     except click.ClickException as error:
         shown = io.StringIO()
-        error.show(shown)
+        (explained(error) if isinstance(error, click.NoSuchOption) else error).show(shown)
         print_note(shown.getvalue().removesuffix("\n"))
         return 2
     except BrokenPipeError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dryfit.cli.console import print_note
 from dryfit.cli.layer_type_options import take_layer_types
 from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.placement_file import apply_placement
@@ -14,6 +15,8 @@ from dryfit.cli.quantize_method_options import take_quantize_methods
 from dryfit.cli.shape_options import Shapes, shape_text
 from dryfit.cli.sparsity_options import take_sparsity
 from dryfit.errors import ConfigError
+from dryfit.plugins import registry
+from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
     from dryfit.builder.config.builder_config import BuilderConfig
@@ -102,6 +105,7 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     config.default_device_type = options.device
     if options.platform is not None:
         config.set_platform(options.device, options.platform)
+        _note_platform(config, options)
     if options.software is not None:
         config.set_software(options.device, options.software)
     if options.power_mode is not None:
@@ -129,6 +133,16 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
     apply_placement(options.placement, options.layer_device_types, network, config)
     take_sparsity(options.sparsity, network, config)
     return config
+
+
+def _note_platform(config: BuilderConfig, options: NetworkOptions) -> None:
+    """Say which board a name of several stands for."""
+    asked, platform = str(options.platform).lower(), config.platform(options.device)
+    target = registry.target(options.device)
+    alike = [one for one in target.platforms if one.name.startswith(f"{asked}-")]
+    if asked in platform.aliases and platform in alike[:1] and alike[1:]:
+        boards = ", ".join(f"{one.name} ({count_text(one.cores, f'{target.device} core')})" for one in alike)
+        print_note(f"Note: --platform {options.platform} is taken as {platform.name}. Boards of this name: {boards}.")
 
 
 def _take_scales(network: Network, config: BuilderConfig, options: NetworkOptions) -> None:

@@ -69,8 +69,10 @@ def _option_row(option: click.Option) -> str:
         choices = "\\|".join(option.type.choices) if isinstance(option.type, click.Choice) else None
         names += f" {option.metavar or choices or option.type.name.upper()}"
     facts = [option.help or "", *(["May be given several times."] if option.multiple else [])]
-    if option.show_default and option.default is not None:
-        facts.append(f"Default: {option.default}.")
+    default = option.get_help_extra(click.Context(click.Command(""))).get("default")
+    if default is not None:
+        # click puts a text that stands for the default in brackets.
+        facts.append(f"Default: {default.removeprefix('(').removesuffix(')')}.")
     return f"| `{names}` | {' '.join(facts)} |\n"
 
 

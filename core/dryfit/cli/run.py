@@ -1,124 +1,132 @@
-"""`dryfit run`: run an engine, or a model as a quantize method computes it, on this machine's CPU."""
+"""`dryfit run`: run an engine, a loadable or a model on this machine's CPU."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dryfit.cli.console import json_option, print_json, print_line, print_table
-from dryfit.cli.log import build_log
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions
+from dryfit.cli.assumptions import print_defaults
+from dryfit.cli.console import json_option, print_json, print_line, print_table, table_name
+from dryfit.cli.network_options import NetworkOptions, network_options
 from dryfit.cli.operator_rules_report import operators_data, print_operators
-from dryfit.cli.quantize_method_options import METHODS, OPTION, quantize_method_option
-from dryfit.cli.shape_options import NamedShapes, Shapes, flat_shapes, shape_option
-from dryfit.errors import ExecutionError
+from dryfit.cli.run_sources import engine_of
+from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
 from dryfit.plugins import registry
+from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
     from dryfit.cli.run_inputs import Arrays
     from dryfit.engine.engine import Engine
     from dryfit.engine.profiler import LayerTimes
+    from dryfit.quantization.picture_preparation import PicturePreparation
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("engine_file", metavar="ENGINE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="An input from .npy, or all from .npz.")
+@click.argument("model", required=False, type=FILE)
+@click.option("--loadEngine", "load_engine", type=FILE, metavar="FILE", help="The same as MODEL, as in trtexec.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="An input from .npy or a picture, or all from .npz; NAME= may be left out for the only input.",
+)
+@data_option
+@limit_option
 @click.option("--random", "seed", type=int, metavar="SEED", help="Random inputs instead of files.")
+@picture_options_of
+@click.option("--labels", type=FILE, metavar="FILE", help="Labels of the classes, one a line; shows the top five.")
 @click.option("--batches", is_flag=True, help="Cut the inputs into runs of the engine's batch size.")
 @click.option(
     "--output-dir", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write outputs as .npy."
 )
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads; as many as CPUs if left out.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run everything N times.")
-@click.option("--profile", is_flag=True, help="Show the host's time of each engine layer.")
-@quantize_method_option
-@shape_option
+@click.option(
+    "--profile",
+    "--dumpProfile",
+    "profile",
+    is_flag=True,
+    help="Show the host's time of each engine layer, slowest first.",
+)
+@network_options
 @json_option
 def run(
-    engine_file: Path,
+    model: Path | None,
+    load_engine: Path | None,
     inputs: tuple[str, ...],
+    data: str | None,
+    limit: int | None,
     seed: int | None,
+    preparation: PicturePreparation,
+    labels: Path | None,
     batches: bool,
     output_dir: Path | None,
     threads: int | None,
     repeat: int,
     profile: bool,
-    quantize_methods: METHODS,
-    shapes: tuple[NamedShapes, ...],
+    options: NetworkOptions,
     as_json: bool,
 ) -> None:
-    """Run an ENGINE file on this machine. Times are this machine's; they say nothing of the device's.
+    """Run an engine, a loadable or an ONNX MODEL on this machine. Times are this machine's, not the device's.
 
-    With --quantize-method an ONNX model stands in the place of ENGINE: it is built for this run, for this machine.
+    An ONNX MODEL is built for this run, with the options and defaults of `dryfit build`. Pictures are prepared as
+    `dryfit calibrate` does it; for them, and with --labels, the five most likely classes are shown.
     """
     from dryfit.builder.explicit_quantization.operator_rules import operator_rules
-    from dryfit.cli.run_inputs import Batches, random_inputs, read_inputs
-    from dryfit.engine.engine import Engine
+    from dryfit.cli.run_inputs import RunInputs
+    from dryfit.cli.top_classes import print_top_classes, read_labels, top_classes
     from dryfit.engine.profiler import LayerTimes
 
-    if bool(inputs) == (seed is not None):
-        raise click.UsageError("Give either --input or --random")
-    if quantize_methods:
-        engine = _built(engine_file, quantize_methods, flat_shapes(shapes))
-    elif engine_file.suffix == ".onnx":
-        raise ExecutionError(
-            "This is a model, not an engine",
-            where=str(engine_file),
-            remedy=f"Use `dryfit build` first, or say by {OPTION} whose integer arithmetic computes it",
-        )
-    else:
-        engine = Engine.load(engine_file)
-    arrays = read_inputs(engine, inputs) if seed is None else random_inputs(engine, seed)
+    if (model is None) == (load_engine is None):
+        raise click.UsageError("Give an engine, a loadable or an ONNX model: `dryfit run MODEL`")
+    if sum((bool(inputs), data is not None, seed is not None)) != 1:
+        raise click.UsageError("Give one of --input, --data and --random")
+    path = model or load_engine or Path()
+    texts = None if labels is None else read_labels(labels)
+    engine, defaults = engine_of(path, options)
+    taken = RunInputs.of(engine, inputs, data, seed, preparation, limit, batches=batches)
     context = engine.create_execution_context(threads)
     times = LayerTimes() if profile else None
     context.profiler = times
-    runs = Batches(engine, arrays) if batches else [arrays]
     began = time.perf_counter()
-    outputs = _run_all(context, [one for _ in range(repeat) for one in runs], len(runs))
-    milliseconds = (time.perf_counter() - began) * 1e3 / (repeat * len(runs))
+    outputs = _run_all(context, itertools.chain.from_iterable(taken.feeds() for _ in range(repeat)), len(taken))
+    runs = repeat * len(taken)
+    milliseconds = (time.perf_counter() - began) * 1e3 / runs
+    classes = top_classes(outputs, taken.names, texts) if taken.has_pictures or texts is not None else []
     files = {} if output_dir is None else _write(outputs, output_dir)
     if as_json:
-        print_json(_report(engine_file, engine, outputs, files, milliseconds, repeat * len(runs), times))
+        print_json({**_report(path, engine, outputs, files, milliseconds, runs, times), "top_classes": classes})
         return
-    rows = [(name, array.shape, str(array.dtype), _range(array), files.get(name)) for name, array in outputs.items()]
+    print_defaults(defaults)
+    rows = [
+        (table_name(name), array.shape, array.dtype, _range(array), files.get(name)) for name, array in outputs.items()
+    ]
     print_table("Outputs", ["name", "shape", "type", "range", "file"], rows)
-    print_line(f"{milliseconds:.3f} ms a run on this machine, {repeat * len(runs)} runs, the first ones included")
+    print_top_classes(classes)
+    print_line(f"{milliseconds:.3g} ms per run on this host ({count_text(runs, 'run')}, including warm-up)")
     print_operators(operators_data(operator_rules(engine.plan.network)))
     if times is not None:
-        layers = [(name, f"{ms:.4f}") for name, ms in times.medians().items()]
-        print_table("Host times (median ms; not the device's)", ["engine layer", "ms"], layers)
+        print_profile(times.medians())
 
 
-def _built(model: Path, methods: METHODS, shapes: dict[str, Shapes]) -> Engine:
-    """The engine of a model for this machine.
-
-    Raises:
-        ExecutionError: it is an engine already.
-        DryfitError: the model cannot be built.
-    """
-    from dryfit.builder.builder import Builder
-
-    if model.suffix != ".onnx":
-        raise ExecutionError(
-            "The quantize methods of an engine were chosen when it was built",
-            where=f"{OPTION}, {model}",
-            remedy=f"Build it again: `dryfit build MODEL.onnx {OPTION} NAME`",
-        )
-    options = NetworkOptions(
-        registry.host().device, None, None, (), None, False, shapes, None, quantize_methods=methods
-    )
-    network = load_model(model, shapes, quantize_method=options.network_method)
-    require_shapes(network, shapes)
-    with build_log():
-        return Builder().build_engine(network, create_config(network, options))
+def print_profile(medians: Mapping[str, float]) -> None:
+    """The host's time of each engine layer and its share, the slowest first."""
+    total = sum(medians.values()) or 1.0
+    ordered = sorted(medians.items(), key=lambda item: -item[1])
+    rows = [(table_name(name), f"{ms:.4f}", f"{100 * ms / total:.1f} %") for name, ms in ordered]
+    print_table("Host times (median ms; not the device's)", ["engine layer", "ms", "share"], rows)
 
 
-def _run_all(context: Any, runs: list[Any], length: int) -> Arrays:
+def _run_all(context: Any, runs: Iterable[Any], length: int) -> Arrays:
     """The outputs of the last `length` runs, joined along the first axis where there are several."""
     import numpy as np
 

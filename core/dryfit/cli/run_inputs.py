@@ -1,9 +1,9 @@
-"""The inputs of `dryfit run`: arrays from files, or random ones."""
+"""The inputs of `dryfit run`: arrays and pictures from files, samples of a folder, or random numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,28 +13,85 @@ if TYPE_CHECKING:
     import numpy as np
 
     from dryfit.engine.engine import Engine
+    from dryfit.quantization.picture_preparation import PicturePreparation
 
+    Feeds = Mapping[str, np.ndarray[Any, Any]]
     Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-def read_inputs(engine: Engine, files: tuple[str, ...]) -> Arrays:
-    """Arrays by input name, from `name=file.npy`, or from `file.npz` with the names inside.
+class RunInputs:
+    """What is run, one set of inputs after another.
+
+    Attributes:
+        names: of the samples.
+        has_pictures: whether pictures were read.
+    """
+
+    def __init__(self, names: Sequence[str], feeds: Callable[[], Iterable[Feeds]], *, has_pictures: bool) -> None:
+        self.names = names
+        self.feeds = feeds
+        self.has_pictures = has_pictures
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(
+        cls,
+        engine: Engine,
+        files: tuple[str, ...],
+        data: str | None,
+        seed: int | None,
+        preparation: PicturePreparation,
+        limit: int | None,
+        *,
+        batches: bool,
+    ) -> RunInputs:
+        """The inputs that the options of `dryfit run` name; see there.
+
+        Raises:
+            CalibrationError, ExecutionError: samples cannot be read, or do not fit the engine.
+        """
+        from dryfit.quantization.calibration_data import PICTURES, PictureFolder, source_of
+
+        if data is not None:
+            source, network = source_of(data, preparation), engine.plan.network
+            names = list(source.names(network))[:limit]
+            return cls(
+                names,
+                lambda: (feeds for _, feeds in source.samples(names, network)),
+                has_pictures=isinstance(source, PictureFolder),
+            )
+        arrays = random_inputs(engine, seed) if seed is not None else read_inputs(engine, files, preparation)
+        pictures = [Path(text) for text in files if Path(text).suffix.lower() in PICTURES]
+        name = ", ".join(one.name.rpartition("=")[2] for one in pictures) or "sample"
+        cut = list(Batches(engine, arrays)) if batches else [arrays]
+        names = [name] if len(cut) == 1 else [f"{name} {index}" for index in range(len(cut))]
+        return cls(names, lambda: cut, has_pictures=bool(pictures))
+
+
+def read_inputs(engine: Engine, files: tuple[str, ...], preparation: PicturePreparation) -> Arrays:
+    """Arrays by input name, from `name=file.npy`, a picture, or from `file.npz` with the names inside.
 
     Where the engine has one input, its name may be left out.
 
     Raises:
         ExecutionError: a file cannot be read, or it is not clear which input it is for.
     """
+    from dryfit.quantization.calibration_data import PICTURES
+
     names = input_names(engine)
     arrays: Arrays = {}
     for text in files:
         name, equals, place = text.partition("=")
         path = Path(place if equals else text)
-        loaded = _load(path)
+        if not equals and len(names) == 1:
+            name = names[0]
+        loaded = _picture(engine, name, path, preparation) if path.suffix.lower() in PICTURES else _load(path)
         if isinstance(loaded, dict):
             arrays |= loaded
         elif equals or len(names) == 1:
-            arrays[name if equals else names[0]] = loaded
+            arrays[name] = loaded
         else:
             raise ExecutionError(
                 "The engine has several inputs", where=f"--input {text}", allowed=", ".join(f"{n}=..." for n in names)
@@ -102,12 +159,26 @@ class Batches:
             }
 
 
+def _picture(engine: Engine, name: str, path: Path, preparation: PicturePreparation) -> Any:
+    """A picture as a batch of one for an input."""
+    inputs = {tensor.name: tensor for tensor in engine.plan.network.inputs}
+    if name not in inputs:
+        raise ExecutionError(
+            "A picture is for one input of the engine",
+            where=f"--input {path}",
+            allowed=", ".join(f"{one}=..." for one in inputs),
+        )
+    return preparation.array(path, inputs[name])[None]
+
+
 def _load(path: Path) -> Any:
     """One array from .npy, or a dict of them from .npz; never runs code that is in the file."""
     from dryfit.quantization.array_files import ARRAYS, load_arrays
 
     if path.suffix not in ARRAYS:
-        raise ExecutionError("Inputs are .npy or .npz files", where=f"--input {path}", found=path.suffix or "no suffix")
+        raise ExecutionError(
+            "Inputs are .npy or .npz files, or pictures", where=f"--input {path}", found=path.suffix or "no suffix"
+        )
     try:
         return load_arrays(path)
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,19 @@ picture_options: tuple[Callable[[Any], Any], ...] = (
         help="Pictures, with crop: the length of the shorter side before it is cut.",
     ),
 )
+
+
+def picture_options_of(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of pictures; it gets them as `preparation`."""
+
+    @functools.wraps(command)
+    def with_preparation(**values: Any) -> Any:
+        given = (values.pop(name) for name in ("mean", "scale", "channels", "resize", "short_side"))
+        return command(preparation=picture_preparation(*given), **values)
+
+    for option in reversed(picture_options):
+        with_preparation = option(with_preparation)
+    return with_preparation
 
 
 def picture_preparation(

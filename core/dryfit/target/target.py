@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,8 @@ class Target:
             compiler, and only for one.
         export_segment_at: where the function stands that writes a `PlannedSegment` as a file for the device's own
             runtime; for a target without a compiler, whose programs are those files.
+        exported_format: what the header of such a file names as its format; "" for none.
+        import_segment_at: where the function stands that makes an engine of such a file: `(path) -> Engine`.
         estimate_cost_at: where the function stands that estimates the cost of a segment: `(CostQuestion) ->
             CostEstimate`.
         estimate_transfer_at: where the function stands that estimates what a tensor costs that crosses the border of a
@@ -71,6 +74,7 @@ class Target:
             -> bool`, False where numpy is as quick; what the destination has more of becomes zero; for the host only.
         segment_rules: how partition treats this device.
         simulated: what of the device is simulated here, in one sentence, printed with every result.
+        boards_without: names, in lower case, of boards that people look for and that lack the device, to their titles.
 
     Raises:
         PluginError: there is a segment compiler and no loader, or a loader and no compiler. The properties that import
@@ -93,6 +97,8 @@ class Target:
     compile_segment_at: str | None = None
     load_segment_at: str | None = None
     export_segment_at: str | None = None
+    exported_format: str = ""
+    import_segment_at: str | None = None
     estimate_cost_at: str | None = None
     estimate_transfer_at: str | None = None
     sparsity_at: str | None = None
@@ -101,6 +107,7 @@ class Target:
     copy_array_at: str | None = None
     segment_rules: SegmentRules = attrs.field(factory=SegmentRules)
     simulated: str = ""
+    boards_without: Mapping[str, str] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         if (self.compile_segment_at is None) != (self.load_segment_at is None):
@@ -163,6 +170,11 @@ class Target:
     def export_segment(self) -> ExportSegment | None:
         """Writes a segment for the device's own runtime; None where the target has no such exporter."""
         return self._load("export_segment_at")  # type: ignore[no-any-return]
+
+    @property
+    def import_segment(self) -> Callable[..., Any] | None:
+        """Makes an engine of a file that the exporter wrote; None where the target has no such function."""
+        return self._load("import_segment_at")  # type: ignore[no-any-return]
 
     @property
     def has_loadables(self) -> bool:
@@ -240,13 +252,22 @@ class Target:
 
         Raises:
             UnknownNameError: the device has no such platform.
+            ConfigError: this board is known to have no such device.
         """
         if name is None:
             return self.platforms[0]
         names = {n.lower(): p for p in self.platforms for n in (p.name, *p.aliases)}
-        if name.lower() not in names:
+        asked = re.sub(r"[\s_]+", "-", name.strip().lower()).removeprefix("jetson-")
+        if asked in self.boards_without:
+            raise ConfigError(
+                f"{self.boards_without[asked]} has no {self.device}",
+                where=f"platform {name}",
+                allowed=", ".join(platform.name for platform in self.platforms if platform.cores),
+                remedy="Ask about its GPU with --device GPU and without --platform",
+            )
+        if asked not in names:
             raise UnknownNameError(f"{self.device} platform", name, names)
-        return names[name.lower()]
+        return names[asked]
 
     def software(self, version: str | None, platform: Platform) -> tuple[int, ...]:
         """A software version as a tuple; the newest that the platform has for None.

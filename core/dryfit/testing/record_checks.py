@@ -31,6 +31,7 @@ DECLARATIONS = (
     "compile_segment",
     "load_segment",
     "export_segment",
+    "import_segment",
     "estimate_cost",
     "estimate_transfer",
     "sparsity",

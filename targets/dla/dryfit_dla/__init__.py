@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dryfit.network.data_types import DataType
 from dryfit.target.target import SegmentRules, Target
-from dryfit_dla.platforms import PLATFORMS, SOFTWARE_VERSIONS
+from dryfit_dla.platforms import BOARDS_WITHOUT, PLATFORMS, SOFTWARE_VERSIONS
 
 TARGET = Target(
     device="DLA",
     title="NVIDIA Deep Learning Accelerator",
     platforms=PLATFORMS,
+    boards_without=BOARDS_WITHOUT,
     software_versions=SOFTWARE_VERSIONS,
     precisions=[DataType.INT8, DataType.HALF],
     default_precision=None,
@@ -17,6 +18,8 @@ TARGET = Target(
     input_formats_at="dryfit_dla.formats:INPUT_FORMATS",
     output_formats_at="dryfit_dla.formats:OUTPUT_FORMATS",
     memory_pools_at="dryfit_dla.memory_pools:POOLS",
+    exported_format="dryfit-dla-loadable",
+    import_segment_at="dryfit_dla.loadable:loadable_engine",
     export_segment_at="dryfit_dla.loadable_export:export_segment",
     arithmetic_at="dryfit_dla.arithmetic:ARITHMETIC",
     kernels_at="dryfit_dla.kernels:KERNELS",

@@ -23,6 +23,8 @@ from dryfit.target.segments import PlannedSegment
 from dryfit_dla.loadable_tensor import LoadableTensor
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dryfit.engine.engine import Engine
 
 __all__ = ["Loadable", "LoadableLayer", "LoadableTensor", "StoredWeights", "read_loadable"]
@@ -179,6 +181,15 @@ def read_loadable(source: Any) -> Loadable:
     from dryfit_dla.loadable_file import load
 
     return load(source)
+
+
+def loadable_engine(path: Path) -> Engine:
+    """An engine of the loadable in a file; see `Loadable.create_engine`.
+
+    Raises:
+        EngineFileError: as `read_loadable` and `Loadable.create_engine` raise it.
+    """
+    return read_loadable(path).create_engine()
 
 
 def _named(tensors: Sequence[LoadableTensor], name: str, what: str, where: str) -> LoadableTensor:

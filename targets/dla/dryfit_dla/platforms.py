@@ -43,10 +43,13 @@ def _xavier(name: str, title: str, cores: int, *aliases: str) -> Platform:
 PLATFORMS = (
     _orin("agx-orin-64", "Jetson AGX Orin 64 GB", 2, "orin", "agx-orin"),
     _orin("agx-orin-32", "Jetson AGX Orin 32 GB", 2),
-    _orin("orin-nx-16", "Jetson Orin NX 16 GB", 2),
+    _orin("orin-nx-16", "Jetson Orin NX 16 GB", 2, "orin-nx"),
     _orin("orin-nx-8", "Jetson Orin NX 8 GB", 1),
     _orin("orin-nano", "Jetson Orin Nano", 0),
     _xavier("agx-xavier", "Jetson AGX Xavier", 2, "xavier"),
     _xavier("xavier-nx", "Jetson Xavier NX", 2),
 )
 """The first is the default."""
+
+BOARDS_WITHOUT = {"agx-thor": "Jetson AGX Thor", "thor": "Jetson AGX Thor"}
+"""Source: TensorRT 11.4 release notes, platforms with a DLA: Thor has none."""

@@ -35,7 +35,7 @@ PLATFORMS = (
         aliases=("orin", "agx-orin"),
     ),
     _board("agx-orin-32", "Jetson AGX Orin 32 GB", _mode("MAXN", 930, 3200)),
-    _board("orin-nx-16", "Jetson Orin NX 16 GB", _mode("MAXN", 918, 3200)),
+    _board("orin-nx-16", "Jetson Orin NX 16 GB", _mode("MAXN", 918, 3200), aliases=("orin-nx",)),
     _board("orin-nx-8", "Jetson Orin NX 8 GB", _mode("MAXN", 765, 3200)),
     _board("orin-nano", "Jetson Orin Nano", _mode("MAXN", 625, 2133)),
     _board(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dryfit.builder.config.enumerations import DeviceType, whole_number
+from dryfit.builder.config.software_names import software_version
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.target.power_mode import PowerMode
@@ -58,22 +59,16 @@ class ConfigPlatforms:
         return platform.power_mode(self.power_mode) if platform.power_modes else None
 
     def set_software(self, device: str, version: str) -> None:
-        """Choose the software version whose rules hold, such as `set_software("DLA", "10.3")`.
+        """Choose the software version whose rules hold: `set_software("DLA", "10.3")`, or by a name, `"jetpack-6.1"`.
 
         The platform may still change: whether it has this version is checked when the version is used.
 
         Raises:
             UnknownNameError: the device does not exist.
-            ConfigError: the version is malformed.
+            ConfigError: the version is malformed, or no release has this name.
         """
         target = registry.target(device)
-        if not isinstance(version, str) or not all(part.isdigit() for part in version.split(".")):
-            raise ConfigError(
-                "A software version is a text of numbers with dots",
-                where=f"device {target.device}",
-                found=repr(version),
-            )
-        self._software[target.device] = version
+        self._software[target.device] = software_version(version, f"device {target.device}")
 
     def software(self, device: str) -> tuple[int, ...]:
         """The software version of a device: the one that was set, or the newest that the platform has.

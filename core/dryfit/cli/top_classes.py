@@ -1,0 +1,92 @@
+"""The five most likely classes of each picture, by the scores that a network gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dryfit.cli.console import print_table
+from dryfit.errors import ExecutionError
+
+Array = np.ndarray[Any, Any]
+
+COUNT = 5
+"""How many classes of each sample are shown."""
+
+
+def read_labels(path: Path) -> list[str]:
+    """The labels of a file, one a line.
+
+    Raises:
+        ExecutionError: the file cannot be read.
+    """
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExecutionError("The labels cannot be read", where=f"--labels {path}", found=error) from error
+
+
+def top_classes(
+    outputs: Mapping[str, Array], names: Sequence[str], labels: Sequence[str] | None
+) -> list[dict[str, Any]]:
+    """The classes of each sample, best first: `[{"sample", "classes": [{"class", "label", "score"}]}]`.
+
+    Args:
+        outputs: of all samples, joined along the first axis.
+        names: of the samples; one may have several pictures, called `name[0]` and so on then.
+        labels: of the classes; None for none.
+
+    Raises:
+        ExecutionError: there are labels, and no output has one score for each.
+    """
+    scores = _scores(outputs, None if labels is None else len(labels))
+    if scores is None:
+        return []
+    count = len(scores) // len(names)
+    rows = [name if count == 1 else f"{name}[{index}]" for name in names for index in range(count)]
+    return [
+        {"sample": row, "classes": [_described(int(place), values, labels) for place in _best(values)]}
+        for row, values in zip(rows, scores, strict=True)
+    ]
+
+
+def print_top_classes(found: Sequence[Mapping[str, Any]]) -> None:
+    """A table with the classes of each sample."""
+    rows = [
+        (sample["sample"] if rank == 0 else "", one["class"], one["label"] or "", f"{one['score']:.4g}")
+        for sample in found
+        for rank, one in enumerate(sample["classes"])
+    ]
+    if rows:
+        print_table(f"Top {COUNT} classes", ["sample", "class", "label", "score"], rows)
+
+
+def _scores(outputs: Mapping[str, Array], count: int | None) -> Array | None:
+    """The scores `[samples, classes]` of the first output that has such; None where none has."""
+    matrices = {}
+    for name, array in outputs.items():
+        if array.ndim > 1 and array.size == array.shape[0] * max(array.shape[1:]) and array.dtype.kind in "fiu":
+            matrices[name] = array.reshape(array.shape[0], -1)
+    fitting = [one for one in matrices.values() if one.shape[1] > 1 and count in (None, one.shape[1])]
+    if not fitting and count is not None:
+        told = ", ".join(f"{name!r} with {one.shape[1]} classes" for name, one in matrices.items())
+        one_more = any(one.shape[1] == count - 1 for one in matrices.values())
+        raise ExecutionError(
+            "No output has one score for each label",
+            where="--labels",
+            found=f"{count} labels; outputs {told or 'without classes'}",
+            remedy="Leave out the label of the background, the first line" if one_more else None,
+        )
+    return fitting[0] if fitting else None
+
+
+def _best(values: Array) -> Array:
+    """Places of the largest values, equal ones in their order."""
+    return np.argsort(-values.astype(np.float64), kind="stable")[:COUNT]
+
+
+def _described(place: int, values: Array, labels: Sequence[str] | None) -> dict[str, Any]:
+    return {"class": place, "label": None if labels is None else labels[place], "score": float(values[place])}
