@@ -26,6 +26,7 @@ from dryfit.engine.plan import Plan
 from dryfit.engine.profiler import Profiler
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import ExecutionError, UnknownNameError
+from dryfit.forking import is_lost, watch_forks
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.plugins import facade
@@ -45,7 +46,8 @@ class ExecutionContext(KnownAttributes):
 
     Contexts of one engine share its weights and may run at the same time, each in a thread of its own; they give the
     same bits, with any number of threads. One context runs one thing at a time: a second caller waits. A run that
-    begins after a refit has all of the new weights, one that began before it all of the old ones.
+    begins after a refit has all of the new weights, one that began before it all of the old ones. The child of a fork
+    has contexts of its own, which can be run whatever the parent's threads were doing.
 
     Attributes:
         engine: whose context it is.
@@ -84,6 +86,14 @@ class ExecutionContext(KnownAttributes):
         self._tensors: dict[str, Array] = {}
         self._observer = facade.run_observers(engine.name, sorted({one.device for one in engine.plan.segments}))
         self._lock = threading.RLock()
+        watch_forks(self)
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew in the child of a fork, where another thread was running the context."""
+        if is_lost(self._lock):
+            self._lock = threading.RLock()
+            self._bindings.clear()
+            self._checked = self._inferred = None
 
     # Running ------------------------------------------------------------------------------------------------------
 

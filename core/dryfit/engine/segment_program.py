@@ -6,6 +6,7 @@ So an engine file needs no other place for programs, and their digests are check
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,15 @@ _LAYER_WEIGHTS = ("kernel", "bias", "scale", "shift", "power")
 
 _loaded: weakref.WeakKeyDictionary[Operation, LoadedSegment] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
+
+
+def _after_fork_in_child() -> None:
+    global _lock  # noqa: PLW0603  another thread may have held it
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def operation_group(operation: Operation, layers: Mapping[str, Layer]) -> LayerGroup:

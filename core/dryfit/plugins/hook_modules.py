@@ -18,6 +18,7 @@ import attrs
 import pluggy
 
 from dryfit.errors import PluginError
+from dryfit.forking import is_lost, watch_forks
 from dryfit.plugins import hookspecs
 from dryfit.plugins.discovery import HOOKS, PluginOwner, owner_of
 from dryfit.plugins.plugin_registry import PluginRegistry
@@ -53,11 +54,20 @@ class HookModules:
     def __init__(self, plugins: PluginRegistry) -> None:
         self.answers: dict[str, list[Any]] = {}
         self._plugins = plugins
+        self._begin()
+        watch_forks(self)
+
+    def _begin(self) -> None:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._owners: dict[str, PluginOwner] | None = None
         self._failed: set[PluginOwner] = set()
         self._loading = threading.RLock()
+
+    def after_fork_in_child(self) -> None:
+        """Load the modules anew in the child of a fork, where another thread was loading them."""
+        if is_lost(self._loading):
+            self._begin()
 
     @property
     def failed(self) -> frozenset[PluginOwner]:

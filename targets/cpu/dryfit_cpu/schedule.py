@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from dryfit.forking import is_lost, watch_forks
 from dryfit.target.kernels import Step
 from dryfit_cpu.steps import NativeStep
 from dryfit_cpu.team import Team
@@ -25,6 +26,15 @@ class HostSchedule:
     def __init__(self, steps: Sequence[Step], num_threads: int) -> None:
         self.steps = tuple(steps)
         self.num_threads = max(1, num_threads)
+        self._begin()
+        watch_forks(self)
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew in the child of a fork, where another thread was running the schedule."""
+        if is_lost(self._lock):
+            self._begin()
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._team: Team | None = None
         self._runs: list[NativeRun | Step] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 from collections.abc import Sequence
 from concurrent import futures
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 RUNTIME_LOCK = threading.RLock()
 """Held while anything of the runtime is looked at or changed, never while a loadable runs. One for all boards, as an
 event may stand between any two cores; cuDLA takes one global lock too (API reference, cudlaSubmitTask)."""
+
+if hasattr(os, "register_at_fork"):
+    # A process forks when no other thread is changing the runtime, so that the child's copy is whole.
+    os.register_at_fork(
+        before=RUNTIME_LOCK.acquire, after_in_parent=RUNTIME_LOCK.release, after_in_child=RUNTIME_LOCK.release
+    )
 
 
 class Event:

@@ -6,6 +6,8 @@ has happened, so whatever still waits can be taken back at any time.
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +26,9 @@ MAX_EVENTS = 29
 Source: cuDLA API reference, cudlaSubmitTask: 29 fences before and at the start of a task, 29 at its end."""
 
 
+_queues: weakref.WeakSet[TaskQueue] = weakref.WeakSet()
+
+
 class TaskQueue:
     """What a core has to do.
 
@@ -33,10 +38,15 @@ class TaskQueue:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.begin()
+        _queues.add(self)
+
+    def begin(self) -> None:
+        """Have nothing to do, and a new thread to do it."""
         self._waiting: deque[Submission] = deque()
         self._running: Submission | None = None
         self._failure: DlaError | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=self.name)
 
     def put(self, tasks: Sequence[BoundTask], waits: Sequence[Event], signals: Sequence[Event]) -> Submission:
         """Queue tasks; with the runtime's lock held.
@@ -154,3 +164,24 @@ class TaskQueue:
                 error.__cause__ = found
                 return error
         return None
+
+
+def _after_fork_in_child() -> None:
+    """Begin anew in the child of a fork, which has no core's thread: what is unfinished fails there."""
+    queues = list(_queues)
+    unfinished = [(queue.name, submission) for queue in queues for submission in queue.unfinished]
+    for queue in queues:
+        queue.begin()
+    for name, submission in unfinished:
+        submission.end(
+            DlaError(
+                Status.CANCELLED,
+                "The process was forked before the submission ended",
+                where=name,
+                remedy="Wait for it in the parent, or submit it again in the child",
+            )
+        )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,5 +1,6 @@
 """Who waits for whom: order on a core and between cores, cancellation, failures, and circles that are refused."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -313,3 +314,54 @@ def all_end(submissions):
                 happened |= set(queue.pop(0)[2])
                 moved = True
     return not any(queues)
+
+
+FORK = """
+import os, signal, sys, threading
+import numpy as np
+from tests.targets.dla.runtime.loadables import affine, memory_of, numbers, task_of
+from dryfit_dla.runtime import Board, DlaError, Event, Status, Task
+
+with Board("agx-orin-64") as board:
+    devices = board.device(0), board.device(1)
+    tensor = devices[0].load(affine()).input_attributes[0]
+    go = Event("go")
+    submissions, results = [], []
+    for device in devices:
+        buffers = [memory_of(tensor, numbers()), memory_of(tensor)]
+        tasks = [Task(device.load(affine()), *([device.register(one)] for one in buffers))]
+        submissions += [device.submit(tasks, wait=[go]), device.submit(tasks)]
+        results.append((device, tasks, buffers[1]))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        code = 1
+        try:
+            for submission in submissions:
+                try:
+                    submission.wait()
+                    raise SystemExit("a submission of the parent ended in the child")
+                except DlaError as error:
+                    assert error.status is Status.CANCELLED, error
+                    assert "forked" in str(error), error
+            for device, tasks, written in results:
+                assert device.submit(tasks).wait(30)
+                np.testing.assert_array_equal(tensor.read(written), numbers() * 2 + 1)
+            code = 0
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+        os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    go.signal()
+    assert all(submission.wait(30) for submission in submissions)
+    assert status == 0, status
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_the_child_of_a_fork_has_cores_of_its_own():
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (found.returncode, found.stdout.strip()) == (0, "done"), found.stderr
