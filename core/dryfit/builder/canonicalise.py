@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.engine.plan import ProfileShapes
-from dryfit.errors import ConfigError
+from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, Tensor, TensorLocation
 from dryfit.passes.canonical import canonical_pipeline
 from dryfit.passes.pipeline import Pipeline
 from dryfit.passes.specialise import specialise
+from dryfit.reference.inference import infer_specs
 
 
 def profiles_of(config: BuilderConfig) -> list[OptimizationProfile]:
@@ -32,7 +33,7 @@ def canonicalise(network: Network, config: BuilderConfig, pipeline: Pipeline | N
 
     Raises:
         BuildError: a pass fails.
-        ConfigError: a profile does not fit the network.
+        ConfigError: a profile does not fit the network, or has shapes that a layer cannot take.
         NetworkError: a layer's parameters do not fit the profiles' shapes.
     """
     profiles = profiles_of(config)
@@ -40,6 +41,8 @@ def canonicalise(network: Network, config: BuilderConfig, pipeline: Pipeline | N
         profile.check(network)
     copy = specialise(network, _agreed_shapes(network, profiles))
     (pipeline or canonical_pipeline()).run(copy)
+    for index, profile in enumerate(profiles):
+        _require_shapes(copy, profile, index)
     return copy
 
 
@@ -53,6 +56,29 @@ def suggested_shape(tensor: Tensor) -> str:
         extent if extent >= 0 else 224 if rank == 4 and axis >= 2 else 1 for axis, extent in enumerate(tensor.shape)
     )
     return f"--shape {tensor.name}={'x'.join(map(str, extents))}"
+
+
+def _require_shapes(network: Network, profile: OptimizationProfile, index: int) -> None:
+    """Refuse a profile whose shapes the network cannot take, such as that of a reshape to a fixed batch.
+
+    Raises:
+        ConfigError: names the layer.
+    """
+    inputs = {tensor.name for tensor in network.inputs}
+    if profile.is_fixed or not inputs & profile.shapes.keys():
+        return
+    for place, word in enumerate(("minimum", "optimum", "maximum")):
+        shapes = {name: triple[place] for name, triple in profile.shapes.items() if name in inputs}
+        try:
+            infer_specs(network, shapes)
+        except DryfitError as error:
+            raise ConfigError(
+                f"The network cannot run with the {word} shapes of the optimization profile",
+                where=f"network {network.name!r}, profile {index}",
+                found=f"{', '.join(f'{name!r} {shape}' for name, shape in shapes.items())}: {error}",
+                remedy="Import the model with these dimensions dynamic: shapes that were computed while it was imported "
+                "with fixed ones stay as they are",
+            ) from error
 
 
 def require_profile(network: Network, config: BuilderConfig) -> None:

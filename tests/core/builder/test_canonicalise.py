@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from tests.core.builder.networks import activation, chain, image_network, named
 
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes, profile_shapes, require_profile
@@ -80,3 +81,62 @@ def test_a_dynamic_network_without_a_profile_cannot_be_built_and_the_error_says_
 
 def test_without_profiles_there_are_no_optimum_shapes():
     assert optimum_shapes(chain("c"), BuilderConfig()) == {}
+
+
+def reshaped_to_batch(batch):
+    """A network that was imported with a fixed batch: its reshape says so."""
+    network, x = image_network((-1, 4))
+    shuffle = network.add_shuffle(activation(network, x, "relu"))
+    shuffle.reshape_dims = (batch, 2, 2)
+    network.mark_output(named(shuffle, "out"))
+    return network
+
+
+@pytest.mark.parametrize(
+    ("batches", "word", "found"), [((1, 5, 9), "minimum", 1), ((5, 6, 9), "optimum", 6), ((5, 5, 9), "maximum", 9)]
+)
+def test_shapes_of_a_profile_that_a_layer_cannot_take_are_refused(batches, word, found):
+    whole = {"x": [(5, 4)] * 3}
+    canonicalise(reshaped_to_batch(5), config_with(whole))
+    canonicalise(reshaped_to_batch(-1), config_with({"x": [(batch, 4) for batch in batches]}))
+    with pytest.raises(ConfigError) as caught:
+        canonicalise(reshaped_to_batch(5), config_with(whole, {"x": [(batch, 4) for batch in batches]}))
+    assert caught.value.where == "network 'net', profile 1"
+    assert word in caught.value.message
+    assert f"'x' ({found}, 4): layer " in caught.value.found
+    assert f"({found}, 4) to (5, 2, 2)" in caught.value.found
+
+
+def test_a_model_imported_with_a_fixed_batch_and_made_dynamic_is_refused_when_it_is_built():
+    import dryfit
+
+    rng = np.random.default_rng(0)
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+        for name, shape in (("w1", (40, 24)), ("b1", (40,)), ("w2", (40, 13)))
+    ]
+    nodes = [
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["a"], transB=1),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MatMul", ["b", "w2"], ["c"]),
+        helper.make_node("Softmax", ["c"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "mlp",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 24])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        weights,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    network = dryfit.network_from_onnx(model.SerializeToString())
+    network.get_input(0).shape = (-1, 24)
+    config = config_with({"x": ((1, 24), (5, 24), (9, 24))})
+    with pytest.raises(ConfigError, match="minimum shapes") as caught:
+        dryfit.Builder().build_engine(network, config)
+    assert "dynamic" in caught.value.remedy
+    fixed = config_with({"x": [(5, 24)] * 3})
+    outputs = (
+        dryfit.Builder().build_engine(network, fixed).create_execution_context(1).run(np.ones((5, 24), np.float32))
+    )
+    assert outputs["y"].shape == (5, 13)
