@@ -76,8 +76,8 @@ def _require_shapes(network: Network, profile: OptimizationProfile, index: int) 
                 f"The network cannot run with the {word} shapes of the optimization profile",
                 where=f"network {network.name!r}, profile {index}",
                 found=f"{', '.join(f'{name!r} {shape}' for name, shape in shapes.items())}: {error}",
-                remedy="Import the model with these dimensions dynamic: shapes that were computed while it was imported "
-                "with fixed ones stay as they are",
+                remedy="Import the model with these dimensions dynamic: what was computed from fixed ones at import "
+                "stays as it is",
             ) from error
 
 
