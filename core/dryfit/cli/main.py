@@ -21,6 +21,7 @@ from dryfit.cli.trtexec_names import explained
 from dryfit.errors import DryfitError
 from dryfit.plugins import loading, registry
 from dryfit.plugins.failures import PluginFailure
+from dryfit.target.first_import import watch_imports
 
 COMMANDS = {
     "build": "dryfit.cli.build:build",
@@ -85,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         logging.lastResort.setFormatter(PrintableFormatter())
     try:
         loading.allow_seconds(seconds_allowed())
+        watch_imports(on=True)
         status = _run(given, told)
         print_failure_notes(told, debug="--debug" in given)
     except DryfitError as error:
@@ -92,6 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = 2
     finally:
         loading.allow_seconds(None)
+        watch_imports(on=False)
     sys.exit(status)
 
 

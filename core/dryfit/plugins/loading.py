@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 
 from dryfit.errors import DryfitError, PluginError
 from dryfit.plugins import API_LEVEL
-from dryfit.plugins.discovery import module_of, owner_of
+from dryfit.plugins.discovery import PluginOwner, module_of, owner_of
 from dryfit.plugins.switches import switching_off
+from dryfit.target.first_import import InterpreterEndedError, first_import
 
 LEVEL_NAME = "DRYFIT_API_LEVEL"
 TIMEOUT_VARIABLE = "DRYFIT_PLUGIN_TIMEOUT"
@@ -42,7 +43,7 @@ def allow_seconds(seconds: float | None) -> None:
 def load(entry: EntryPoint, prepare: Callable[[Any], Any]) -> Any:
     """What an entry point names, after `prepare` has looked at it.
 
-    What another package prints meanwhile goes to stderr: stdout may be the answer of a command, which programs read.
+    Another package is imported as `dryfit.target.first_import` says.
 
     Raises:
         KeyboardInterrupt: the user stopped the program; a note says which plugin was being loaded.
@@ -52,7 +53,9 @@ def load(entry: EntryPoint, prepare: Callable[[Any], Any]) -> Any:
     try:
         with (
             _limited(_seconds_allowed if owner.is_foreign else None),
-            contextlib.redirect_stdout(sys.stderr) if owner.is_foreign else contextlib.nullcontext(),
+            first_import(module_of(entry.value) or "", _last_words(owner))
+            if owner.is_foreign
+            else contextlib.nullcontext(),
         ):
             loaded = entry.load()
             _require_level(entry)
@@ -60,6 +63,13 @@ def load(entry: EntryPoint, prepare: Callable[[Any], Any]) -> Any:
     except KeyboardInterrupt as stopped:
         stopped.add_note(f"While loading the plugin {owner}. {switching_off(owner)} switches it off.")
         raise
+
+
+def _last_words(owner: PluginOwner) -> str:
+    return (
+        f"Error: the plugin {owner} ended dryfit while it was imported. {switching_off(owner)} switches it off; "
+        "`dryfit plugins doctor` says more"
+    )
 
 
 def explained(entry: EntryPoint, error: BaseException) -> tuple[str, str]:
@@ -81,6 +91,8 @@ def explained(entry: EntryPoint, error: BaseException) -> tuple[str, str]:
         )
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"ModuleNotFoundError: {error}", f"Install what brings the module {error.name}, or reinstall the package"
+    if isinstance(error, InterpreterEndedError):
+        return f"it ends the interpreter while it is imported ({error})", ""
     if isinstance(error, SystemExit):
         return f"it exits while it is imported (SystemExit: {error})", ""
     return described(error)

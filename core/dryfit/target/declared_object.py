@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import sys
 from typing import Any
 
-from dryfit.errors import PluginError
+from dryfit.errors import PluginError, described_failure
 from dryfit.target.declared_types import mistaken
+from dryfit.target.first_import import first_import
 
 _examined: dict[tuple[str, str], Any] = {}
 """Place and field to the object that was found to be of the right type. A declaration is asked for thousands of times
@@ -27,15 +30,16 @@ def declared_object(place: str, device: str, field: str) -> Any:
     where = f"target {device}, {field} = {place!r}"
     module, _, attribute = place.partition(":")
     try:
-        loaded = getattr(importlib.import_module(module), attribute)
+        with contextlib.nullcontext() if module in sys.modules else first_import(module):
+            loaded = getattr(importlib.import_module(module), attribute)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a stranger's module may raise anything, even SystemExit
         raise PluginError(
             "What the target declares could not be loaded",
             where=where,
-            found=f"{type(error).__name__}: {error}",
-            allowed="`module:attribute` of a module that can be imported",
+            found=described_failure(error),
+            allowed=None if module and attribute else "`module:attribute`",
             remedy="`dryfit plugins doctor` shows the traceback",
         ) from error
     if (place, field) in _examined and _examined[place, field] is loaded:

@@ -44,7 +44,8 @@ def test_a_switch_that_names_nothing_is_told_and_ends_with_1(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("import os; os._exit(0)", "the interpreter ended with code 0 while it was tried"),
+        ("import os; os._exit(0)", "it ends the interpreter while it is imported (os._exit(0))"),
+        ("import posix; posix._exit(3)", "the interpreter ended with code 3 while it was tried"),
         ("import ctypes; ctypes.string_at(0)", "the interpreter ended with code -11 while it was tried"),
         ("print('DRYFIT-EXAMINATION', end=''); raise RuntimeError('loud')", "RuntimeError: loud"),
         ("input()", "EOFError: EOF when reading a line"),
