@@ -14,7 +14,7 @@ from dryfit_dla.cost.published import PublishedRow, log_errors
 
 Vector = np.ndarray[Any, Any]
 
-GUESS = {"bytes_per_second": 100e9, "step_seconds": 2e-6, "step_cycles": 2000.0, "sparse_gain": 1.3}
+GUESS = {"bytes_per_second": 100e9, "step_seconds": 2e-6, "step_cycles": 2000.0, "refetching_sparse_gain": 1.3}
 """Where every fit begins: no rows have a say in it."""
 ROUNDS = 60
 STEP = 1e-4

@@ -113,7 +113,7 @@ class Step:
 def step_cost(step: Step, parameters: CostParameters, mode: PowerMode) -> StepCost:
     """What the step takes on one core."""
     rate = parameters.rates[step.precision]
-    cycles = 0.0 if step.kernels is None else step.kernels.cycles(rate, parameters.sparse_gain)
+    cycles = 0.0 if step.kernels is None else step.kernels.cycles(rate, sparse_gain(step, parameters))
     moved = bytes_from_dram(step, parameters)
     bytes_per_second = parameters.bytes_per_second * mode.memory_clock_hz / parameters.memory_clock_hz
     return StepCost(
@@ -125,6 +125,19 @@ def step_cost(step: Step, parameters: CostParameters, mode: PowerMode) -> StepCo
         bytes_moved=moved,
         macs=0 if step.kernels is None else step.kernels.macs,
     )
+
+
+def sparse_gain(step: Step, parameters: CostParameters) -> float:
+    """How many times as fast the multipliers are if the step's weights are sparse, by what bounds it.
+
+    They need weights and activations twice as fast. As long as one of the two stays on the chip while the other passes
+    once, they get them; where neither stays, one is fetched again for each part of the other.
+    """
+    rate = parameters.rates[step.precision]
+    weights = 0 if step.kernels is None else step.kernels.size_bytes(rate, step.precision)
+    activations = max((one.size_bytes(rate) for one in step.inputs[:1]), default=0)
+    is_kept = weights <= parameters.kept_weight_bytes or activations <= parameters.kept_bytes
+    return parameters.sparse_gain if is_kept else parameters.refetching_sparse_gain
 
 
 def bytes_from_dram(step: Step, parameters: CostParameters) -> int:
