@@ -68,13 +68,14 @@ class Clipping:
         """What reports and caches keep of it, as `Solution.details`."""
         found: dict[str, float | str] = {
             _SHARE: self.share,
-            "saturated share of nonzero values": self.loss,
-            "SQNR in dB": self.sqnr_db,
+            _LOSS: self.loss,
+            _SQNR: self.sqnr_db,
         }
-        return found | ({_BETTER: self.better, "its SQNR in dB": self.better_sqnr_db} if self.better else {})
+        return found | ({_BETTER: self.better, _BETTER_SQNR: self.better_sqnr_db} if self.better else {})
 
 
-_SHARE, _BETTER = "share of largest magnitude", "better calibrator"
+_SHARE, _LOSS, _SQNR = "share of largest magnitude", "saturated share of nonzero values", "SQNR in dB"
+_BETTER, _BETTER_SQNR = "better calibrator", "its SQNR in dB"
 
 
 _SHOWN = 5
@@ -90,11 +91,10 @@ def clipping_text(clipped: Mapping[str, Clipping]) -> str:
 
 def clipping_of(details: Mapping[str, float | str]) -> Clipping | None:
     """The clipping that a solution's details tell of; None where they tell of none."""
-    names = (_SHARE, "saturated share of nonzero values", "SQNR in dB")
-    if not all(isinstance(details.get(name), float | int) for name in names):
+    share, loss, sqnr_db = (details.get(name) for name in (_SHARE, _LOSS, _SQNR))
+    if not (isinstance(share, float) and isinstance(loss, float) and isinstance(sqnr_db, float)):
         return None
-    better, sqnr_db = details.get(_BETTER, ""), details.get("its SQNR in dB", math.nan)
-    return Clipping(*(float(details[name]) for name in names), str(better), float(sqnr_db))
+    return Clipping(share, loss, sqnr_db, str(details.get(_BETTER, "")), float(details.get(_BETTER_SQNR, math.nan)))
 
 
 def severe_clipping(seen: Histogram, solution: Solution, rivals: Rivals) -> Clipping | None:

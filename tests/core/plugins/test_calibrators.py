@@ -53,7 +53,16 @@ class NeedsArguments(Stream):
 
 GOOD = {"acme-solver": "acme:SOLVER", "acme-collector": "acme:COLLECTOR", "acme-stream": "acme:Stream"}
 GOOD_NAMES = sorted(GOOD)
-OWN_NAMES = ["entropy", "entropy-all-bins", "entropy2", "entropy2-tensorrt", "legacy", "mean-squared-error", "minmax", "percentile"]
+OWN_NAMES = [
+    "entropy",
+    "entropy-all-bins",
+    "entropy2",
+    "entropy2-tensorrt",
+    "legacy",
+    "mean-squared-error",
+    "minmax",
+    "percentile",
+]
 
 
 @pytest.fixture
