@@ -7,7 +7,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -53,17 +53,18 @@ def write_sound_engines(folder: Path) -> None:
         (folder / f"{name}.forged").write_bytes(engine_file.serialize(plan))
 
 
-def run_forgeries(folder: Path, first: int, end: int) -> Campaign:
+def run_forgeries(folder: Path, first: int, end: int, *, is_trusting: bool = False) -> Campaign:
     """Run the forgeries of these numbers between guard pages, in a new process after each that ends by a signal.
 
     Args:
         folder: what `write_sound_engines` filled.
         first: number of the first.
         end: the number behind the last.
+        is_trusting: whether kernels are bound without being asked, which must not go well.
     """
     outcomes: collections.Counter[str] = collections.Counter()
     faults = []
-    for number, recipe, outcome in _outcomes(folder, first, end):
+    for number, recipe, outcome in _outcomes(folder, first, end, ["trusting"] if is_trusting else []):
         word = outcome.split(" ")[0].rstrip(":")
         outcomes[word] += 1
         if word not in (REFUSED, RIGHT, RAN):
@@ -71,9 +72,10 @@ def run_forgeries(folder: Path, first: int, end: int) -> Campaign:
     return Campaign(dict(outcomes), faults)
 
 
-def _outcomes(folder: Path, first: int, end: int) -> Iterator[tuple[int, str, str]]:
+def _outcomes(folder: Path, first: int, end: int, options: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    module = "tests.integration.forgeries.guarded_run"
     while first < end:
-        command = [sys.executable, "-m", "tests.integration.forgeries.guarded_run", str(folder), str(first), str(end)]
+        command = [sys.executable, "-m", module, str(folder), str(first), str(end), *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as process:
             number, recipe = first, "before the first forgery"
             is_open = True

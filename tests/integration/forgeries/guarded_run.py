@@ -1,6 +1,8 @@
 """Runs forgeries between guard pages, one after the other, and writes what came of each; may end by a signal.
 
-Usage: python -m tests.integration.forgeries.guarded_run FOLDER FIRST END
+Usage: python -m tests.integration.forgeries.guarded_run FOLDER FIRST END [trusting]
+
+Trusting binds kernels without asking whether they accept their groups: what they then do shows that forgeries bite.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
+from dryfit.target.kernels import Kernel
 from dryfit.testing.guard_pages import Side
 from dryfit.testing.guarded_engines import guarded_engines
 
@@ -161,4 +164,6 @@ def _is_close(actual: Array, expected: Array, network: Network | None) -> bool:
 
 
 if __name__ == "__main__":
+    if sys.argv[4:] == ["trusting"]:
+        Kernel.require = lambda kernel, group, specs: None  # type: ignore[method-assign]
     main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

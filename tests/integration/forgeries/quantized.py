@@ -9,6 +9,7 @@ import numpy as np
 import dryfit
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.deconvolution import Deconvolution
+from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
@@ -57,6 +58,20 @@ class SmallNetwork:
         weights = self._weights(None, self.value.shape[1], outputs // groups, 3, 3)
         layer = Deconvolution(num_output_maps=outputs, kernel_size_nd=(3, 3), num_groups=groups, stride_nd=(2, 2))
         self.value = self.network.add_layer(layer, [self._quantized(), weights]).get_output(0)
+        return self
+
+    def connect(self, outputs: int) -> Self:
+        """A fully connected layer."""
+        weights = self._weights(0, outputs, int(np.prod(self.value.shape[1:])))
+        layer = FullyConnected(num_output_channels=outputs)
+        self.value = self.network.add_layer(layer, [self._quantized(), weights]).get_output(0)
+        return self
+
+    def add_itself(self) -> Self:
+        """Twice the value, as a sum."""
+        value = self._quantized()
+        other = self._pair(self.network.inputs[0])
+        self.value = self.network.add_elementwise(value, other, dryfit.ElementWiseOperation.SUM).get_output(0)
         return self
 
     def add(self) -> Self:

@@ -15,7 +15,9 @@ import dryfit
 from dryfit.builder import linking
 from dryfit.engine.plan import Plan
 from dryfit.errors import DryfitError
+from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.gather import GatherMode
+from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -50,8 +52,9 @@ def _plans() -> Iterator[tuple[str, Plan]]:
     for name, make in {**_PLAIN, **_QUANTIZED}.items():
         for method in ("", "onnx", "tflite") if name in _QUANTIZED else ("",):
             network = make()
+            device = "CPU" if method or name not in _QUANTIZED else "GPU"
             network.quantize_method = method
-            plan = _plan(network, "fp32", "CPU" if method else "GPU")
+            plan = _plan(network, "fp32", device)
             if plan is not None:
                 yield f"{name} {method}".rstrip(), plan
 
@@ -159,6 +162,39 @@ def _narrow_product(dtype: type) -> Network:
     return _one((3, 32), add)
 
 
+def _narrow_convolution(network: Network, x: Tensor) -> object:
+    rng = np.random.default_rng(0)
+    codes = rng.standard_normal((12, 8, 3, 3)).astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
+    weights = network.add_constant(codes.shape, codes).get_output(0)
+    real = network.add_dequantize(weights, _constant(network, np.float32(0.05), np.float32)).get_output(0)
+    layer = Convolution(num_output_maps=12, kernel_size_nd=(3, 3))
+    return network.add_layer(layer, [x, real])
+
+
+def _quantize_dynamically(network: Network, x: Tensor) -> object:
+    layer = network.add_dynamic_quantize(x, 1, 16)
+    layer.set_input(1, _constant(network, np.float32(0.01), np.float32))
+    return layer
+
+
+def _round_trip(to_type: dryfit.DataType) -> Network:
+    def add(network: Network, x: Tensor) -> object:
+        layer = network.add_layer(Quantize(to_type=to_type), [x, _constant(network, np.float32(0.05), np.float32)])
+        return network.add_dequantize(layer.get_output(0), _constant(network, np.float32(0.05), np.float32))
+
+    return _one((2, 4, 5, 16), add)
+
+
+def _codes(dtype: dryfit.DataType, shape: tuple[int, ...]) -> Network:
+    """Codes that the caller gives."""
+    network = Network("codes")
+    value = network.add_input("x", dtype, shape)
+    if dtype is dryfit.DataType.INT8:
+        value = network.add_activation(value, dryfit.ActivationType.RELU).get_output(0)
+    network.mark_output(network.add_dequantize(value, _constant(network, np.float32(0.05), np.float32)).get_output(0))
+    return network
+
+
 _PLAIN: dict[str, Callable[[], Network]] = {
     "scalar gather": lambda: _gather(GatherMode.DEFAULT, (4, 600), 1),
     "gather": lambda: _gather(GatherMode.DEFAULT, (4, 6, 8), [3, 0, 1], 1),
@@ -183,6 +219,10 @@ _PLAIN: dict[str, Callable[[], Network]] = {
     "reduction of channels": lambda: _one(
         (2, 3, 70, 8), lambda network, x: network.add_reduce(x, dryfit.ReduceOperation.MAX, 0b11, keep_dims=False)
     ),
+    "quantized dynamically": lambda: _one((3, 64), _quantize_dynamically),
+    "convolution with FP8": lambda: _one((1, 8, 7, 7), _narrow_convolution),
+    **{f"round trip of {name}": lambda name=name: _round_trip(dryfit.DataType[name]) for name in ("FP8", "UINT8")},
+    **{f"codes of {name}": lambda name=name: _codes(dryfit.DataType[name], (2, 4, 6)) for name in ("INT8", "UINT8")},
     "product with INT4": lambda: _narrow_product(ml_dtypes.int4),
     "product with FP8": lambda: _narrow_product(ml_dtypes.float8_e4m3fn),
     "product with FP4": lambda: _narrow_product(ml_dtypes.float4_e2m1fn),
@@ -199,6 +239,8 @@ _QUANTIZED: dict[str, Callable[[], Network]] = {
     "quantized deconvolution": lambda: SmallNetwork((1, 8, 4, 5)).deconvolve(12).end(),
     "quantized deconvolution by channels": lambda: SmallNetwork((1, 16, 4, 5)).deconvolve(16, 16).end(),
     "quantized deconvolution to few": lambda: SmallNetwork((1, 512, 2, 2)).deconvolve(8).end(),
+    "quantized layer of all": lambda: SmallNetwork((2, 8, 3, 3)).connect(20).end(),
+    "quantized sum": lambda: SmallNetwork((1, 8, 5, 5)).add_itself().end(),
     "quantized residual": lambda: SmallNetwork((1, 16, 6, 6)).convolve(16).add().end(),
     "quantized maxima": lambda: SmallNetwork((1, 40, 9, 9)).pool(dryfit.PoolingType.MAX).end(),
     "quantized averages": lambda: SmallNetwork((1, 40, 9, 9)).pool(dryfit.PoolingType.AVERAGE).end(),

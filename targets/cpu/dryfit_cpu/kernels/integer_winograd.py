@@ -47,7 +47,7 @@ from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, pack_inte
 from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, require_extents
 from dryfit_cpu.kernels.requantization import bound_requantization, takes_requantized
 from dryfit_cpu.kernels.windows import Window
-from dryfit_cpu.kernels.winograd import suits
+from dryfit_cpu.kernels.winograd import require_tiles, suits
 from dryfit_cpu.kernels.winograd_tiling import Tiling, place_fields
 from dryfit_cpu.native.winograd_matrices import WHOLE_MULTIPLES
 from dryfit_cpu.steps import NativeStep, Work
@@ -132,6 +132,7 @@ def convolve_integers_in_tiles(binding: Binding) -> NativeStep:
     results.
     """
     window = window_of(binding.group, binding.specs)
+    require_tiles(window, PANEL_CHANNELS)
     C, K = window.input[1], window.output[1]
     panels = binding.weight("panels", (1, K // PANEL_CHANNELS, C // PAIR * 9, PANEL_CHANNELS, PAIR), DataType.INT8)
     weights = panels[0].swapaxes(1, 2).reshape(K, C // PAIR, 3, 3, PAIR)

@@ -46,6 +46,7 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     threads, workspace = binding.num_threads, Workspace(binding)
     window = _window(binding.group, binding.specs)
     C, K = window.input[1], window.output[1]
+    require_tiles(window, CHANNEL_MULTIPLE)
     tiling = Tiling(size, window, C, threads)
     source = Operand.of(bound_array(binding, _input(binding.group).name))
     work: list[Work] = []
@@ -140,6 +141,18 @@ def suits(layer: Convolution, channels: int, multiple: int) -> bool:
         and layer.num_groups == 1
         and channels % multiple == layer.num_output_maps % multiple == 0
     )
+
+
+def require_tiles(window: Window, multiple: int) -> None:
+    """Refuse a geometry that does not suit.
+
+    Raises:
+        ExecutionError: native functions would go beyond arrays.
+    """
+    found = (*window.kernel, *window.stride, *window.dilation, window.groups)
+    require_extents(found, (3, 3, 1, 1, 1, 1, 1), "window, stride, dilation and groups of tiles")
+    channels = window.input[1] % multiple, window.output[1] % multiple
+    require_extents(channels, (0, 0), f"channels of tiles beyond multiples of {multiple}")
 
 
 def _accepts(group: LayerGroup, specs: Specs, size: int) -> bool:
