@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from tests.integration.forgeries.campaign import run_forgeries, write_sound_engines
+from tests.integration.forgeries.forger import Forger
 
 from dryfit.testing.guard_pages import has_guard_pages
 
 COUNT = int(os.environ.get("DRYFIT_FORGERIES", "800"))
 """How many are tried: a sample, or 20,000 in a night."""
 FIRST = int(os.environ.get("DRYFIT_FIRST_FORGERY", "0"))
-_PART = 100
 
 pytestmark = pytest.mark.skipif(not has_guard_pages(), reason="the system cannot protect pages")
 
@@ -23,6 +24,26 @@ def engines(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("sound_engines")
     write_sound_engines(folder)
     return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("quantized winograd", "cpu.integer_depthwise_convolution"),
+        ("quantized to many onnx", "cpu.quantized_function"),
+        ("convolution of 24 in groups", "cpu.grouped_convolution"),
+        ("scalar gather", "cpu.picking"),
+    ],
+)
+def test_a_kernel_that_would_not_take_a_group_is_refused_because_it_is_asked(engines, name, kernel):
+    forger = Forger({path.stem: path.read_bytes() for path in engines.glob(f"{name}.forged")})
+    number = forger.number_of(name, kernel)
+    alone = engines / name
+    alone.mkdir()
+    shutil.copy(engines / f"{name}.forged", alone)
+    assert run_forgeries(alone, number, number + 1).outcomes == {"refused": 1}
+    (fault,) = run_forgeries(alone, number, number + 1, is_trusting=True).faults
+    assert kernel in fault.recipe
 
 
 def test_a_forged_engine_is_refused_or_right_and_never_outside(engines):

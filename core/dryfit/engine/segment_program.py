@@ -18,8 +18,9 @@ from dryfit.engine.plan import PROGRAM, Operation, segment_kernel_name
 from dryfit.errors import DryfitError, EngineFileError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup, SegmentGroup
-from dryfit.target.kernels import Array, Binding, CallableStep, EveryKind, Kernel, Step
+from dryfit.target.kernels import Array, Binding, EveryKind, Kernel
 from dryfit.target.segments import LoadedSegment, SegmentBinding
 from dryfit.target.target import Target
 
@@ -66,12 +67,18 @@ def segment_kernel(device: str, load: Callable[[Array], LoadedSegment]) -> Kerne
     )
 
 
-def bind_segment(loaded: LoadedSegment, binding: Binding) -> Step:
-    """One step for all steps of a loaded segment."""
+def bind_segment(loaded: LoadedSegment, binding: Binding) -> Callable[[], None]:
+    """What runs all steps of a loaded segment.
+
+    Raises:
+        EngineFileError: the program was made for other tensors.
+        PluginError: the loader gives no steps.
+    """
     group, arrays = binding.group, binding.arrays
     # What was known when the program was made is in it; what is known only now that shapes are is still an input.
     inputs = {tensor.name: arrays[tensor.name] for tensor in group.inputs if tensor.spec.value is None}
     outputs = {tensor.name: arrays[tensor.name] for tensor in group.outputs}
+    _require_tensors(loaded, {**inputs, **outputs}, group.name)
     steps: Sequence[Any] = loaded.bind(SegmentBinding(inputs, outputs, binding.num_threads)) or ()
     functions = [getattr(step, "run", step) for step in steps]
     if not functions or not all(map(callable, functions)):
@@ -85,7 +92,29 @@ def bind_segment(loaded: LoadedSegment, binding: Binding) -> Step:
         for function in functions:
             function()
 
-    return CallableStep(group.name, run)
+    return run
+
+
+def _require_tensors(loaded: LoadedSegment, arrays: Mapping[str, Array], name: str) -> None:
+    """Refuse a program that says of itself that it is for other tensors than the engine binds it to."""
+    told: Mapping[str, TensorSpec] | None = getattr(loaded, "tensors", None)
+    if told is None:
+        return
+    misfits = [name for name in told.keys() | arrays.keys() if not _fits(told.get(name), arrays.get(name))]
+    if misfits:
+        raise EngineFileError(
+            "The program of a compiled segment was made for other tensors",
+            where=f"engine layer {name!r}",
+            found=", ".join(f"{one!r} {told[one].dtype.name} {told[one].shape}" for one in sorted(told)),
+            allowed=", ".join(f"{one!r} {arrays[one].dtype} {arrays[one].shape}" for one in sorted(arrays)),
+            remedy="Build the engine again",
+        )
+
+
+def _fits(spec: TensorSpec | None, array: Array | None) -> bool:
+    if spec is None or array is None or array.ndim != spec.rank or array.dtype != spec.dtype.numpy:
+        return False
+    return all(extent in (-1, found) for extent, found in zip(spec.shape, array.shape, strict=True))
 
 
 def program_array(program: bytes) -> Array:

@@ -101,7 +101,13 @@ class SegmentBinding:
 
 
 class LoadedSegment(Protocol):
-    """A program that was loaded. All execution contexts of an engine share it."""
+    """A program that was loaded. All execution contexts of an engine share it.
+
+    A file that nobody vouches for may hold a program beside a segment that it was not made for. One with an attribute
+    `tensors`, name of each input and output to the `TensorSpec` that the program was made for, is bound to these alone;
+    an extent of -1 may be any. One without it compares the arrays in `bind` itself, and raises where the program would
+    read or write beyond them.
+    """
 
     def bind(self, binding: SegmentBinding) -> Sequence[Step | Callable[[], None]]:
         """The steps of one run, in order: they compute every output from the inputs. Called for each context.
@@ -121,4 +127,4 @@ the same bytes. Raises a `BuildError` for one that it cannot write."""
 
 LoadSegment = Callable[[bytes], LoadedSegment]
 """Makes of a program what can be bound. It may come from a file that nobody vouches for: executes nothing of it, and
-raises where it is not what the compiler wrote."""
+raises where it is not what the compiler wrote, every offset and extent in it included."""

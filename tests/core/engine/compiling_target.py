@@ -63,6 +63,7 @@ class Loaded:
 
     def __init__(self, network):
         self.network = network
+        self.tensors = {tensor.name: tensor.spec for tensor in (*network.inputs, *network.outputs)}
 
     def bind(self, binding):
         """A plain function, and a step."""

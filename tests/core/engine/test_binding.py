@@ -16,6 +16,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.unary import UnaryOperation
 from dryfit.network.network import Network
@@ -312,6 +313,19 @@ def test_data_that_leads_to_impossible_shapes_names_the_layer():
 
 
 # Empty tensors --------------------------------------------------------------------------------------------------------
+
+
+def test_layers_that_a_kernel_does_not_run_as_one_are_refused():
+    network = Network("pooling and gather")
+    x = network.add_input("x", DataType.FLOAT, (1, 4, 8, 8))
+    pooled = named(network, network.add_pooling_nd(x, PoolingType.MAX, (2, 2)), "pool")
+    places = network.add_constant((3,), np.zeros(3, np.int64)).get_output(0)
+    network.mark_output(named(network, network.add_gather(pooled, places, 1), "gather"))
+    plan = plan_of(network, groups=[("pool", "gather")], kernel="cpu.pooling")
+    plan = attrs.evolve(plan, operations=[one for one in plan.operations if len(one.layers) > 1])
+    with pytest.raises(EngineFileError, match="does not run these layers as one") as caught:
+        Engine(plan).create_execution_context(1)
+    assert caught.value.found == "kernel 'cpu.pooling' for pooling, gather"
 
 
 def test_a_product_of_no_rows_runs_though_its_kernel_takes_some_only():

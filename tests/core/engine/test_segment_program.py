@@ -15,6 +15,8 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import PROGRAM
 from dryfit.errors import EngineFileError, PluginError
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.reference.executor import run_reference
 
@@ -191,6 +193,28 @@ def test_a_loaded_segment_that_gives_no_steps_is_named(monkeypatch, steps, found
     with pytest.raises(PluginError, match="gives steps, or functions") as caught:
         built().create_execution_context(1).run({"x": image()})
     assert (caught.value.where, caught.value.found) == ("engine layer '{ForeignNode[c...r]}'", found)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 6, 60), (1, 8, 5, 6), (2, 8, 6, 6)])
+def test_a_program_that_was_made_for_other_shapes_is_refused(shape):
+    network = Network("larger")
+    x = network.add_input("x", DataType.FLOAT, shape)
+    network.mark_output(activation(network, convolution(network, x, "c"), "r"))
+    config = BuilderConfig()
+    config.default_device_type = "ACME_COMPILER"
+    other = Builder().build_engine(network, config)
+    plan = with_program(built(), other.plan.operations[0].weights[PROGRAM])
+    context = Engine.load(Engine(plan).serialize()).create_execution_context(1)
+    with pytest.raises(EngineFileError, match="made for other tensors") as caught:
+        context.run({"x": image()})
+    assert str(shape) in caught.value.found
+
+
+def test_a_program_that_stumbles_while_it_runs_names_kernel_and_layer(monkeypatch):
+    monkeypatch.setattr(compiling_target.Loaded, "bind", lambda self, binding: [lambda: {}["nothing"]])
+    with pytest.raises(PluginError, match="failed while it ran") as caught:
+        built().create_execution_context(1).run({"x": image()})
+    assert "acme_compiler.segment" in caught.value.where
 
 
 def test_the_inspector_tells_the_segments_layers_inputs_and_outputs():

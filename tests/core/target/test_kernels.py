@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 
@@ -194,6 +195,28 @@ def test_a_second_run_reads_what_the_inputs_hold_then():
         arrays["a"][...] = value
         step.run()
         assert (arrays[sum_group()[0].outputs[0].name] == value).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kinds": "convolution"}, "serves convolution, not elementwise"),
+        ({"data_types": DataType.HALF}, "serves HALF, not FLOAT"),
+        ({"accepts": lambda group, specs: False}, "does not accept"),
+    ],
+)
+def test_a_kernel_that_does_not_accept_its_group_is_never_bound(changes, words):
+    asked = []
+    one = declared(**{"kinds": "elementwise", **changes})
+    one = attrs.evolve(one, bind=asked.append, workspace_bytes=lambda *given: asked.append(given))
+    with pytest.raises(ExecutionError, match=words) as caught:
+        bound(one, (1, 3, 2, 2))
+    assert "kernel 'acme.relu'" in caught.value.where
+    assert "Build the engine again" in caught.value.remedy
+    group, specs, _ = sum_group()
+    with pytest.raises(ExecutionError, match=words):
+        one.workspace_bytes(group, specs, 1)
+    assert not asked
 
 
 def test_a_format_that_is_not_defined_for_a_shape_is_refused_when_it_is_bound():

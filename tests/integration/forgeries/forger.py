@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -74,13 +74,21 @@ class Forger:
                     self._named.add((kernel.name, kind))
                     yield name, index, kernel.name
 
+    def number_of(self, name: str, kernel: str) -> int:
+        """The number of the forgery that names a kernel for the last group of an engine that it could be named for."""
+        fitting = [swap for swap in self.swaps if swap[0] == name and swap[2] == kernel]
+        return next(2 * half for half in range(len(self.swaps)) if self._swap(half) == fitting[-1])
+
+    def _swap(self, half: int) -> tuple[str, int, str]:
+        """A step without a common divisor comes to every swap, and far apart ones first."""
+        step = next(step for step in range(int(len(self.swaps) * 0.618), 0, -1) if np.gcd(step, len(self.swaps)) == 1)
+        return self.swaps[half * step % len(self.swaps)]
+
     def forge(self, number: int) -> Forgery:
         """The forgery of a number: the same whenever it is asked for."""
         rng = random.Random(number)  # noqa: S311  a forgery can be made again
         if number % 2 == 0:
-            # A step without a common divisor comes to every place, and far apart ones first.
-            step = next(step for step in range(int(len(self.swaps) * 0.618), 0, -1) if _are_coprime(step, self.swaps))
-            name, index, kernel = self.swaps[number // 2 * step % len(self.swaps)]
+            name, index, kernel = self._swap(number // 2)
             made = _Changes(name, engine_file.load(self._engines[name]), self.kernels, rng)
             made.name_kernel(index, kernel)
         else:
@@ -88,10 +96,6 @@ class Forger:
             made = _Changes(name, engine_file.load(self._engines[name]), self.kernels, rng)
             made.make()
         return made.forgery()
-
-
-def _are_coprime(step: int, swaps: Sequence[object]) -> bool:
-    return np.gcd(step, len(swaps)) == 1
 
 
 class _Changes:
