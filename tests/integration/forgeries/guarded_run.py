@@ -1,13 +1,15 @@
 """Runs forgeries between guard pages, one after the other, and writes what came of each; may end by a signal.
 
-Usage: python -m tests.integration.forgeries.guarded_run FOLDER FIRST END [trusting]
+Usage: python -m tests.integration.forgeries.guarded_run FOLDER FIRST END [beside | far | wrong]
 
-Trusting binds kernels without asking whether they accept their groups: what they then do shows that forgeries bite.
+The last says what every kernel does beyond its work, so that it can be seen whether that is found: write a byte behind
+its output, write one far behind, or give other results.
 """
 
 from __future__ import annotations
 
 import collections
+import ctypes
 import json
 import logging
 import re
@@ -29,7 +31,7 @@ from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
-from dryfit.target.kernels import Kernel
+from dryfit.target.kernels import Binding, CallableStep, Kernel, Step
 from dryfit.testing.guard_pages import Side
 from dryfit.testing.guarded_engines import guarded_engines
 
@@ -163,7 +165,25 @@ def _is_close(actual: Array, expected: Array, network: Network | None) -> bool:
     return bool((np.abs(wide - truth) <= tolerance * largest).all())
 
 
+def _spoil_kernels(how: str) -> None:
+    bind = Kernel.bind
+
+    def spoilt(kernel: Kernel, binding: Binding) -> Step:
+        step, output = bind(kernel, binding), binding.outputs[0]
+
+        def run() -> None:
+            step.run()
+            if how == "wrong":
+                output[...] = 7
+            else:
+                ctypes.memset(output.ctypes.data + output.nbytes + (0 if how == "beside" else 1 << 16), 0, 1)
+
+        return CallableStep(step.name, run)
+
+    Kernel.bind = spoilt  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
-    if sys.argv[4:] == ["trusting"]:
-        Kernel.require = lambda kernel, group, specs: None  # type: ignore[method-assign]
+    if sys.argv[4:]:
+        _spoil_kernels(sys.argv[4])
     main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
