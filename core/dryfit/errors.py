@@ -184,7 +184,7 @@ class UnknownNameError(DryfitError):
 _MOST_LISTED_ATTRIBUTES = 25
 
 
-class UnknownAttributeError(UnknownNameError, AttributeError):
+class UnknownAttributeError(UnknownNameError, AttributeError):  # type: ignore[misc]  both have a name
     """An attribute that an object does not have, with what serves in its place, or the closest of those it has.
 
     The text is composed when it is first read: `hasattr` and `getattr` with a default raise this often, and drop it.

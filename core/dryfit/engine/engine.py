@@ -72,6 +72,11 @@ class Engine(KnownAttributes):
         self._inputs = {tensor.name: tensor for tensor in plan.network.inputs}
         self._outputs = {tensor.name: tensor for tensor in plan.network.outputs}
 
+    def __repr__(self) -> str:
+        devices = ", ".join(sorted({segment.device for segment in self.plan.segments}))
+        plural = "" if self.num_layers == 1 else "s"
+        return f"<Engine {self.name!r}: {self.num_layers} engine layer{plural} on {devices}>"
+
     @classmethod
     def load(cls, source: EngineSource) -> Engine:
         """The engine in a file, by its path, or in the bytes of one.

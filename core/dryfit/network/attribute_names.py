@@ -47,10 +47,10 @@ def require_settable(holder: KnownAttributes, name: str) -> None:
     Raises:
         UnknownAttributeError: it is not.
     """
-    cls = type(holder)
+    cls: type = type(holder)
     if name.startswith("_") or name in settable_names(cls) or _is_open(cls):
         return
-    known = settable_names(cls) - cls._not_for_users
+    known = settable_names(cls) - holder._not_for_users  # noqa: SLF001  the mixin's own
     raise UnknownAttributeError(
         cls.__name__, name, lambda: known, is_set=True, remedy=instead(cls, name), where=getattr(holder, "where", None)
     )

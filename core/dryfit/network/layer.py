@@ -115,7 +115,10 @@ def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
     Kinds get it through `layer_kind`; what several kinds inherit from takes it itself.
     """
     hooks: list[Any] = [attrs.setters.convert, attrs.setters.validate, _touch]
-    made: Any = attrs.define(eq=False, slots=False, kw_only=True, on_setattr=hooks, field_transformer=_with_checks)(cls)
+    define = attrs.define(
+        eq=False, repr=False, slots=False, kw_only=True, on_setattr=hooks, field_transformer=_with_checks
+    )
+    made: Any = define(cls)
     made.__setattr__ = _refusing_unknown(made.__setattr__)
     return made  # type: ignore[no-any-return]
 
@@ -178,6 +181,11 @@ class Layer(KnownAttributes, abc.ABC):
         Raises:
             NetworkError: parameters and inputs do not fit together. Use `self.problem(...)` to make one.
         """
+
+    def __repr__(self) -> str:
+        from dryfit.network.printing import parameter_texts
+
+        return f"{type(self).__name__}({', '.join([repr(self.name), *parameter_texts(self)])})"
 
     def settle_weights(self, inputs: Inputs) -> None:
         """Called before `infer_outputs`: give weights that came flat the extents that follow from the inputs."""

@@ -284,6 +284,12 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         """Every tensor, inputs first, then in the order of layers."""
         return [*self.inputs, *(output for layer in self.layers for output in layer.outputs)]
 
+    def __repr__(self) -> str:
+        outputs = ", ".join(repr(tensor.name) for tensor in self.outputs)
+        inputs = ", ".join(repr(tensor.name) for tensor in self.inputs)
+        plural = "" if self.num_layers == 1 else "s"
+        return f"<Network {self.name!r}: {inputs} -> {outputs}; {self.num_layers} layer{plural}>"
+
     def __str__(self) -> str:
         from dryfit.network.printing import network_text
 

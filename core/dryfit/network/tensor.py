@@ -63,7 +63,7 @@ class TensorSpec:
         return cls(value.shape, DataType.from_numpy(value.dtype), value)
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False, repr=False, slots=False)
 class Tensor(KnownAttributes):
     """One tensor of a network: an input, or an output of a layer.
 
@@ -93,6 +93,10 @@ class Tensor(KnownAttributes):
     _spec: TensorSpec | None = None
     _dynamic_range: tuple[float, float] | None = None
     _allowed_formats: frozenset[str] | None = None
+
+    def __repr__(self) -> str:
+        known = "of no known shape" if self._spec is None else f"{self._spec.dtype.name} {self._spec.shape}"
+        return f"<Tensor {self.name!r}: {known}>"
 
     @property
     def spec(self) -> TensorSpec:

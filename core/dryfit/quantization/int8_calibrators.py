@@ -109,6 +109,7 @@ class IInt8LegacyCalibrator(IInt8Calibrator):
     def read_histogram_cache(self, length: int) -> bytes | None:
         """Part of TensorRT's interface, and never asked for: a calibration keeps no histograms here."""
         del length
+        return None
 
     def write_histogram_cache(self, data: bytes, length: int) -> None:
         """Part of TensorRT's interface, and never called."""

@@ -35,8 +35,9 @@ def named_samples(samples: Samples, network: Network) -> Iterator[tuple[str, Fee
             allowed=_allowed(network),
             remedy="Write [sample] for one sample" if isinstance(samples, Mapping) else None,
         )
-    number = 0
-    for sample in [samples] if _is_array(samples) else samples:
+    number, several = 0, iter([samples] if _is_array(samples) else samples)
+    sample: Any
+    for sample in several:
         name, unnamed = sample if _is_named(sample) else (None, sample)
         for feeds in sample_feeds(unnamed, network, f"sample {str(number) if name is None else name!r}"):
             yield str(number) if name is None else name, feeds

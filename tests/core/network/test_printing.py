@@ -59,3 +59,16 @@ def test_equal_networks_have_equal_texts(built):
     text = network_text(network)
     assert text == network_text(network) == network_text(copy_network(network))
     assert len(text.split("\n")) == 1 + network.num_inputs + network.num_layers + network.num_outputs
+
+
+def test_layers_tensors_and_networks_are_short_in_a_notebook():
+    network = Network("net")
+    x = network.add_input("x", DataType.FLOAT, (-1, 3, 8, 8))
+    conv = network.add_convolution_nd(x, 4, (3, 3), np.zeros((4, 3, 3, 3), np.float32))
+    conv.metadata = "text " * 100
+    network.mark_output(conv.get_output(0))
+    assert repr(x) == "<Tensor 'x': FLOAT (-1, 3, 8, 8)>"
+    assert repr(network).startswith("<Network 'net': 'x' -> ")
+    assert repr(conv).startswith("Convolution('(Unnamed Layer* 0) [Convolution]', num_output_maps=4, ")
+    assert "FLOAT[4, 3, 3, 3]" in repr(conv)
+    assert len(repr(conv)) < 220

@@ -16,9 +16,10 @@ from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
-from dryfit.quantization.calibration import Feeds, Show
+from dryfit.quantization.calibration import Show
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.sample_arrays import Feeds
 
 RECORD_PREFIX = "histogram of "
 """Name of a record's tensor without that of the tensor that it is of."""
