@@ -44,7 +44,7 @@ class StoredTensor:
     def real(self, array: Array) -> Array:
         """The numbers that an array of this tensor stands for; codes times the scale in FP32."""
         if self.is_signed:
-            return np.ascontiguousarray(array).view(np.uint8) ^ np.uint8(128)
+            return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape) ^ np.uint8(128)
         if self.scale is None:
             return array
         return np.asarray(array.astype(np.float32) * np.float32(self.scale))

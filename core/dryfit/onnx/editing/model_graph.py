@@ -126,7 +126,7 @@ class ModelGraph:
 
     def put_constant(self, name: str, values: Array) -> None:
         """Add an initializer of a name that is free, or whose node will be taken out."""
-        tensor = numpy_helper.from_array(np.ascontiguousarray(values), name)
+        tensor = numpy_helper.from_array(np.ascontiguousarray(values).reshape(np.shape(values)), name)
         self._model.graph.initializer.append(tensor)
         self._initializers[name] = self._model.graph.initializer[-1]
         if self._shapes is not None:

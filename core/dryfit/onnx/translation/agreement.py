@@ -169,7 +169,7 @@ def _for(engine: Engine, feeds: Mapping[str, Array], scales: Mapping[str, float]
         values = feeds[tensor.name]
         if tensor.dtype.name == "INT8" and values.dtype.kind == "f":
             values = np.rint(values / np.float32(scales[tensor.name])).astype(np.int8)
-        given[tensor.name] = np.ascontiguousarray(values)
+        given[tensor.name] = np.ascontiguousarray(values).reshape(values.shape)
     return given
 
 

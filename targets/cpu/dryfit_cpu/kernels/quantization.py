@@ -97,7 +97,7 @@ def _along_axis(scale: Array, rank: int, axis: int) -> Array:
     shape = [1] * rank
     if scale.size > 1:
         shape[axis] = scale.size
-    return np.ascontiguousarray(scale.reshape(shape))
+    return np.ascontiguousarray(scale).reshape(shape)  # `ascontiguousarray` gives no scalars
 
 
 def _zero_point(layer: Quantize | Dequantize) -> Array | None:
