@@ -15,34 +15,9 @@ Feeds = dict[str, Any]
 FLOAT = np.float32
 X, Z = FLOAT(0.43), FLOAT(1.5)
 
-UNARY = [
-    "Abs",
-    "Neg",
-    "Exp",
-    "Log",
-    "Sqrt",
-    "Sin",
-    "Tanh",
-    "Sigmoid",
-    "Relu",
-    "Elu",
-    "Softplus",
-    "HardSigmoid",
-    "LeakyRelu",
-    "Erf",
-    "Floor",
-    "Round",
-    "Reciprocal",
-    "Sign",
-    "Identity",
-    "Transpose",
-    "Shape",
-    "Size",
-    "IsNaN",
-    "ReduceSum",
-    "ReduceMax",
-    "ReduceL2",
-]
+ACTIVATIONS = ["Elu", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Softplus", "Tanh"]
+FUNCTIONS = ["Abs", "Erf", "Exp", "Floor", "IsNaN", "Log", "Neg", "Reciprocal", "Round", "Sign", "Sin", "Sqrt"]
+UNARY = [*ACTIVATIONS, *FUNCTIONS, "Identity", "ReduceL2", "ReduceMax", "ReduceSum", "Shape", "Size", "Transpose"]
 BINARY = ["Add", "Sub", "Mul", "Div", "Pow", "PRelu", "Greater", "Less", "Equal", "Max", "Min"]
 CODES = (np.int8, np.uint8, np.int16, np.uint16)
 IN_BETWEEN = ("none", "Relu", "Sigmoid", "Identity", "Add", "Mul")

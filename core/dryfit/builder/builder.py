@@ -19,7 +19,7 @@ from dryfit.builder.segments.export import SegmentExport
 from dryfit.builder.segments.standalone import is_standalone, refuse_standalone_engine
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
-from dryfit.errors import DryfitError
+from dryfit.errors import BuildError, DryfitError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -37,10 +37,12 @@ class Loadables:
     Attributes:
         files: index of a segment of the plan to its file's bytes.
         plan: what was built.
+        refused: index of each segment that its device's exporter cannot write to the reason.
     """
 
     files: Mapping[int, bytes]
     plan: Plan
+    refused: Mapping[int, BuildError] = attrs.field(factory=dict)
 
 
 class Builder(KnownAttributes):
@@ -164,14 +166,15 @@ class Builder(KnownAttributes):
         They run here as the engine of this build does. With the engine capability DLA_STANDALONE there is exactly one.
 
         Raises:
+            BuildError: none of these segments can be written.
             PluginError: a target's exporter gave something else than bytes.
             DryfitError: what `build_serialized_network` raises.
         """
         export = SegmentExport()
         plan = self._plan(network, config, export)
-        files = export.files(plan)
+        files, refused = export.files(plan)
         logger.info("%d loadables", len(files))
-        return Loadables(files, plan)
+        return Loadables(files, plan, refused)
 
     def is_network_supported(self, network: Network, config: BuilderConfig) -> bool:
         """Whether `build_plan` would find a place for every layer; `assess` says why not."""

@@ -97,8 +97,9 @@ def tell(
     loadables: list[dict[str, Any]] = [
         {"file": str(path), "bytes": path.stat().st_size, **segments[index]} for index, path in paths.items()
     ]
+    refused = [{"segment": index, "reason": str(error)} for index, error in built.refused.items()]
     if as_json:
-        print_json({**report, "loadables": loadables})
+        print_json({**report, "loadables": loadables, "refused": refused})
         return
     print_line(heading(report))
     print_defaults(report["assumed"])
@@ -115,5 +116,7 @@ def tell(
     print_table("Loadables", ["file", "device", "layers", "size", "memory pools"], rows)
     print_offloading(report)
     print_line(summary_line(report))
+    for one in refused:
+        print_note(f"No loadable: {one['reason']}")
     if report["simulated"]:
         print_note(f"Simulated: {report['simulated']}.")

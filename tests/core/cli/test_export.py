@@ -166,3 +166,77 @@ def test_managed_sram_beyond_the_core_is_lowered_by_check_place_build_and_export
 def test_the_rules_of_standalone_mode_are_explained(dryfit_command):
     assert "DLA Standalone Mode" in dryfit_command("explain-rule", "standalone.direct_io").out
     assert "standalone.formats" in dryfit_command("explain-rule", "standalone").out
+
+
+@pytest.fixture
+def matrix_model(tmp_path):
+    """A convolution, and products of matrices of rank 2 behind an average that the GPU runs; or products alone."""
+
+    def weights(name, *shape):
+        values = np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+        return numpy_helper.from_array(values, name)
+
+    def saved(name, nodes, shape):
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 13])
+        constants = [weights("k", 24, 3, 3, 3), weights("m", 24, 40), weights("n", 40, 13)]
+        used = {one for node in nodes for one in node.input}
+        graph = helper.make_graph(nodes, name, [x], [y], [one for one in constants if one.name in used])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / f"{name}.onnx")
+        return tmp_path / f"{name}.onnx"
+
+    products = [
+        helper.make_node("MatMul", ["f", "m"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="relu"),
+        helper.make_node("MatMul", ["b", "n"], ["y"], name="last"),
+    ]
+    head = [
+        helper.make_node("Conv", ["x", "k"], ["c"], name="conv"),
+        helper.make_node("GlobalAveragePool", ["c"], ["p"], name="average"),
+        helper.make_node("Flatten", ["p"], ["f"], name="flatten"),
+    ]
+    products[0].input[0] = "x"
+    alone = saved("products", products, [1, 24])
+    products[0].input[0] = "f"
+    return {"products": alone, "behind": saved("behind", [*head, *products], [1, 3, 8, 8])}
+
+
+def test_segments_that_can_be_written_are_and_others_are_told_with_their_reasons(
+    dryfit_command, matrix_model, tmp_path
+):
+    asked = (matrix_model["behind"], *DLA, "--fallback", "GPU")
+    checked = dryfit_command("check", *asked, "--json").json
+    ended = dryfit_command("export", "loadables", *asked, "-o", tmp_path / "out", "--json")
+    assert ended.code == 0, ended.err
+    on_dla = {one["id"]: one["layers"] for one in checked["segments"] if one["device"] == "DLA"}
+    written = {one["id"]: one["layers"] for one in ended.json["loadables"]}
+    refused = {one["segment"]: one["reason"] for one in ended.json["refused"]}
+    assert written == {0: ["conv"]}
+    assert {**dict.fromkeys(refused), **dict.fromkeys(written)}.keys() == on_dla.keys()
+    assert all("1x1 convolution" in reason for reason in refused.values())
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["behind.segment0.loadable"]
+    told = dryfit_command("export", "loadables", *asked, "-o", tmp_path / "out", "--force")
+    assert told.code == 0
+    assert told.err.count("No loadable: segment") == len(refused) == 2
+
+
+def test_a_check_says_of_the_same_layers_that_they_have_no_loadable(dryfit_command, matrix_model):
+    checked = dryfit_command("check", matrix_model["behind"], *DLA, "--fallback", "GPU", "--json").json
+    warned = {
+        layer["name"]
+        for layer in checked["layers"]
+        for one in layer["verdicts"].get("DLA", {}).get("warnings", ())
+        if one["rule"] == "dla.matrix_multiply.rank" and "has no loadable" in one["remedy"]
+    }
+    assert warned == {"first", "last"}
+
+
+def test_where_no_segment_can_be_written_each_reason_is_told_and_nothing_is_made(
+    dryfit_command, matrix_model, tmp_path
+):
+    asked = (matrix_model["products"], *DLA, "--fallback", "GPU")
+    ended = dryfit_command("export", "loadables", *asked, "-o", tmp_path / "out")
+    assert ended.code == 2
+    assert "No segment can be written" in ended.err
+    assert all(f"segment {index} of DLA" in ended.err for index in (0, 2))
+    assert not (tmp_path / "out").exists()

@@ -10,6 +10,7 @@ from dryfit.builder.fusion.fused_group import FusedGroup, LayerPlace
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.segments.target_bytes import EXPORTER, target_bytes
 from dryfit.engine.plan import Plan
+from dryfit.errors import BuildError, one_error
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.group import SegmentGroup
@@ -54,19 +55,24 @@ class SegmentExport:
             compilation.fix_shapes(planned.network)
             self.planned[index] = attrs.evolve(planned, host_run=_host_run(planned, own, layouts))
 
-    def files(self, plan: Plan) -> dict[int, bytes]:
-        """Index of each segment that has a file for its device's own runtime to that file.
+    def files(self, plan: Plan) -> tuple[dict[int, bytes], dict[int, BuildError]]:
+        """Index of each segment that has a file for its device's own runtime to that file, and of others to why not.
 
-        Those are the programs of compiled segments, and what exporters write.
+        Files are the programs of compiled segments, and what exporters write.
 
         Raises:
-            BuildError: an exporter cannot write a segment.
+            BuildError: no segment can be written, and there are some.
             PluginError: an exporter gave something else than bytes.
         """
-        files = dict(plan.programs)
-        for index, planned in self.planned.items():
-            files[index] = target_bytes(EXPORTER, attrs.evolve(planned, pools=plan.segments[index].pools))
-        return dict(sorted(files.items()))
+        files, refused = dict(plan.programs), dict[int, BuildError]()
+        for index, planned in sorted(self.planned.items()):
+            try:
+                files[index] = target_bytes(EXPORTER, attrs.evolve(planned, pools=plan.segments[index].pools))
+            except BuildError as error:
+                refused[index] = error
+        if refused and not files:
+            raise one_error("No segment can be written", list(refused.values()))
+        return dict(sorted(files.items())), refused
 
 
 def _conversions(own: Sequence[FusedGroup], groups: Sequence[FusedGroup]) -> list[FusedGroup]:

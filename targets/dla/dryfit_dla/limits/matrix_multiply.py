@@ -87,6 +87,7 @@ MATRIX_MULTIPLY = rules(
         source=f"{REPORTS}: tensors of another rank are reshaped around the layer, which the DLA does not do",
         severity="warning",
         fidelity="inferred",
-        remedy=f"{RESHAPE}, or write the layer as a 1x1 convolution",
+        remedy=f"{RESHAPE}, or write the layer as a 1x1 convolution; as it is, a segment that begins or ends with it "
+        "has no loadable (`dryfit export loadables` leaves it out)",
     ),
 )
