@@ -12,6 +12,7 @@ from typing import Any
 from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA
 from dryfit.cli.check_schema import PLUGINS
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
+from dryfit.cli.compare_schema import OVERFLOWS
 from dryfit.cli.operator_rules_report import OPERATORS_SCHEMA
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -44,6 +45,7 @@ BUILD = _published(
             "engine": {**_TEXT, "description": "The file that was written."},
             "engine_bytes": _COUNT,
             "engine_layers": {**_COUNT, "description": "A fused group is one."},
+            "overflows": {"anyOf": [OVERFLOWS, {"type": "null"}], "description": "On --data; null without it."},
         }
     ),
 )

@@ -12,7 +12,9 @@ from dryfit.cli.kernel_options import kernel_options, name_kernels, timing_cache
 from dryfit.cli.log import build_log
 from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.overflow_report import found_overflows, note_overflows
 from dryfit.cli.placement_tables import heading, print_offloading, print_placement, print_verdict, summary_line
+from dryfit.cli.sample_options import SampleOptions, sample_options
 from dryfit.short_text import count_text
 
 
@@ -30,6 +32,7 @@ from dryfit.short_text import count_text
 )
 @network_options
 @kernel_options
+@sample_options
 @click.option("--refit", is_flag=True, help="Keep what it takes to exchange the engine's weights with `dryfit refit`.")
 @click.option(
     "--stripped",
@@ -50,6 +53,7 @@ def build(
     model: Path,
     output: Path,
     options: NetworkOptions,
+    samples: SampleOptions,
     kernels: tuple[tuple[str, str], ...],
     forbidden_kernels: tuple[str, ...],
     timing_cache: Path | None,
@@ -63,6 +67,9 @@ def build(
 
     The defaults are those of `dryfit check`, and are printed. Engines and loadables are dryfit's own files, which run
     on this machine: NVIDIA's tools cannot read them; `dryfit export trtexec` writes what the board builds from.
+
+    With --data the engine then runs on samples, and layers whose results overflow FP16 are told. Scales for INT8 are
+    not found by this: see `dryfit calibrate`.
     """
     from dryfit.builder.builder import Builder
     from dryfit.builder.config.enumerations import BuilderFlag
@@ -75,6 +82,8 @@ def build(
     network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
+    if samples.data is not None and (stripped or is_standalone(config)):
+        raise click.UsageError("--data is for an engine that runs here: not for a stripped one, nor for a loadable")
     name_kernels(kernels, network, config)
     for pattern in forbidden_kernels:
         config.forbid_kernels(pattern)
@@ -92,8 +101,10 @@ def build(
     engine.save(output)
     report = placement_report(str(model), engine.plan, engine.plan.settings, defaults)
     size = output.stat().st_size
+    overflows = found_overflows(network, engine.plan, samples)
     if as_json:
-        print_json({**report, "engine": str(output), "engine_bytes": size, "engine_layers": engine.num_layers})
+        written = {"engine": str(output), "engine_bytes": size, "engine_layers": engine.num_layers}
+        print_json({**report, **written, "overflows": overflows})
         return
     if verbose:
         print_placement(report, verbose=True)
@@ -107,3 +118,4 @@ def build(
     print_line(f"{output}: {count_text(engine.num_layers, 'engine layer')}, {bytes_text(size)}{without}")
     if report["simulated"]:
         print_note(f"Simulated: {report['simulated']}.")
+    note_overflows(overflows or [], "FP32")

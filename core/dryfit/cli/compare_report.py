@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dryfit.cli.arithmetic_report import plan_arithmetic
+from dryfit.cli.overflow_report import overflow_data
 from dryfit.cli.placement_report import placement_report
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def _side(side: Side, found: Comparison) -> dict[str, Any]:
         "compared": sum(one.differences[side.name] is not None for one in found.tensors),
         "differing": sum(one.differences[side.name] is not None and _differs(one, side.name) for one in found.tensors),
         "first_error": None if first is None else first.stored_as,
+        "overflows": overflow_data(found, side.name),
         "largest_errors": [one.stored_as for one in found.largest_errors(side.name)[:RANKED]],
     }
 

@@ -88,12 +88,25 @@ _TENSOR = {
     },
 }
 
+OVERFLOWS = _list(
+    {
+        "engine_layer": _TEXT,
+        "layers": {**_TEXTS, "description": "Layers of the model in it."},
+        "tensor": _TEXT,
+        "overflowed": {**_COUNT, "description": "Elements that the layer makes NaN, infinite or an end of FP16."},
+        "elements": _COUNT,
+        "overflowed_to": {**_ROOT, "description": "Their largest magnitude on the other side, which is finite."},
+    },
+    "FP16 tensors whose layers themselves overflow, in the order of execution.",
+)
+
 _SIDE = {
     "name": {**_TEXT, "description": "As --against has it."},
     "arithmetic": {**ARITHMETIC_SCHEMA, "description": "Empty for fp32: the model is run by its definition."},
     "compared": {**_COUNT, "description": "Tensors that it stores too."},
     "differing": _COUNT,
     "first_error": _or_null(_TEXT, "`stored_as` of the first tensor to which its layer itself adds an error."),
+    "overflows": OVERFLOWS,
     "largest_errors": {**_TEXTS, "description": "`stored_as` of the tensors to which layers add most, worst first."},
 }
 

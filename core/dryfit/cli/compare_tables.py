@@ -8,6 +8,7 @@ from dryfit.builder.comparison.stored_network import MODEL_WEIGHTS
 from dryfit.cli.arithmetic_report import print_arithmetic
 from dryfit.cli.compare_report import decibels_text, ratio_text
 from dryfit.cli.console import print_line, print_list, print_table
+from dryfit.cli.overflow_report import print_overflows
 from dryfit.cli.placement_causes import listed_names
 from dryfit.cli.placement_tables import heading
 from dryfit.short_text import printable
@@ -68,6 +69,7 @@ def _print_side(report: Report, side: dict[str, Any]) -> None:
         does = "adds or passes on" if name in first["unfed"] else "adds"
         layer, tensor = (printable(first[key], kept="") for key in ("engine_layer", "tensor"))
         print_line(f"The first layer that {does} an error: {layer}, to {tensor}")
+    print_overflows(side["overflows"], name)
     ranked = [
         (tensors[one]["engine_layer"], _own(tensors[one]["differences"][name]), "") for one in side["largest_errors"]
     ]

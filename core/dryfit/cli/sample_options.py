@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 if TYPE_CHECKING:
+    from dryfit.network.network import Network
+    from dryfit.quantization.calibration_data import Feeds
     from dryfit.quantization.picture_preparation import PicturePreparation
 
 
@@ -84,3 +88,45 @@ def picture_preparation(
     return PicturePreparation(
         mean=mean, scale=scale, channels=(channels or "").upper(), resize=resize, short_side=short_side
     )
+
+
+@attrs.frozen
+class SampleOptions:
+    """What the options of samples said; the fields are named as the options are."""
+
+    data: str | None
+    limit: int | None
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    channels: str | None
+    resize: str
+    short_side: int
+
+    def samples(self, network: Network) -> Iterator[tuple[str, Feeds]]:
+        """Name and inputs of each sample; none without --data.
+
+        Raises:
+            CalibrationError: samples cannot be read, or do not fit the network.
+        """
+        from dryfit.quantization.calibration_data import source_of
+
+        if self.data is not None:
+            preparation = picture_preparation(self.mean, self.scale, self.channels, self.resize, self.short_side)
+            source = source_of(self.data, preparation)
+            yield from source.samples(list(source.names(network))[: self.limit], network)
+
+
+def sample_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of samples, none of them required; it gets them as `samples`."""
+    names = [field.name for field in attrs.fields(SampleOptions)]
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> Any:
+        return command(samples=SampleOptions(**{name: values.pop(name) for name in names}), **values)
+
+    # click reads the command's name and text from the function, and nothing else.
+    with_options.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+    decorated: Callable[..., Any] = with_options
+    for option in reversed((data_option, limit_option, *picture_options)):
+        decorated = option(decorated)
+    return decorated

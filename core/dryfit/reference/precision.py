@@ -52,7 +52,8 @@ def rounded(y: Array, dtype: np.dtype[Any]) -> Array:
     if kind in (DataType.FP8, DataType.FP4):
         largest = _LARGEST[kind]
         y = np.clip(y, -largest, largest)
-    return y.astype(dtype)
+    with np.errstate(over="ignore"):
+        return y.astype(dtype)
 
 
 def cut_off(y: Array, dtype: np.dtype[Any]) -> Array:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
+import numpy as np
 
 from dryfit.builder.comparison.sides import EngineSide, Feeds, Side, SideValues, definition_of
 from dryfit.builder.comparison.tensor_difference import Difference, DifferenceSums
@@ -23,6 +24,9 @@ from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.target.kernels import Array
+
+LARGEST_FP16 = 65504.0
+"""The largest finite number of FP16."""
 
 
 @attrs.frozen
@@ -74,6 +78,11 @@ class Comparison:
             if found is not None and found.differing and (found.own is None or found.own > 0 or found.own_not_finite):
                 return one
         return None
+
+    def overflows(self, side: str) -> list[ComparedTensor]:
+        """The FP16 tensors whose layers themselves overflow, in the order in which they are computed."""
+        differences = [(one, one.differences.get(side)) for one in self.tensors]
+        return [one for one, found in differences if found is not None and found.overflowed]
 
     def largest_errors(self, side: str) -> list[ComparedTensor]:
         """The tensors to which their layers add errors, the one with the least signal to noise first.
@@ -133,10 +142,12 @@ class _Comparing:
         runner, arrays = self._engine.runner(feeds), self._engine.arrays(feeds)
         values = {side.name: side.values(feeds) for side in self._sides}
         for resolved in runner.operations:
-            fed, unfed = dict[str, Mapping[str, Array]](), dict[str, list[str]]()
+            given, fed = dict[str, Mapping[str, Array]](), dict[str, Mapping[str, Array]]()
+            unfed = dict[str, list[str]]()
             for name, side in values.items():
                 inputs, unfed[name] = self._inputs(runner, resolved, arrays, side)
                 if not unfed[name]:
+                    given[name] = inputs
                     fed[name] = _results(runner, resolved, arrays, inputs)
             for tensor in resolved.group.outputs:
                 stored, array = self._engine.tensors.get(tensor.name), arrays[tensor.name]
@@ -147,7 +158,8 @@ class _Comparing:
                 sums = self._tensors.setdefault(tensor.name, _TensorSums(stored, resolved, self._tolerance))
                 sums.add(array)
                 for name, side in values.items():
-                    sums.add_difference(name, sample, array, side.real(stored), fed.get(name, {}).get(tensor.name))
+                    made = fed.get(name, {}).get(tensor.name)
+                    sums.add_difference(name, sample, array, side.real(stored), made, _is_finite(given.get(name)))
                     sums.add_unfed(name, unfed[name])
 
     def _inputs(
@@ -186,6 +198,13 @@ def _results(
     return runner.run(resolved, inputs)
 
 
+def _is_finite(inputs: Mapping[str, Array] | None) -> bool:
+    """Whether the inputs of an operation are finite; False where they are not known."""
+    if inputs is None:
+        return False
+    return all(bool(np.isfinite(array.astype(np.float32)).all()) for array in inputs.values())
+
+
 class _TensorSums:
     """What is summed up of one tensor of the engine."""
 
@@ -206,16 +225,23 @@ class _TensorSums:
         self._saturated = None if saturated is None or self._saturated is None else self._saturated + saturated
 
     def add_difference(
-        self, side: str, sample: str, array: Array, others: Array | None, fed_others: Array | None
+        self,
+        side: str,
+        sample: str,
+        array: Array,
+        others: Array | None,
+        fed_others: Array | None,
+        is_fed_finite: bool,
     ) -> None:
         """Add what a side has for the tensor, and what the operation gives on that side's inputs."""
         if others is None or others.shape != array.shape:
             self._uncompared.add(side)
             return
         known = fed_others if fed_others is not None and fed_others.shape == array.shape else None
-        sums = self._differences.setdefault(side, DifferenceSums(self._tolerance))
+        largest = LARGEST_FP16 if self._stored.dtype is DataType.HALF else None
+        sums = self._differences.setdefault(side, DifferenceSums(self._tolerance, largest))
         real = self._stored.real
-        sums.add(sample, real(array), others, None if known is None else real(known))
+        sums.add(sample, real(array), others, None if known is None else real(known), is_fed_finite=is_fed_finite)
 
     def add_unfed(self, side: str, lacking: Sequence[str]) -> None:
         """Note what the operation reads and a side does not have."""

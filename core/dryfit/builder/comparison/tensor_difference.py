@@ -43,6 +43,9 @@ class Difference:
             with another sign. NaN is the same as NaN.
         own_not_finite, inherited_not_finite: the same for the two parts of the error: how many that part makes NaN or
             infinite, or makes finite again.
+        overflowed: how many the layer itself makes NaN, infinite or an end of its type, for they are beyond it, where
+            the other side has a finite number; of FP16 only.
+        overflowed_to: the largest magnitude that the other side has for these.
         signal: sum of the squares of the other's values.
         error, own, inherited: sums of the squares of the errors; of the last two None where the other side does not
             have all inputs of the layer.
@@ -62,6 +65,8 @@ class Difference:
     not_finite_differing: int = 0
     own_not_finite: int = 0
     inherited_not_finite: int = 0
+    overflowed: int = 0
+    overflowed_to: float = 0.0
 
     @property
     def sqnr_db(self) -> float:
@@ -92,9 +97,11 @@ class DifferenceSums:
 
     Attributes:
         tolerance: differences up to this count as none, in the tensor's real numbers.
+        largest_finite: the largest number of a type whose overflow is counted; None for other types.
     """
 
     tolerance: float = 0.0
+    largest_finite: float | None = None
     _elements: int = 0
     _differing: int = 0
     _not_finite: int = 0
@@ -108,8 +115,12 @@ class DifferenceSums:
     _not_finite_differing: int = 0
     _own_not_finite: int = 0
     _inherited_not_finite: int = 0
+    _overflowed: int = 0
+    _overflowed_to: float = 0.0
 
-    def add(self, sample: str, values: Array, others: Array, fed_others: Array | None) -> None:
+    def add(
+        self, sample: str, values: Array, others: Array, fed_others: Array | None, *, is_fed_finite: bool = True
+    ) -> None:
         """Add the tensor of one sample.
 
         Args:
@@ -117,6 +128,7 @@ class DifferenceSums:
             values: what is compared.
             others: what it is compared with, of the same shape.
             fed_others: what the layer gives on the other's inputs; None where these are not known.
+            is_fed_finite: whether these inputs are finite in the types in which the layer reads them.
         """
         x, y = (one.astype(np.float64) for one in (values, others))
         with np.errstate(invalid="ignore", over="ignore"):
@@ -136,6 +148,8 @@ class DifferenceSums:
         if fed is not None and own is not None and resulting is not None:
             self._own_not_finite += _count_unlike(fed, y, own)
             self._inherited_not_finite += _count_unlike(x, fed, resulting)
+        if self.largest_finite is not None:
+            self._add_overflow(x if fed is None else fed, y, self.largest_finite, is_fed_finite)
         self._signal += _power(y, is_finite)
         self._error += _power(error, is_finite)
         self._own = None if self._own is None or own is None else self._own + _power(own, is_finite)
@@ -152,6 +166,15 @@ class DifferenceSums:
             self._largest_error = float(magnitudes.reshape(-1)[place])
             self._largest = _element(sample, x, y, place)
 
+    def _add_overflow(self, made: Array, y: Array, largest: float, is_fed_finite: bool) -> None:
+        is_beyond = np.abs(y) > largest
+        at_end = is_beyond & (np.abs(made) >= largest)
+        # Of what an input has lost before, the layer is not the cause.
+        lost = np.isfinite(y) & (~np.isfinite(made) & (is_beyond | is_fed_finite) | at_end)
+        self._overflowed += int(np.count_nonzero(lost))
+        if lost.any():
+            self._overflowed_to = max(self._overflowed_to, float(np.abs(y[lost]).max()))
+
     def result(self) -> Difference:
         """What was found in all samples so far."""
         return Difference(
@@ -167,6 +190,8 @@ class DifferenceSums:
             not_finite_differing=self._not_finite_differing,
             own_not_finite=self._own_not_finite,
             inherited_not_finite=self._inherited_not_finite,
+            overflowed=self._overflowed,
+            overflowed_to=self._overflowed_to,
         )
 
 

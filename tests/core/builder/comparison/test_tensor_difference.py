@@ -100,3 +100,17 @@ def test_decibels_without_noise_or_without_signal():
     assert decibels(0.0, 0.0) == math.inf
     assert decibels(0.0, 1.0) == -math.inf
     assert decibels(100.0, 1.0) == pytest.approx(20.0)
+
+
+def test_an_overflow_is_the_layers_own_where_its_inputs_are_finite_or_the_result_is_beyond_the_type():
+    inf, nan = np.inf, np.nan
+    others = np.array([1.0, 70000.0, 70000.0, 3.0, 5.0, inf, 65504.0])
+    values = np.array([1.0, inf, 65504.0, nan, inf, inf, 65504.0])
+    for is_fed_finite, count in ((True, 4), (False, 2)):
+        sums = DifferenceSums(largest_finite=65504.0)
+        sums.add("a", values, others, values, is_fed_finite=is_fed_finite)
+        found = sums.result()
+        assert (found.overflowed, found.overflowed_to) == (count, 70000.0)
+    sums = DifferenceSums()
+    sums.add("a", values, others, values)
+    assert sums.result().overflowed == 0
