@@ -8,6 +8,7 @@ BENCHMARKS ?= networks kernels narrow_weights start_up packing can_run_on partit
 
 # Compiled kernels are kept here, so that a second run starts warm and nothing outside this folder is written.
 export DRYFIT_CACHE_DIR ?= $(CURDIR)/.cache/dryfit
+export DRYFIT_CACHE_KEY ?= $(CURDIR)/.cache/dryfit.key
 
 python := $(VENV)/bin/python
 pip := $(python) -m pip --quiet --quiet --disable-pip-version-check

@@ -20,7 +20,9 @@ settings.register_profile("dryfit", deadline=None, derandomize=True, max_example
 settings.load_profile("dryfit")
 
 # Compiled kernels are shared by all tests of a run; nothing outside the repository is written.
-os.environ.setdefault("DRYFIT_CACHE_DIR", str(REPOSITORY / ".cache" / "dryfit"))
+if "DRYFIT_CACHE_DIR" not in os.environ:
+    os.environ["DRYFIT_CACHE_DIR"] = str(REPOSITORY / ".cache" / "dryfit")
+    os.environ.setdefault("DRYFIT_CACHE_KEY", str(REPOSITORY / ".cache" / "dryfit.key"))
 
 
 LONGEST = ("tests/targets/cpu/test_tiers.py", "tests/targets/cpu/test_instruction_counts.py")

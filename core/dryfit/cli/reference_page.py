@@ -23,7 +23,8 @@ A file that a command writes appears whole or not at all: on failure the old fil
 and the file it names is replaced. Devices and named pipes are never replaced, but written into: `-o /dev/stdout` works.
 
 Packages may add commands, and [a few environment variables](hooks.md#switching-plugins-off) switch their plugins off;
-`DRYFIT_CACHE_DIR` says where compiled kernels are kept.
+`DRYFIT_CACHE_DIR` says where compiled kernels are kept, and `DRYFIT_CACHE_KEY` names the file with the secret
+that signs them.
 """
 
 _PYTHON_HEAD = """# Python names

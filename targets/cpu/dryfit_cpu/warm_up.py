@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 from dryfit.errors import DryfitError
-from dryfit.target.cache_folder import cache_folder
+from dryfit.target.cache_folder import cache_folder, require_usable
 from dryfit.target.machine_code import CompiledFunction, MachineCode
 from dryfit_cpu.compiler import native, object_cache, tier
 
@@ -55,9 +55,9 @@ def compile_all() -> Iterator[CompiledFunction]:
     """Compile what is not kept, one after another.
 
     Raises:
-        ConfigError: the folder cannot be written to.
+        ConfigError: the folder cannot be written to, or others can write to it.
     """
-    object_cache.require_writable()
+    require_usable()
     for name in native_names():
         start = time.perf_counter()
         is_kept = object_cache.read(name) is not None

@@ -1,8 +1,8 @@
 """The cache of machine code on disk.
 
 The key of an entry is the content of every file that can change the code, and what the machine is: a stale entry cannot
-be found. A folder that cannot be written to, or a full disk, costs compile time in each process and nothing else; the
-first time that happens is told.
+be found. A folder that cannot be used costs the compile time of one process (see `cache_folder`), a full disk that of
+each process, and nothing else; the first time that happens is told.
 """
 
 from __future__ import annotations
@@ -12,22 +12,19 @@ import hashlib
 import importlib.metadata
 import json
 import logging
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 
-from dryfit.errors import ConfigError
-from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE, cache_folder
-from dryfit_cpu.compiler import kept_files
+from dryfit.target import kept_files
+from dryfit.target.cache_folder import REMEDY, cache_folder
 from dryfit_cpu.compiler.processor import this_processor
 from dryfit_cpu.compiler.tier import current_tier
 
 _SOURCES = ("codes.py", "compiler/*.py", "native/*.py")
 FOLDER = "kernels"
 """In the folder of all caches."""
-_REMEDY = f"Make the folder writable, or name another by {ENVIRONMENT_VARIABLE}"
 _LOG = logging.getLogger("dryfit.cpu")
 _told: set[str] = set()
 """Folders of which it was told that they cannot be written to."""
@@ -92,25 +89,6 @@ def write(name: str, function: CompiledFunction) -> None:
         _tell(str(folder()), error)
 
 
-def require_writable() -> None:
-    """Make sure that functions can be kept.
-
-    Raises:
-        ConfigError: the folder cannot be made, or written to.
-    """
-    try:
-        folder().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder()) as file:
-            file.write(b"\0")
-    except OSError as error:
-        raise ConfigError(
-            "Compiled kernels cannot be kept",
-            where=str(folder()),
-            found=str(error),
-            remedy=_REMEDY,
-        ) from error
-
-
 def folder() -> Path:
     """Where the functions are, of this version of dryfit, for this machine and tier; it need not exist."""
     return cache_folder() / FOLDER / salt()
@@ -122,7 +100,7 @@ def _tell(place: str, error: OSError) -> None:
         _told.add(place)
         reason = error.strerror or str(error)
         told = "Compiled kernels cannot be kept in %s (%s): each process compiles them anew. %s"
-        _LOG.warning(told, place, reason, _REMEDY)
+        _LOG.warning(told, place, reason, REMEDY)
 
 
 def _path(name: str) -> Path:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import attrs
 
+from dryfit.target import kept_files
 from dryfit.target.cache_folder import cache_folder
-from dryfit_cpu.compiler import kept_files
 
 FOLDER = "processors"
 """In the folder of all caches."""

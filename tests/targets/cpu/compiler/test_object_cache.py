@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dryfit.target import kept_files
 from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE
-from dryfit_cpu.compiler import kept_files, object_cache
+from dryfit_cpu.compiler import object_cache
 from dryfit_cpu.compiler.object_cache import CompiledFunction
 
 FUNCTION = CompiledFunction("symbol", [("source", "int"), ("alpha", "float")], b"\x00machine code\xff")
@@ -28,6 +29,14 @@ assert (x == y).all()
 print(*{"numba", "llvmlite"} & set(sys.modules))
 """
 """Needs one function, one of those that are compiled soonest."""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory, monkeypatch) -> Path:
+    """An empty folder for temporary files: that of the system may hold what an earlier test could not keep."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
 
 
 def run_program(cache: Path) -> bool:
@@ -47,14 +56,14 @@ def test_a_function_survives_being_written_and_read():
 
 @pytest.mark.parametrize("place", [0, 31, 32, 40, -1])
 def test_a_changed_byte_makes_an_entry_worthless(place):
-    data = bytearray(kept_files.sealed(FUNCTION.to_bytes()))
+    data = bytearray(kept_files.sealed(FUNCTION.to_bytes(), "a.o"))
     data[place] ^= 1
-    assert kept_files.unsealed(bytes(data)) is None
+    assert kept_files.unsealed(bytes(data), "a.o") is None
 
 
 @pytest.mark.parametrize("length", [0, 5, 32, 33, 50])
 def test_a_truncated_entry_is_worthless(length):
-    assert kept_files.unsealed(kept_files.sealed(FUNCTION.to_bytes())[:length]) is None
+    assert kept_files.unsealed(kept_files.sealed(FUNCTION.to_bytes(), "a.o")[:length], "a.o") is None
 
 
 def test_a_second_process_imports_neither_numba_nor_llvm(tmp_path):
@@ -98,10 +107,18 @@ assert NativeFunction("dispatch", "lead").address
 """Compiles a second function."""
 
 
-def test_a_folder_that_cannot_be_made_is_told_once_with_what_to_do():
+def test_a_folder_that_cannot_be_made_is_told_once_with_what_to_do(temporary):
     told = run_told("/dev/null/cache")
-    assert told.count("cannot be kept in /dev/null/cache/kernels/") == 1
+    assert told.count("cannot be kept in /dev/null/cache (Not a directory)") == 1
     assert ENVIRONMENT_VARIABLE in told
+    assert str(temporary) in told
+
+
+def test_only_the_first_process_compiles_where_the_folder_cannot_be_used(temporary):
+    assert run_program(Path("/dev/null/cache"))
+    assert not run_program(Path("/dev/null/cache"))
+    (kept,) = temporary.iterdir()
+    assert kept.name == f"dryfit-{os.geteuid()}"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
