@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import copyreg
 import difflib
+import inspect
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -64,13 +66,19 @@ class DryfitError(Exception):
 
 def described_failure(error: BaseException) -> str:
     """What a plugin's code raised, in one line, with the place in its own files: `KeyError: 'x' (acme.py:12)`."""
-    place = place_of_failure(error)
+    place, text = place_of_failure(error), failure_line(error).removesuffix(":")
+    return f"{text} ({place})" if place else text
+
+
+def failure_line(error: BaseException) -> str:
+    """What a plugin's code raised, in one line, with the closest name where one is unknown."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, DryfitError):
         # The closest name belongs to what was found; other remedies are for the users of the plugin.
         text = str(error) if isinstance(error, UnknownNameError) else str(error).removesuffix(f". {error.remedy}")
-    line = (text.strip().removesuffix(":").splitlines() or [type(error).__name__])[0]
-    return f"{line} ({place})" if place else line
+    line = (text.strip().splitlines() or [type(error).__name__])[0]
+    guess = _closest_keyword(error)
+    return f"{line}. Did you mean {guess!r}?" if guess else line
 
 
 def place_of_failure(error: BaseException) -> str:
@@ -85,12 +93,41 @@ def place_of_failure(error: BaseException) -> str:
         for frame, line in traceback.walk_tb(error.__traceback__)
         if _is_of_a_plugin(str(frame.f_globals.get("__name__", "")))
     ]
+    if not frames and error.__cause__ is not None:
+        return place_of_failure(error.__cause__)
     return "{}:{}".format(*frames[-1]) if frames else ""
+
+
+def plugin_traceback(error: BaseException) -> str:
+    """The traceback from the first frame of a plugin on, without those of the import before it."""
+    found: BaseException | None = error
+    while found is not None:
+        frame = found.__traceback__
+        while frame is not None and not _is_of_a_plugin(str(frame.tb_frame.f_globals.get("__name__", ""))):
+            frame = frame.tb_next
+        if frame is not None:
+            return "".join(traceback.format_exception(type(found), found, frame))
+        found = found.__cause__
+    return "".join(traceback.format_exception(error))
 
 
 def _is_of_a_plugin(module: str) -> bool:
     package = module.partition(".")[0]
     return package not in {"dryfit", "numpy", "numba", "attr", "attrs"} and package not in sys.stdlib_module_names
+
+
+def _closest_keyword(error: BaseException) -> str:
+    """The parameter that is closest to an unexpected keyword argument; "" where the error is another."""
+    found = re.search(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
+    if not isinstance(error, TypeError) or found is None:
+        return ""
+    name = found[1].removesuffix(".__init__").rpartition(".")[2]
+    for frame, _ in reversed([*traceback.walk_tb(error.__traceback__)]):
+        called = frame.f_locals.get(name, frame.f_globals.get(name))
+        if callable(called):
+            close = difflib.get_close_matches(found[2], inspect.signature(called).parameters, n=1)
+            return close[0] if close else ""
+    return ""
 
 
 def one_error(message: str, errors: Sequence[DryfitErrorT]) -> DryfitErrorT:

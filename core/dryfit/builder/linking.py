@@ -29,7 +29,7 @@ from dryfit.engine.plan import PROGRAM, Operation, Plan, Segment
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.plugins import registry
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import Rounding
 from dryfit.short_text import printable
 from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import SegmentGroup
@@ -118,7 +118,7 @@ def link(
     )
 
 
-def _rounding(config: BuilderConfig, device: str) -> RoundingMode:
+def _rounding(config: BuilderConfig, device: str) -> Rounding:
     return integer_rounding(registry.target(device).arithmetic, config.software(device))
 
 

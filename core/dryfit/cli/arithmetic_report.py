@@ -121,7 +121,10 @@ def print_arithmetic(entries: Sequence[Mapping[str, Any]], title: str = "Arithme
 
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_ROUNDING: dict[str, Any] = {"enum": ["half_to_even", "half_away_from_zero", "half_up"]}
+_ROUNDING: dict[str, Any] = {
+    **_TEXT,
+    "description": "`half_to_even`, `half_away_from_zero`, `half_up`, or the name of the device's own function.",
+}
 _FIDELITY: dict[str, Any] = {"enum": ["documented", "inferred", "confirmed"]}
 
 

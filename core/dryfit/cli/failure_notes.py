@@ -51,8 +51,8 @@ def print_failure_notes(told: Collection[PluginFailure], *, debug: bool) -> None
 
 
 def failure_text(failure: PluginFailure) -> str:
-    """What failed, what can be done, and the traceback, in lines."""
-    lines = [str(failure), f"    {failure.remedy}"]
+    """What failed, where in the plugin's files, what can be done, and the traceback, in lines."""
+    lines = [str(failure), *([f"    at {failure.place}"] if failure.place else []), f"    {failure.remedy}"]
     if failure.traceback:
         lines.append(textwrap.indent(failure.traceback.rstrip(), "    | "))
     return "\n".join(lines)

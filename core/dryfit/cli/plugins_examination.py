@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import traceback
 from importlib.metadata import EntryPoint
 
 import attrs
@@ -17,7 +16,7 @@ import attrs
 from dryfit.cli.main import COMMANDS
 from dryfit.cli.plugins_doctor import MARK
 from dryfit.errors import PluginError
-from dryfit.plugins import facade
+from dryfit.plugins import facade, registry
 from dryfit.plugins.calibrators import calibrator
 from dryfit.plugins.discovery import (
     CALIBRATORS,
@@ -31,7 +30,6 @@ from dryfit.plugins.discovery import (
 )
 from dryfit.plugins.failures import PluginFailure
 from dryfit.plugins.layer_plugins import InstalledLayerPlugins
-from dryfit.plugins.loading import described
 from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.target.target import Target
 
@@ -48,6 +46,7 @@ def examine(group: str, name: str, distribution: str) -> list[PluginFailure]:
         return [entry for entry in found if is_asked(entry) or not owner_of(entry).is_foreign]
 
     plugins = PluginRegistry(read, disabled="", selected=distribution)
+    registry.use(plugins)
     for entry in filter(is_asked, read(group)):
         _use(entry, plugins)
     return [one for one in plugins.failures() if (one.group, one.name, one.distribution) == (group, name, distribution)]
@@ -56,9 +55,11 @@ def examine(group: str, name: str, distribution: str) -> list[PluginFailure]:
 def _use(entry: EntryPoint, plugins: PluginRegistry) -> None:
     """Ask of a plugin what dryfit would ask of it at first use; what fails is recorded in the registry."""
     if entry.group == TARGETS:
-        target = plugins.catalog.find(entry.name)
-        if target is not None:
-            _load_declarations(target, entry, plugins)
+        from dryfit.cli.target_examination import examine_target  # loads most of dryfit, which other plugins need not
+
+        target, record = plugins.catalog.find(entry.name), plugins.load(entry)
+        if target is not None and isinstance(record, Target):
+            examine_target(record, target, entry, plugins)
     elif entry.group == LAYERS:
         namespace, _, name = entry.name.rpartition("::")
         with contextlib.suppress(PluginError):  # it is recorded
@@ -76,22 +77,33 @@ def _use(entry: EntryPoint, plugins: PluginRegistry) -> None:
         InstalledLayerPlugins(plugins).titles()
         facade.commands(COMMANDS, plugins)
         facade.contributed_passes(plugins)
+        _ask_hooks(plugins)
     else:
         plugins.load(entry)
 
 
-def _load_declarations(target: Target, entry: EntryPoint, plugins: PluginRegistry) -> None:
-    """Load everything that the record names as `module:attribute`."""
-    for field in attrs.fields(Target):
-        if field.name.endswith("_at"):
-            try:
-                getattr(target, field.name.removesuffix("_at"))
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # noqa: BLE001  a plugin may raise anything, even SystemExit
-                message, remedy = described(error)
-                plugins.fail(entry, message, traceback.format_exc(), remedy=remedy)
-                return
+def _ask_hooks(plugins: PluginRegistry) -> None:
+    """Call the hooks that only answer a question. Observers may open files or connections, so they are left alone."""
+    import numpy as np
+
+    from dryfit.builder.config.enumerations import DeviceType
+    from dryfit.network.data_types import DataType
+    from dryfit.network.layers.activation import ActivationType
+    from dryfit.network.network import Network
+    from dryfit.quantization.quantized_group import find_quantized_group
+    from dryfit.target.verdict import Verdict
+
+    network = Network("a question of dryfit plugins doctor")
+    scale = network.add_constant((), np.ones((), np.float32)).get_output(0)
+    x = network.add_input("x", DataType.INT8, (1, 4, 8, 8))
+    real = network.add_dequantize(x, scale).get_output(0)
+    layer = network.add_activation(real, ActivationType.RELU)
+    network.mark_output(network.add_quantize(layer.get_output(0), scale).get_output(0))
+    verdicts = {device: Verdict(layer.name, device) for device in (DeviceType.GPU, registry.host().device)}
+    facade.placement_votes(layer, verdicts, plugins)
+    group = find_quantized_group(layer)
+    if group is not None:
+        facade.claim(group, plugins)
 
 
 if __name__ == "__main__":

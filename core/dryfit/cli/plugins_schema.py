@@ -46,6 +46,8 @@ _FINDINGS = {
             "hook": {**_TEXT, "description": "The hook whose call failed; empty where the plugin itself did."},
             "remedy": {**_TEXT, "description": "What can be done."},
             "traceback": {**_TEXT, "description": "Empty where no exception was raised."},
+            "part": {**_TEXT, "description": "The part of a target that is wrong; empty where it is not one part."},
+            "place": {**_TEXT, "description": "`file:line` in the plugin's own files; empty where that is not known."},
         }
     ),
 }

@@ -18,7 +18,7 @@ from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownName
 from dryfit.network.stand_ins import is_stand_in
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import Rounding
 from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import LayerGroup, is_repeatable
 from dryfit.target.kernels import Array, Binding, EveryKind, Kernel, Specs, Step
@@ -42,7 +42,7 @@ class ResolvedOperation:
     group: LayerGroup
     kernel: Kernel
     weights: Mapping[str, Array]
-    rounding: RoundingMode
+    rounding: Rounding
 
     def workspace_bytes(self, specs: Specs, num_threads: int) -> int:
         """Bytes of scratch memory that one run takes.

@@ -15,7 +15,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.dynamic_range import DynamicRange
-from dryfit.quantization.rounding import RoundingMode, round_values
+from dryfit.quantization.rounding import Rounding, round_values
 from dryfit.reference.precision import rounded
 from dryfit.target.kernels import Array
 
@@ -49,7 +49,7 @@ class StoredTensor:
             return array
         return np.asarray(array.astype(np.float32) * np.float32(self.scale))
 
-    def represented(self, values: Array, rounding: RoundingMode) -> Array:
+    def represented(self, values: Array, rounding: Rounding) -> Array:
         """Numbers as this tensor would hold them.
 
         Args:

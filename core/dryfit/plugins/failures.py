@@ -22,8 +22,9 @@ class PluginFailure:
         traceback: the whole of it; "" where no exception was raised.
         hook: the hook whose call failed; "" where the plugin itself did.
         remedy: what can be done.
-        part: the function of a target that failed when it was asked, such as `estimate_cost`; "" where nothing of the
-            kind did.
+        part: the part of a target that failed when it was asked, such as `estimate_cost`; "" where nothing of the kind
+            did.
+        place: `file:line` of the plugin's own code that raised or declares what is wrong; "" where that is not known.
     """
 
     group: str
@@ -35,10 +36,18 @@ class PluginFailure:
     hook: str = ""
     remedy: str = ""
     part: str = ""
+    place: str = ""
 
     @classmethod
     def of(
-        cls, owner: PluginOwner, message: str, traceback: str = "", hook: str = "", remedy: str = "", part: str = ""
+        cls,
+        owner: PluginOwner,
+        message: str,
+        traceback: str = "",
+        hook: str = "",
+        remedy: str = "",
+        part: str = "",
+        place: str = "",
     ) -> PluginFailure:
         """What failed of an owner's plugin. Of a message with several lines the first is kept."""
         line = (message.strip().splitlines() or [""])[0]
@@ -46,7 +55,9 @@ class PluginFailure:
             f"Upgrade or reinstall {owner.distribution or 'its package'}, or tell its makers; "
             f"{switching_off(owner)} switches it off meanwhile"
         )
-        return cls(owner.group, owner.name, owner.distribution, owner.version, line, traceback, hook, remedy, part)
+        return cls(
+            owner.group, owner.name, owner.distribution, owner.version, line, traceback, hook, remedy, part, place
+        )
 
     @property
     def owner(self) -> PluginOwner:

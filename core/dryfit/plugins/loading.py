@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from typing import Any, NoReturn
 
-from dryfit.errors import DryfitError, PluginError
+from dryfit.errors import DryfitError, PluginError, UnknownNameError, failure_line
 from dryfit.plugins import API_LEVEL
 from dryfit.plugins.discovery import PluginOwner, module_of, owner_of
 from dryfit.plugins.switches import switching_off
@@ -100,9 +100,11 @@ def explained(entry: EntryPoint, error: BaseException) -> tuple[str, str]:
 
 def described(error: BaseException) -> tuple[str, str]:
     """An exception in one line, and what can be done about it; "" where it does not say."""
+    if isinstance(error, UnknownNameError):
+        return str(error), ""  # the closest name belongs to what was found
     if isinstance(error, DryfitError):
         return str(error).removesuffix(f". {error.remedy}"), error.remedy or ""
-    return f"{type(error).__name__}: {error}", ""
+    return failure_line(error), ""
 
 
 def _require_level(entry: EntryPoint, failed: Mapping[str, Mapping[str, Any]] | None = None) -> None:

@@ -5,12 +5,11 @@ What is looked up by name loads only what has this name. A broken package never 
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from dryfit.errors import PluginError
+from dryfit.errors import PluginError, place_of_failure, plugin_traceback
 from dryfit.plugins import loading
 from dryfit.plugins.discovery import (
     CALIBRATORS,
@@ -147,7 +146,7 @@ class PluginRegistry:
                 raise
             except BaseException as error:  # noqa: BLE001  a plugin may raise anything, even SystemExit
                 message, remedy = loading.explained(entry, error)
-                self.fail(owner, message, traceback.format_exc(), remedy=remedy)
+                self.fail(owner, message, plugin_traceback(error), remedy=remedy, place=place_of_failure(error))
         return None if (owner, "") in self._failures else self._loaded[owner]
 
     def require(self, entry: EntryPoint, prepare: Callable[[Any], Any], what: str) -> Any:
@@ -174,10 +173,11 @@ class PluginRegistry:
         hook: str = "",
         remedy: str = "",
         part: str = "",
+        place: str = "",
     ) -> None:
         """Record that a plugin, or one hook or function of it, cannot be used. The first failure of each is kept."""
         owner = plugin if isinstance(plugin, PluginOwner) else owner_of(plugin)
-        failure = PluginFailure.of(owner, message, trace, hook, remedy, part)
+        failure = PluginFailure.of(owner, message, trace, hook, remedy, part, place)
         self._failures.setdefault((owner, hook or part), failure)
 
     def failure(self, plugin: EntryPoint | PluginOwner) -> PluginFailure:

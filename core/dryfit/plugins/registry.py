@@ -44,6 +44,7 @@ __all__ = [
     "target_package",
     "targets",
     "targets_in_turn",
+    "use",
 ]
 
 _registry: PluginRegistry | None = None
@@ -55,6 +56,12 @@ def installed() -> PluginRegistry:
     if _registry is None:
         _registry = PluginRegistry()
     return _registry
+
+
+def use(plugins: PluginRegistry) -> None:
+    """From now on this process knows the plugins of this registry."""
+    global _registry  # noqa: PLW0603  see `installed`
+    _registry = plugins
 
 
 def switch_off_foreign() -> None:

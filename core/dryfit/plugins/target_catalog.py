@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from dryfit.errors import PluginError, UnknownNameError, described_failure
+from dryfit.errors import PluginError, UnknownNameError, described_failure, place_of_failure, plugin_traceback
 from dryfit.plugins.discovery import TARGETS, PluginOwner, module_of, owner_of
 from dryfit.plugins.plugin_registry import PluginRegistry, plain_name
 from dryfit.plugins.switches import CHOOSE_ONE, DISABLE_VARIABLE
@@ -92,8 +91,8 @@ class TargetCatalog:
             return
         known = len(self._plugins.failures())
         remedy = f"Report it to the makers of {owner.distribution or 'the package'}"
-        trace = "".join(traceback.format_exception(error))
-        self._plugins.fail(owner, message, trace, remedy=remedy, part=part)
+        place = place_of_failure(error)
+        self._plugins.fail(owner, message, plugin_traceback(error), remedy=remedy, part=part, place=place)
         if len(self._plugins.failures()) > known:
             logging.getLogger("dryfit.plugins").warning(
                 "%s: %s of the target %s: %s", owner.package, part, device, message

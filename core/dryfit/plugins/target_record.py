@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from dryfit.errors import PluginError
 
@@ -18,7 +21,8 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
         device: the device that the entry point names; None where none does.
 
     Raises:
-        PluginError: it is no target record, its device is another one, or it declares no platform or no limit rules.
+        PluginError: it is no target record, its device is another one, a field is of another type, or it declares no
+            platform or no limit rules.
     """
     from dryfit.target.target import Target
 
@@ -31,6 +35,11 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
             "The entry point and its target name different devices",
             found=f"{loaded.device} in the record, {device} by the entry point",
             remedy="Give the entry point the name of the device, in any case, `-` for `_`",
+        )
+    problems = _field_problems(loaded)
+    if problems:
+        raise PluginError(
+            f"The record of the target {loaded.device} has fields of another type", found="; ".join(problems)
         )
     if not loaded.platforms:
         raise PluginError(f"The target {loaded.device} has no platform", allowed="at least one")
@@ -53,3 +62,28 @@ def _require_limits(target: Target) -> None:
             found="no `limits_at`" if table is None else "an empty table",
             remedy="Name a LimitTable; a device that runs everything lists the layer kinds: supported_kinds=...",
         )
+
+
+def _field_problems(target: Target) -> list[str]:
+    """Fields of a record that are of another type."""
+    from dryfit.network.data_types import DataType
+    from dryfit.target.platform import Platform, SegmentRules
+
+    found = []
+    for name, kind in {"title": str, "simulated": str, "segment_rules": SegmentRules}.items():
+        value = getattr(target, name)
+        if not isinstance(value, kind):
+            found.append(f"`{name}` is {value!r}, not a {kind.__name__}")
+    for name, kind in {"platforms": Platform, "software_versions": tuple, "precisions": DataType}.items():
+        value = getattr(target, name)
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            found.append(f"`{name}` is {value!r}, not a sequence of {kind.__name__}")
+            continue
+        found += [f"`{name}` has {one!r}, which is not a {kind.__name__}" for one in value if not isinstance(one, kind)]
+    default = target.default_precision
+    if default is not None and not isinstance(default, DataType):
+        found.append(f"`default_precision` is {default!r}, not a DataType")
+    for name, value in attrs.asdict(target, recurse=False).items():
+        if name.endswith("_at") and not isinstance(value, str | None):
+            found.append(f"`{name}` is {value!r}, not the text `module:attribute`")
+    return found

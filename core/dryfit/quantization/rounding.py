@@ -7,9 +7,12 @@ it. (Adding a half and taking the floor, the usual short form, gives 1 for it.)
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dryfit.errors import ConfigError, UnknownNameError
+import attrs
+
+from dryfit.errors import ConfigError, PluginError, UnknownNameError, described_failure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,14 +49,93 @@ class RoundingMode(enum.Enum):
         return names[text.lower()]
 
 
-def round_values(values: np.ndarray[Any, Any], mode: RoundingMode) -> np.ndarray[Any, Any]:
-    """The whole numbers nearest to the values, in the values' own type.
+@attrs.frozen
+class RoundingFunction:
+    """A device's own way to round, by its definition in numpy.
+
+    The host's native kernels do not have it: what they would quantize is computed in real numbers and rounded by this
+    function, so that the result is exact and slower.
+
+    Attributes:
+        function: an array of finite float32 to the whole numbers that the device makes of them, in the same shape.
+        name: for reports; the function's own by default.
+
+    Example:
+        >>> import numpy
+        >>> truncate = RoundingFunction(numpy.trunc)
+        >>> truncate.name, round_values(numpy.array([-1.5, 0.7], numpy.float32), truncate).tolist()
+        ('trunc', [-1.0, 0.0])
+    """
+
+    function: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+    name: str = attrs.field(
+        default=attrs.Factory(lambda self: getattr(self.function, "__name__", "own"), takes_self=True)
+    )
+
+    @property
+    def value(self) -> str:
+        """The name, as a mode has it."""
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The whole numbers; what is not finite stays as it is.
+
+        Raises:
+            PluginError: the function raises, or gives something other than whole numbers of this shape.
+        """
+        import numpy as np
+
+        finite = np.isfinite(values)
+        try:
+            whole = np.asarray(self.function(np.where(finite, values, 0).astype(np.float32)))
+        except Exception as error:
+            raise PluginError(
+                "A rounding function fails", where=f"rounding {self.name!r}", found=described_failure(error)
+            ) from error
+        if whole.shape != values.shape or (whole != np.rint(whole)).any():
+            raise PluginError(
+                "A rounding function returns whole numbers in the shape of what it is given",
+                where=f"rounding {self.name!r}",
+                found=f"{whole.dtype} of shape {whole.shape} for shape {values.shape}",
+            )
+        return np.where(finite, whole, values).astype(values.dtype)
+
+
+Rounding = RoundingMode | RoundingFunction
+"""How a device finds whole numbers."""
+
+
+def declared_rounding(declared: object) -> Rounding:
+    """What a target declares: a mode, its name, or a function.
+
+    Raises:
+        UnknownNameError: no mode has this name.
+        PluginError: it is something else.
+    """
+    if isinstance(declared, (RoundingMode, RoundingFunction)):
+        return declared
+    if isinstance(declared, str):
+        return RoundingMode.parse(declared)
+    if callable(declared):
+        return RoundingFunction(declared)
+    raise PluginError(
+        "A rounding is a mode or a function",
+        found=repr(declared),
+        allowed=f"{', '.join(mode.value for mode in RoundingMode)}, or a function of an array",
+    )
+
+
+def round_values(values: np.ndarray[Any, Any], mode: Rounding) -> np.ndarray[Any, Any]:
+    """The whole numbers nearest to the values, in the values' own type; or those of a device's own function.
 
     Infinities stay, NaN stays NaN, and what rounds to zero keeps its sign, as IEEE 754 has it.
 
     Args:
         values: floating point: float16, float32 or float64, of any shape. Integers come back as they are.
-        mode: where what lies half-way goes.
+        mode: where what lies half-way goes, or the function.
 
     Raises:
         ConfigError: the values are neither floating-point numbers nor integers.
@@ -65,6 +147,8 @@ def round_values(values: np.ndarray[Any, Any], mode: RoundingMode) -> np.ndarray
         return values.copy()
     if values.dtype.kind != "f":
         raise ConfigError("Only real numbers can be rounded", found=values.dtype, allowed="floating point or integers")
+    if isinstance(mode, RoundingFunction):
+        return mode(values)
     if mode is RoundingMode.HALF_TO_EVEN:
         return np.asarray(np.rint(values))
     with np.errstate(invalid="ignore"):  # infinity minus infinity: no half, so it stays

@@ -12,7 +12,7 @@ import numpy as np
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor, TensorSpec
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import Rounding, RoundingMode
 from dryfit.target.group import LayerGroup
 
 Array = np.ndarray[Any, Any]
@@ -57,7 +57,7 @@ class Binding:
     workspace: Array
     num_threads: int = 1
     packed: Mapping[str, Array] = attrs.field(factory=dict)
-    rounding: RoundingMode = RoundingMode.HALF_TO_EVEN
+    rounding: Rounding = RoundingMode.HALF_TO_EVEN
 
     @property
     def inputs(self) -> list[Array]:

@@ -95,7 +95,7 @@ class LimitTable:
         """All rules that apply, evaluated. A layer of a kind that the device does not have fails for that alone."""
         found: dict[str, list[Violation]] = {severity: [] for severity in SEVERITIES}
         precision = question.precision
-        for one in self.kind_rules if self.lacks(question.layer.kind) else self._rules_for(question):
+        for one in self._asked(question):
             finding = self.finding(one, question)
             if finding is None:
                 continue
@@ -112,11 +112,19 @@ class LimitTable:
             precision=precision,
         )
 
-    def _rules_for(self, question: Question) -> Sequence[Rule]:
-        """The rules that can speak of a layer of this kind in this precision, in their order.
+    def failures(self, question: Question) -> list[str]:
+        """The rules that could not be evaluated, with what their own code raised."""
+        found = [self.finding(rule, question) for rule in self._asked(question)]
+        return [str(one.message) for one in found if one is not None and one.is_failure]
 
-        Of a hundred rules a dozen do: they are picked out once for each kind, not for each layer.
+    def _asked(self, question: Question) -> Sequence[Rule]:
+        """The rules that are evaluated: those on kinds alone for a kind that the device does not have.
+
+        Of the others those that can speak of a layer of this kind in this precision, in their order. Of a hundred rules
+        a dozen do: they are picked out once for each kind, not for each layer.
         """
+        if self.lacks(question.layer.kind):
+            return self.kind_rules
         key = (question.layer.kind, question.family, question.software, question.precision)
         found = self._rules_by_scope.get(key)
         if found is None:

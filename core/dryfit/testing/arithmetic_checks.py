@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import Rounding, RoundingFunction
 from dryfit.target.arithmetic import Arithmetic
 from dryfit.target.rule import FIDELITIES
 from dryfit.target.target import Target
@@ -24,8 +27,7 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
         found.append(f"its accumulator {arithmetic.accumulator.name} is narrower")
     if arithmetic.rounds not in PLACES:
         found.append(f"`rounds` is {arithmetic.rounds!r}, none of {', '.join(PLACES)}")
-    modes = [arithmetic.rounding, *arithmetic.rounding_since.values()]
-    found += [f"the rounding {mode!r} is no RoundingMode" for mode in modes if not isinstance(mode, RoundingMode)]
+    found += [problem for one in arithmetic.roundings for problem in rounding_problems(one)]
     if arithmetic.fidelity not in FIDELITIES:
         found.append(f"the fidelity {arithmetic.fidelity!r} is none of {', '.join(FIDELITIES)}")
     if not arithmetic.source.strip():
@@ -35,6 +37,23 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
     if arithmetic.rounding_since and arithmetic.rounding_for(newest) is not arithmetic.rounding:
         found.append(f"`rounding` is {arithmetic.rounding}, and the newest version's {arithmetic.rounding_for(newest)}")
     return [f"{precision.name}: {problem}" for problem in found]
+
+
+def rounding_problems(rounding: Rounding) -> list[str]:
+    """Whether a function gives a whole number beside each value, and keeps whole numbers."""
+    if not isinstance(rounding, RoundingFunction):
+        return []
+    values = np.arange(-1024, 1025, dtype=np.float32) / np.float32(8)
+    try:
+        whole = rounding(values)
+    except PluginError as error:
+        return [str(error)]
+    wrong = values[(np.abs(whole - values) >= 1) | ((values == np.rint(values)) & (whole != values))]
+    return (
+        [f"the rounding {rounding.name} takes {wrong[0]} to {float(whole[values == wrong[0]][0])}"]
+        if wrong.size
+        else []
+    )
 
 
 def _approximation_problems(arithmetic: Arithmetic, target: Target) -> list[str]:

@@ -77,6 +77,32 @@ def unknown_kind_problems(table: LimitTable) -> list[str]:
     return [f"{kind!r} is supported, but is no layer kind" for kind in unknown]
 
 
+QUANTIZATION = ("quantize", "dequantize")
+"""The kinds of layers that a quantized model has around each of the others."""
+
+
+def undeclared_quantization(target: Target) -> list[str]:
+    """The kinds of `QUANTIZATION` that the table of a device which computes in INT8 says nothing of.
+
+    A quantized model has them around each layer, so that it is cut there. A target that leaves its precisions out
+    declares no INT8 of its own.
+    """
+    table = target.limits
+    if table is None or table.supported_kinds is None or DataType.INT8 not in target.precisions:
+        return []
+    told = {*table.supported_kinds, *table.unsupported, *table.unmodelled}
+    return [kind for kind in QUANTIZATION if kind not in told]
+
+
+def quantization_problems(target: Target) -> list[str]:
+    """What the table of a device which computes in INT8 does not say of quantize and dequantize layers."""
+    return [
+        f"the target computes in INT8, and its limit table does not mention {kind} layers: a quantized model is cut at "
+        f"each of them. Add {kind!r} to `supported_kinds`, or say in `unsupported` why the device does not take it"
+        for kind in undeclared_quantization(target)
+    ]
+
+
 def verdict_problems(target: Target, kind: str, *, layers: int, seed: int = 0) -> list[str]:
     """Ask about random layers of a kind, on random platforms, versions and precisions: each gets a whole answer."""
     rng = np.random.default_rng(seed)
@@ -104,7 +130,8 @@ def _answer_problems(target: Target, layer: Layer, variant: Variant, precision: 
         verdict = config.can_run_on(layer, target.device)
     except Exception as error:  # noqa: BLE001  whatever a rule raises is what is looked for
         return [f"can_run_on raises {type(error).__name__}: {error}; {where}"]
-    return [f"{problem}; {where}" for problem in _text_problems(verdict, target, layer)]
+    failed = [] if target.limits is None else target.limits.failures(config.question(layer, target))
+    return [f"{problem}; {where}" for problem in (*failed, *_text_problems(verdict, target, layer))]
 
 
 def _text_problems(verdict: Verdict, target: Target, layer: Layer) -> Iterator[str]:

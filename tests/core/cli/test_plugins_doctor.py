@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import jsonschema
@@ -66,6 +67,7 @@ def test_everything_that_a_record_names_is_tried(tmp_path: Path) -> None:
     [found] = findings(tmp_path)
     assert "found ModuleNotFoundError: No module named 'acme_kernels'" in found["message"]
     assert "target ACME_NPU, kernels_at = 'acme_kernels:KERNELS'" in found["message"]
+    assert "allowed" not in found["message"]
 
 
 def test_every_registering_hook_is_tried(tmp_path: Path) -> None:
@@ -105,8 +107,10 @@ def test_text_has_the_reason_the_remedy_and_the_traceback(tmp_path: Path) -> Non
     done = dryfit(tmp_path, "plugins", "doctor", **ONLY_FOREIGN)
     lines = done.stdout.splitlines()
     assert lines[0] == ("acme-npu 1.2 (acme) in dryfit.targets: ModuleNotFoundError: No module named 'acme_driver'")
-    assert lines[1] == "    Install what brings the module acme_driver, or reinstall the package"
-    assert lines[2] == "    | Traceback (most recent call last):"
+    assert lines[1] == f"    at {tmp_path / 'acme.py'}:1"
+    assert lines[2] == "    Install what brings the module acme_driver, or reinstall the package"
+    assert lines[3] == "    | Traceback (most recent call last):"
+    assert "importlib" not in done.stdout
     assert lines[-1].startswith("1 plugins tried: something is wrong with 1; ")
     assert done.returncode == 1
 
@@ -121,3 +125,138 @@ def test_who_loses_a_name_to_dryfit_is_told_once(tmp_path: Path) -> None:
     [finding] = findings(tmp_path, DRYFIT_DISABLE_PLUGINS=",".join(others))
     assert finding["message"].endswith("it stays dryfit's own")
     assert finding["remedy"].startswith("Uninstall one, or name its package in")
+
+
+# What a target declares -----------------------------------------------------------------------------------------------
+
+DECLARING = """
+    from dryfit.network.data_types import DataType
+    from dryfit.target.arithmetic import Arithmetic
+    from dryfit.target.checks import at_least, between, check, each, parameter, quantity
+    from dryfit.target.cost import CostEstimate
+    from dryfit.target.formats import TensorFormat
+    from dryfit.target.fusions import Fusion
+    from dryfit.target.limits import LimitTable, rule, rules
+    from dryfit.target.memory_pools import MemoryPool
+    from dryfit.target.target import Platform, SegmentRules, Target
+
+    KINDS = {{"activation", "convolution", "quantize", "dequantize"}}
+    RULES = rules("convolution", rule("convolution.kernel", each("kernel_size_nd", between(1, 7)), source="Acme, 1"))
+    FUSIONS = [Fusion("convolution-relu", ["convolution", "activation"])]
+    FORMATS = {{DataType.INT8: [TensorFormat("ACME16", [DataType.INT8], channels_vector=16)]}}
+    POOLS = [MemoryPool("ACME_SRAM", {{"": 1 << 20}}, "activations", per="segment")]
+    ARITHMETIC = {{DataType.INT8: Arithmetic(DataType.INT8, DataType.INT32, "group", "half_up", "documented", "s")}}
+    PRECISIONS = [DataType.INT8]
+    PLATFORMS = [Platform("one", "one", "Acme One")]
+    NEVER = at_least(1000)
+    WHERE = ("num_groups", NEVER)
+
+    def estimate(question):
+        return CostEstimate(1.0, 0, 0, basis="stated", source="Acme, 2")
+
+    def transfer(question):
+        return CostEstimate(1.0, question.bytes_moved, 0, basis="stated", source="Acme, 2")
+{text}
+    LIMITS = LimitTable("ACME_NPU", RULES, supported_kinds=KINDS)
+    TARGET = Target(
+        device="ACME_NPU", title="Acme", platforms=PLATFORMS, precisions=PRECISIONS, limits_at="acme:LIMITS",
+        fusions_at="acme:FUSIONS", input_formats_at="acme:FORMATS", memory_pools_at="acme:POOLS",
+        arithmetic_at="acme:ARITHMETIC", estimate_cost_at="acme:estimate", estimate_transfer_at="acme:transfer",
+    )
+"""
+
+
+def found_of(folder: Path, text: str) -> list[dict[str, Any]]:
+    """What doctor finds of a sound target after which a line is added to its module."""
+    module = dedent(DECLARING.format(text="    LINE"))
+    install(folder, "acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, {"acme": module.replace("LINE", dedent(text))})
+    return findings(folder)
+
+
+def test_a_sound_target_that_declares_much_is_well(tmp_path: Path) -> None:
+    assert found_of(tmp_path, "") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "words"),
+    [
+        (
+            "RULES = rules('convolution', rule('a', each('kernel_size', between(1, 7)), source='s'))",
+            "rule acme_npu.a",
+            "Did you mean 'kernel_size_nd'?",
+        ),
+        (
+            "RULES = rules('convolution', rule('a', parameter('groups', NEVER), source='s', when=parameter(*WHERE)))",
+            "rule acme_npu.a",
+            "'groups'",
+        ),
+        (
+            "RULES = rules('convolution', rule('a', check('x', 't')(lambda q: 1 / 0), source='s'))",
+            "rule",
+            "ZeroDivision",
+        ),
+        ("RULES = rules('convolution', rule('a', check('x', 't')(lambda q: 'no'), source='s'))", "rule", "Finding"),
+        ("KINDS |= {'convolutoin'}", "limits, supported_kinds, convolutoin", "Did you mean 'convolution'?"),
+        ("RULES += rules('poling', rule('a', parameter('name', at_least('')), source='s'))", "rule", "'pooling'"),
+        ("KINDS -= {'quantize'}", "limits, quantize", "INT8"),
+        ("def estimate(): return None", "estimate_cost", "estimate() takes 0 positional arguments"),
+        ("def estimate(question): return 3.5", "estimate_cost", "not float"),
+        ("def transfer(question): return question.bytes", "estimate_transfer", "'bytes'"),
+        ("FUSIONS = [Fusion('odd', ['convolution', 'activaton?', 'activation'])]", "fusion odd", "'activation'"),
+        ("POOLS = [MemoryPool('P', {'': 1}, 'activation')]", "memory pool P", "'activations'"),
+        ("PLATFORMS = ['one']", "", "not a Platform"),
+        ("PRECISIONS = ['INT8']", "", "not a DataType"),
+    ],
+)
+def test_a_declaration_that_would_fail_later_is_a_finding(tmp_path: Path, text: str, part: str, words: str) -> None:
+    [found] = found_of(tmp_path, text)
+    assert found["part"].startswith(part)
+    assert words in found["message"]
+    assert found["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Target(device='X', title='X', platforms=[], fusion_at='acme:FUSIONS')", "Did you mean 'fusions_at'?"),
+        ("MemoryPool('P', {}, 'weights', aligment_bytes=3)", "Did you mean 'alignment_bytes'?"),
+        ("rule('a', parameter('name', at_least('')), sorce='s')", "Did you mean 'source'?"),
+        ("Arithmetic(DataType.INT8, DataType.INT32, 'group', 'half_op', 'documented', 's')", "Did you mean 'half_up'?"),
+    ],
+)
+def test_an_unknown_word_in_a_declaration_is_told_with_the_closest_and_its_line(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    [found] = found_of(tmp_path, text)
+    assert words in found["message"]
+    line = (tmp_path / "acme.py").read_text().splitlines().index(text) + 1
+    assert found["place"] == f"{tmp_path / 'acme.py'}:{line}"
+
+
+def test_a_broken_rule_says_where_it_is_declared(tmp_path: Path) -> None:
+    text = "RULES = rules('convolution', rule('a', each('kernel_size', between(1, 7)), source='s'))"
+    [found] = found_of(tmp_path, text)
+    line = (tmp_path / "acme.py").read_text().splitlines().index(text) + 1
+    assert found["place"] == f"{tmp_path / 'acme.py'}:{line}"
+
+
+def test_several_faults_of_one_target_are_told_at_once(tmp_path: Path) -> None:
+    found = found_of(tmp_path, "KINDS |= {'x'}\ndef estimate(): return None\nFUSIONS = [Fusion('f', ['a', 'b'])]")
+    assert {one["part"] for one in found} == {"limits, supported_kinds, x", "estimate_cost", "fusion f"}
+
+
+def test_hooks_that_only_answer_are_asked(tmp_path: Path) -> None:
+    text = """
+    import dryfit
+    @dryfit.hookimpl
+    def vote_on_placement(layer, verdicts): return "GPU"
+    @dryfit.hookimpl
+    def claim_quantized_group(group): raise ValueError(group.layer.kind)
+    @dryfit.hookimpl
+    def observe_build(network, settings): raise AssertionError("observers are left alone")
+    """
+    install(tmp_path, "acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": text})
+    told = {one["hook"]: one["message"] for one in findings(tmp_path)}
+    assert set(told) == {"vote_on_placement", "claim_quantized_group"}
+    assert "found str" in told["vote_on_placement"]
+    assert told["claim_quantized_group"] == "ValueError: activation"

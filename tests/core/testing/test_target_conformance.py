@@ -391,7 +391,6 @@ HALF = acme_npu.ARITHMETIC[DataType.HALF]
         ({"precision": DataType.FLOAT}, "what is listed for it is that of FLOAT"),
         ({"accumulator": DataType.FP8}, "its accumulator FP8 is narrower"),
         ({"rounds": "never"}, "`rounds` is 'never', none of group, layer"),
-        ({"rounding": "half_to_even"}, "the rounding 'half_to_even' is no RoundingMode"),
         ({"fidelity": ""}, "the fidelity '' is none of"),
         ({"source": ""}, "`source` is empty"),
         ({"rounding_since": {(1,): acme_npu.RoundingMode.HALF_UP}}, "the newest version's half_up"),

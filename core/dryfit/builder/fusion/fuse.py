@@ -35,6 +35,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
+from dryfit.quantization.rounding import RoundingFunction
 from dryfit.target.fusions import allowing, chain
 from dryfit.target.group import LayerGroup, SegmentGroup, is_repeatable
 from dryfit.target.kernels import Kernel, Specs
@@ -77,6 +78,13 @@ def rounds_once(place: LayerPlace) -> bool:
     """Whether the device rounds a group's result once, rather than after each layer."""
     arithmetic = registry.target(place.device).arithmetic.get(place.precision)
     return arithmetic is None or arithmetic.rounds != "layer"
+
+
+def own_rounding(device: str) -> RoundingFunction | None:
+    """The function by which a device rounds INT8; None where it rounds by a mode that native kernels have."""
+    record = registry.target(device).arithmetic.get(DataType.INT8)
+    functions = (one for one in (record.roundings if record else ()) if isinstance(one, RoundingFunction))
+    return next(functions, None)
 
 
 def _whole_segment(layers: Sequence[Layer], places: Places) -> FusedGroup:
@@ -205,6 +213,7 @@ class _Fuser:
         for group in [LayerGroup((*growing.group.layers, *others)), *([growing.group] if others else [])]:
             longer = LayerGroup((*group.layers, layer))
             candidates = self._choice.taking(growing.joined.candidates, group, layer, self._specs)
+            candidates = self._able_to_round(place, longer, candidates)
             if candidates and self._grow(growing, longer, candidates):
                 return True
         return False
@@ -217,6 +226,7 @@ class _Fuser:
                 continue
             longer = LayerGroup((*before.group.layers, *growing.group.layers))
             candidates = self._choice.running(before.joined.candidates, longer, growing.group, self._specs)
+            candidates = self._able_to_round(before.place, longer, candidates)
             if candidates and self._grow(before, longer, candidates):
                 self._groups.remove(growing)
                 for layer in growing.group.layers:
@@ -224,6 +234,13 @@ class _Fuser:
                     if not is_repeatable(layer):
                         self._group_of[layer.name] = before
                 return
+
+    def _able_to_round(self, place: LayerPlace, group: LayerGroup, candidates: Sequence[Kernel]) -> Sequence[Kernel]:
+        """The kernels that can quantize in a group: the host's only by a rounding mode."""
+        if all(layer.kind != "quantize" for layer in group.layers) or own_rounding(place.device) is None:
+            return candidates
+        host = registry.host().kernels
+        return [kernel for kernel in candidates if kernel not in host]
 
     def _grow(self, growing: _GrowingGroup, longer: LayerGroup, candidates: Sequence[Kernel]) -> bool:
         """Make a group longer, if the device declares no fusions or one begins so."""
@@ -257,6 +274,9 @@ class _Fuser:
 
     def _with_kernel(self, whole: _Joined, place: LayerPlace) -> FusedGroup:
         kernel, reason = self._choice.fastest(whole.candidates, whole.group)
+        rounding = own_rounding(place.device) if whole.group.main.kind == "quantize" else None
+        if rounding is not None and kernel in registry.host().kernels:
+            reason = f"{place.device} rounds by the function {rounding}, which only numpy computes on the host"
         return FusedGroup(whole.group, kernel, place, reason, whole.fusion)
 
     def _cut_back(self) -> Iterable[tuple[_Joined, LayerPlace]]:

@@ -16,7 +16,7 @@ from dryfit.engine.buffers import new_array
 from dryfit.engine.plan import Operation
 from dryfit.errors import ExecutionError
 from dryfit.plugins import registry
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import Rounding
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, Step
 from dryfit.target.machine_code import CompiledFunction, listening
 from dryfit.target.memory import aligned_bytes
@@ -67,7 +67,7 @@ def compile_kernels(
     operations: Sequence[Operation],
     specs: Callable[[], Specs],
     layouts: Mapping[str, HostLayout],
-    rounding: Callable[[str], RoundingMode],
+    rounding: Callable[[str], Rounding],
 ) -> None:
     """Have the host's kernels compile all code that these groups need.
 
@@ -97,7 +97,7 @@ def compile_kernels(
 
 
 def _bound(
-    fused: FusedGroup, operation: Operation, specs: Specs, layouts: Mapping[str, HostLayout], rounding: RoundingMode
+    fused: FusedGroup, operation: Operation, specs: Specs, layouts: Mapping[str, HostLayout], rounding: Rounding
 ) -> Step | None:
     """A step that never runs; None where shapes are not known, or there is nothing to compute."""
     group = fused.group

@@ -12,7 +12,7 @@ from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.format_combinations import FormatCombination
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import Rounding
 
 WEAK_TYPES = frozenset(EXCHANGED_TYPES)
 """Types that the builder may exchange for one another."""
@@ -56,7 +56,7 @@ class Precisions:
     reasons: Mapping[str, PrecisionReason] = attrs.field(factory=dict)
     real_tensors: frozenset[str] = frozenset()
     real_outputs: Mapping[tuple[str, int], DataType] = attrs.field(factory=dict)
-    weight_rounding: Mapping[str, RoundingMode] = attrs.field(factory=dict)
+    weight_rounding: Mapping[str, Rounding] = attrs.field(factory=dict)
     assumes_scales: bool = False
     given_types: Mapping[str, DataType] = attrs.field(factory=dict)
     wanted_types: Mapping[str, DataType] = attrs.field(factory=dict)

@@ -22,7 +22,7 @@ from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
-from dryfit.quantization.rounding import RoundingMode, round_values
+from dryfit.quantization.rounding import Rounding, round_values
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +58,7 @@ def constant_weights(layer: Layer) -> Array | None:
     return None if tensor is None or not tensor.dtype.is_floating_point else tensor.spec.value
 
 
-def int8_weights(layer: Layer, weights: Array, rounding: RoundingMode) -> Int8Weights:
+def int8_weights(layer: Layer, weights: Array, rounding: Rounding) -> Int8Weights:
     """Quantize the weights of a layer.
 
     Args:

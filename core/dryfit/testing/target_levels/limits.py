@@ -92,8 +92,12 @@ class TargetLimits(TargetKit):
         """No kind is misspelt."""
         require_none(limit_checks.unknown_kind_problems(self._table()))
 
+    def test_a_device_that_computes_in_int8_says_whether_it_takes_quantized_models(self) -> None:
+        """The table lists quantize and dequantize layers, as supported or with a reason."""
+        require_none(limit_checks.quantization_problems(self.target))
+
     def test_any_layer_gets_a_verdict(self, example_kind: str) -> None:
-        """`can_run_on` never raises, and its reasons are whole."""
+        """No rule raises, and reasons are whole."""
         require_none(limit_checks.verdict_problems(self.complete, example_kind, layers=self.layers))
 
     def _table(self) -> LimitTable:

@@ -22,7 +22,7 @@ from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.layers.unary import Unary
 from dryfit.network.tensor import Shape, Tensor
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import Rounding, RoundingMode
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
@@ -50,7 +50,7 @@ class Table:
     axis: int | None
 
 
-def table_of(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Table | None:
+def table_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> Table | None:
     """The table of a group; None where it is no function of one value.
 
     Args:
@@ -97,7 +97,7 @@ def _axes_of(layer: Layer, shape: Shape) -> set[int]:
     return {place for extents in known for place, extent in enumerate(extents) if extent != 1}
 
 
-def _result(layer: Layer, values: list[Array], rounding: RoundingMode) -> Array:
+def _result(layer: Layer, values: list[Array], rounding: Rounding) -> Array:
     if isinstance(layer, Quantize):
         grid = cast("Grid", grid_of(layer))
         return quantized(values[0], np.array(grid.scale, np.float32), rounding, grid.zero_point)

@@ -24,7 +24,6 @@ from dryfit_cpu.kernels.requantization import (
     bound_requantization,
     in_units,
     requantization_of,
-    rounding_code,
     takes_scaled,
 )
 from dryfit_cpu.steps import NativeStep
@@ -72,7 +71,7 @@ def integer_pooling(
             source.tensor.name,
             activation=(codes.CLIP, *steps.limits),
             multiplier=float(in_units(np.array([source.scale]), steps.unit)[0]),
-            rounding=rounding_code(steps.rounding),
+            rounding=steps.rounding_code,
             source_zero=source.zero_point,
             zero_point=steps.zero_point,
         )

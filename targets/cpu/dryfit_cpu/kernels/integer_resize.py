@@ -24,7 +24,6 @@ from dryfit_cpu.kernels.requantization import (
     bound_requantization,
     in_units,
     requantization_of,
-    rounding_code,
     takes_scaled,
 )
 from dryfit_cpu.kernels.resize import Ending, bind_resize, can_resize
@@ -58,6 +57,6 @@ def resize_integers(binding: Binding) -> NativeStep:
         low=steps.limits[0],
         high=steps.limits[1],
         zero_point=steps.zero_point,
-        rounding=rounding_code(steps.rounding),
+        rounding=steps.rounding_code,
     )
     return bind_resize(binding, x, y, ending)

@@ -28,7 +28,6 @@ from dryfit_cpu.kernels.requantization import (
     Requantization,
     bound_requantization,
     requantization_of,
-    rounding_code,
     takes_scaled,
 )
 from dryfit_cpu.kernels.softmax import softmax_work
@@ -103,6 +102,6 @@ def normalize_integers(binding: Binding) -> NativeStep:
         low=steps.limits[0],
         high=steps.limits[1],
         zero_point=steps.zero_point,
-        rounding=rounding_code(steps.rounding),
+        rounding=steps.rounding_code,
     )
     return NativeStep(group.name, work, [binding, table])

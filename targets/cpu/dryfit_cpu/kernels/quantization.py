@@ -12,7 +12,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.rounding import RoundingMode, round_values
+from dryfit.quantization.rounding import Rounding, RoundingMode, round_values
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, is_activation, kernel
 from dryfit_cpu import codes
@@ -55,7 +55,7 @@ def _picture_work(x: Array, scale: float, zero_point: float, output: Array, thre
     )
 
 
-def quantized(x: Array, scale: Array, rounding: RoundingMode, zero_point: int | Array = 0) -> Array:
+def quantized(x: Array, scale: Array, rounding: Rounding, zero_point: int | Array = 0) -> Array:
     """`saturate(round(x / scale) + zero_point)` as INT8, in numpy; NaN becomes the lowest."""
     with np.errstate(all="ignore"):
         whole = round_values(x.astype(np.float32) / scale, rounding) + np.asarray(zero_point, np.float32)
@@ -64,7 +64,7 @@ def quantized(x: Array, scale: Array, rounding: RoundingMode, zero_point: int | 
     return limited.astype(np.int8)
 
 
-def _quantize(x: Array, scale: Array, zero_point: Array, output: Array, rounding: RoundingMode) -> None:
+def _quantize(x: Array, scale: Array, zero_point: Array, output: Array, rounding: Rounding) -> None:
     """Quantize by numpy, as devices do that round otherwise: it is the rare case."""
     output[...] = quantized(x, scale, rounding, zero_point)
 

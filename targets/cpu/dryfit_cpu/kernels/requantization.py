@@ -10,7 +10,7 @@ import numpy as np
 
 from dryfit.errors import BuildError
 from dryfit.network.layer import Layer
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.rounding import Rounding, RoundingFunction, RoundingMode
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
@@ -63,7 +63,7 @@ class Requantization:
     last_multiplier: float
     last_limits: tuple[float, float]
     zero_point: int
-    rounding: RoundingMode
+    rounding: Rounding
     is_quantized: bool
     scaling: int = codes.REAL_PRODUCTS
 
@@ -72,10 +72,16 @@ class Requantization:
         """Whether values are scaled, limited and rounded once, and nothing else."""
         return not (self.rounds_sum or self.residual or self.rounds_last)
 
+    @property
+    def rounding_code(self) -> int:
+        """The code of the rounding mode; that of any mode where nothing is rounded."""
+        is_rounded = self.rounds_sum or self.rounds_last or self.is_quantized
+        return rounding_code(self.rounding) if is_rounded else codes.HALF_TO_EVEN
+
     def fields(self) -> dict[str, float]:
         """The fields by which native functions know it."""
         return {
-            "rounding": rounding_code(self.rounding),
+            "rounding": self.rounding_code,
             "rounds_sum": int(self.rounds_sum),
             "sum_low": self.sum_limits[0],
             "sum_high": self.sum_limits[1],
@@ -93,12 +99,18 @@ class Requantization:
         }
 
 
-def rounding_code(mode: RoundingMode) -> int:
-    """The code of a rounding mode."""
+def rounding_code(mode: Rounding) -> int:
+    """The code of a rounding mode.
+
+    Raises:
+        BuildError: it is a device's own function, which native code does not have.
+    """
+    if isinstance(mode, RoundingFunction):
+        raise BuildError("A native kernel cannot round by a function of the device", where=f"rounding {mode.name!r}")
     return _ROUNDING_CODES[mode]
 
 
-def requantization_of(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Requantization | None:
+def requantization_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> Requantization | None:
     """The requantization of a group on a device that rounds in this way; None where its epilogue is of another form."""
     if isinstance(group, StatedGroup):
         return group.steps
@@ -154,7 +166,7 @@ def takes_scaled(group: LayerGroup, layer: Layer) -> bool:
     return steps is not None and steps.only_scales
 
 
-def required_requantization(group: LayerGroup, rounding: RoundingMode = RoundingMode.HALF_TO_EVEN) -> Requantization:
+def required_requantization(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> Requantization:
     """The requantization of a group that a kernel accepted.
 
     Raises:
