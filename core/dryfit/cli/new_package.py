@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryfit.errors import ConfigError, PluginError
+from dryfit.plugins import API_LEVEL
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -52,6 +53,7 @@ def package_names(kind: str, name: str) -> dict[str, str]:
         "module": module,
         "title": title,
         "dryfit_version": version("dryfit"),
+        "api_level": str(API_LEVEL),
     }
     match kind:
         case "target":

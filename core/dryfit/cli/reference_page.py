@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import click
+
+from dryfit.target import STABLE_NAMES
 
 _COMMANDS_HEAD = """# Command line
 
@@ -30,8 +34,15 @@ that signs them.
 _PYTHON_HEAD = """# Python names
 
 Written by `make docs` from the docstrings. Everything here is imported from `dryfit`: `from dryfit import Builder`.
-Names are TensorRT's where it has one; [a table](device-type-api.md) has the C++ names. What is not listed here may
-change.
+Names are TensorRT's where it has one; [a table](device-type-api.md) has the C++ names. The names by which a target is
+declared, [at the end](#names-of-targets), are imported from their modules. What is not listed here may change.
+"""
+
+_TARGET_HEAD = """
+# Names of targets
+
+What a package that brings a device imports; [Everything a target may declare](../how-to/declare-a-target.md) has an
+example of each.
 """
 
 
@@ -82,7 +93,25 @@ def python_page() -> str:
     import dryfit
 
     sections = [_name_section(name, getattr(dryfit, name)) for name in dryfit.__all__]
-    return _PYTHON_HEAD + "".join(sections)
+    return _PYTHON_HEAD + "".join(sections) + _TARGET_HEAD + "".join(_target_sections())
+
+
+def _target_sections() -> Iterator[str]:
+    """The names of each module that a target is declared with."""
+    for place, names in STABLE_NAMES.items():
+        module = importlib.import_module(place)
+        rows = [
+            f"| `{name}{_call(getattr(module, name))}` | {_first_line(getattr(module, name))} |\n" for name in names
+        ]
+        yield f"\n## {place}\n\n| name | |\n|---|---|\n" + "".join(rows)
+
+
+def _call(value: Any) -> str:
+    """The parameters of a function or record; "" for an object that is not called."""
+    is_record = inspect.isclass(value) and attrs.has(value)
+    if not (is_record or inspect.isfunction(value)):
+        return ""
+    return f"({', '.join(_parameters(value))})"
 
 
 def _name_section(name: str, value: Any) -> str:

@@ -12,6 +12,7 @@ from tests.core.plugins.packages import install
 from dryfit.cli.main import main
 from dryfit.cli.new_package import KINDS, package_names, rendered_files, write_package
 from dryfit.errors import ConfigError
+from dryfit.plugins import API_LEVEL
 
 NAMES = {"target": "Acme_NPU", "layer": "acme-hard-swish", "calibrator": "acme.share"}
 """Kind to a name for a package, each written in another way."""
@@ -79,6 +80,12 @@ def test_nothing_of_a_template_is_left_and_the_entry_point_names_the_module(kind
         "calibrator": ("dryfit.calibrators", "acme-share", "acme_share:CALIBRATOR"),
     }
     assert (group, name, value) == expected[kind]
+
+
+def test_a_new_target_states_its_level_and_speaks_of_quantized_models():
+    files = rendered_files("target", package_names("target", NAMES["target"]))
+    assert f"DRYFIT_API_LEVEL = {API_LEVEL}" in files["src/acme_npu/__init__.py"]
+    assert '"quantize" and "dequantize"' in files["src/acme_npu/limits.py"]
 
 
 def test_the_command_tells_the_files_and_what_comes_next(tmp_path, capsys, monkeypatch):
