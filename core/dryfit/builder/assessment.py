@@ -164,8 +164,8 @@ def segment_records(design: Design) -> list[Segment]:
 
 
 def _whole(estimate: CostEstimate | None) -> CostEstimate | None:
-    """An estimate without its steps, which `network_cost` tells."""
-    return None if estimate is None else attrs.evolve(estimate, steps=())
+    """An estimate without its steps, which `network_cost` tells; none where it depends on the machine at hand."""
+    return None if estimate is None or estimate.is_nominal else attrs.evolve(estimate, steps=())
 
 
 def _is_from(tensor: Tensor, members: set[str]) -> bool:

@@ -63,6 +63,13 @@ _LAYER = _object(
     }
 )
 
+ERROR_FACTOR = {
+    "type": ["number", "null"],
+    "minimum": 1,
+    "description": "How far the figure may be off, as a factor up or down: 1.15 for 15 %, 10 for an order of "
+    "magnitude; null where that is not known.",
+}
+
 ENERGY = {
     **_object(
         {
@@ -88,6 +95,8 @@ ESTIMATE = _object(
         "source": {**_TEXT, "description": "What it rests on."},
         "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
         "energy": ENERGY,
+        "error_factor": ERROR_FACTOR,
+        "is_lower_bound": {"type": "boolean", "description": "Whether the device cannot beat the time, nor reach it."},
     },
     "The target's estimate of one run.",
 )

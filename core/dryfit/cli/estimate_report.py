@@ -9,10 +9,11 @@ import attrs
 
 from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions
+from dryfit.estimate_text import time_text
 
 if TYPE_CHECKING:
     from dryfit.builder.segments.network_cost import NetworkCost, SegmentCost, TransferCost
-    from dryfit.target.cost import StepCost
+    from dryfit.target.cost import CostEstimate, StepCost
 
 Report = dict[str, Any]
 
@@ -58,6 +59,7 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
         "sparsity": options.sparsity,
         "sparse_layers": sorted(design.sparse_layers),
         "note": NOTE,
+        "devices": sorted({one.device for one in cost.segments}),
         "batch": cost.batch,
         "layers": [_step(step, one) for one in cost.segments if one.estimate for step in one.estimate.steps],
         "segments": [_segment(one) for one in cost.segments],
@@ -95,7 +97,14 @@ def _segment(segment: SegmentCost) -> dict[str, Any]:
         "basis": "the target estimates nothing" if found is None else found.basis,
         "source": "" if found is None else found.source,
         "fidelity": "inferred" if found is None else found.fidelity,
+        "error_factor": None if found is None else found.error_factor,
+        "is_lower_bound": found is not None and found.is_lower_bound,
+        "text": "none" if found is None else _text(found),
     }
+
+
+def _text(found: CostEstimate) -> str:
+    return time_text(found.microseconds, found.error_factor, is_lower_bound=found.is_lower_bound)
 
 
 def _transfer(transfer: TransferCost) -> dict[str, Any]:
@@ -108,6 +117,8 @@ def _transfer(transfer: TransferCost) -> dict[str, Any]:
         "energy": None if found is None or found.energy is None else attrs.asdict(found.energy),
         "basis": "no target estimates it" if found is None else found.basis,
         "source": "" if found is None else found.source,
+        "error_factor": None if found is None else found.error_factor,
+        "text": "none" if found is None else _text(found),
     }
 
 
@@ -121,10 +132,17 @@ def _network(cost: NetworkCost, device: str) -> dict[str, Any]:
         "macs": cost.macs(),
         "macs_on_device": cost.macs(device),
         "latency_microseconds": cost.latency_microseconds,
+        "latency_error_factor": cost.latency_error,
+        "latency_text": time_text(
+            cost.latency_microseconds, cost.latency_error, is_lower_bound=bool(cost.lower_bounds)
+        ),
+        "lower_bounds": list(cost.lower_bounds),
         "busy_microseconds": cost.busy_microseconds(device),
+        "busy_error_factor": cost.busy_error(device),
         "throughput": throughput,
         "tops_used": None if best is None else 2 * cost.macs(device) / cost.batch * best / 1e12,
         "pipeline_images_per_second": cost.pipeline_images_per_second,
         "energy": None if cost.energy is None else {"amount": cost.energy[0], "unit": cost.energy[1]},
+        "energy_error_factor": None if cost.energy is None else cost.energy_error,
         "without_time": list(cost.without_time),
     }

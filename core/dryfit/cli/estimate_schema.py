@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dryfit.cli.check_schema import ENERGY
+from dryfit.cli.check_schema import ENERGY, ERROR_FACTOR
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
@@ -55,6 +55,9 @@ _SEGMENT = _object(
         "basis": {**_TEXT, "description": "How it was reckoned."},
         "source": {**_TEXT, "description": "What it rests on."},
         "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
+        "error_factor": ERROR_FACTOR,
+        "is_lower_bound": {"type": "boolean", "description": "Whether the device cannot beat the time, nor reach it."},
+        "text": {**_TEXT, "description": "The time to two digits, with its error."},
     }
 )
 
@@ -67,6 +70,8 @@ _TRANSFER = _object(
         "energy": ENERGY,
         "basis": _TEXT,
         "source": _TEXT,
+        "error_factor": ERROR_FACTOR,
+        "text": {**_TEXT, "description": "The time to two digits, with its error."},
     }
 )
 
@@ -75,7 +80,11 @@ _NETWORK = _object(
         "macs": _COUNT,
         "macs_on_device": {**_COUNT, "description": "Those of the segments on the device that was asked about."},
         "latency_microseconds": {**_PERHAPS, "description": f"Segments and copies one after the other. {_ESTIMATED}"},
+        "latency_error_factor": ERROR_FACTOR,
+        "latency_text": {**_TEXT, "description": "The latency to two digits, with its error."},
+        "lower_bounds": {**_TEXTS, "description": "Devices whose time is one that they cannot beat."},
         "busy_microseconds": {**_PERHAPS, "description": f"Of one core of the device, in one run. {_ESTIMATED}"},
+        "busy_error_factor": ERROR_FACTOR,
         "throughput": _list(
             _object({"cores": _COUNT, "images_per_second": _PERHAPS}),
             "By how many cores of the device work, each at a run of its own; copies and other devices left out.",
@@ -90,6 +99,7 @@ _NETWORK = _object(
             **_object({"amount": _NUMBER, "unit": _TEXT}),
             "type": ["object", "null"],
         },
+        "energy_error_factor": ERROR_FACTOR,
         "without_time": {**_TEXTS, "description": "Devices whose targets estimate no time."},
     },
     "The whole network.",
@@ -111,6 +121,7 @@ SCHEMA: dict[str, Any] = {
             "sparsity": {"enum": ["disable", "enable", "force"]},
             "sparse_layers": {**_TEXTS, "description": "Layers whose zeros were taken to be skipped."},
             "note": {**_TEXT, "description": "That every figure is an estimate."},
+            "devices": {**_TEXTS, "description": "Those that layers run on."},
             "batch": {**_COUNT, "description": "Images of one run: the first extent of the first input."},
             "layers": _list(_STEP, "Steps of the segments, in execution order."),
             "segments": _list(_SEGMENT, "In execution order."),

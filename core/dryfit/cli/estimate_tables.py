@@ -6,6 +6,7 @@ from typing import Any
 
 from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
+from dryfit.estimate_text import duration, rate_text, two_digits, with_error
 
 Report = dict[str, Any]
 
@@ -20,46 +21,52 @@ def print_estimate(report: Report) -> None:
         (
             _names(one["layers"]),
             one["device"],
-            f"{one['mac_cycles']:,}",
+            two_digits(one["mac_cycles"]),
             bytes_text(one["dram_bytes"]),
-            f"{one['microseconds']:.1f}",
+            duration(one["microseconds"]),
             one["bound"],
         )
         for one in report["layers"]
     ]
     if rows:
-        columns = ["layers that run as one", "device", "MAC cycles", "DRAM", "microseconds", "bound by"]
-        print_table("Estimated cost of each step of one run", columns, rows)
+        columns = ["layers that run as one", "device", "MAC cycles", "DRAM", "time", "bound by"]
+        print_table(
+            "Estimated cost of each step of one run (a single step is less certain than the sum)", columns, rows
+        )
     segments = [
-        (one["id"], one["device"], one["layers"], _time(one["microseconds"]), bytes_text(one["dram_bytes"]))
+        (one["id"], one["device"], one["layers"], one["text"], bytes_text(one["dram_bytes"]))
         for one in report["segments"]
     ]
-    print_table("Estimated cost of each segment", ["segment", "device", "layers", "microseconds", "DRAM"], segments)
-    copies = [(one["tensor"], one["from"], one["to"], _time(one["microseconds"])) for one in report["transfers"]]
+    print_table("Estimated cost of each segment", ["segment", "device", "layers", "time", "DRAM"], segments)
+    copies = [(one["tensor"], one["from"], one["to"], one["text"]) for one in report["transfers"]]
     if copies:
-        print_table("Estimated cost of copies between devices", ["tensor", "from", "to", "microseconds"], copies)
+        print_table("Estimated cost of copies between devices", ["tensor", "from", "to", "time"], copies)
     print_list("Basis", _bases(report))
     _print_network(report)
 
 
 def _print_network(report: Report) -> None:
-    network = report["network"]
-    device = report["device"]
+    network, device = report["network"], report["device"]
+    error, bounds = network["latency_error_factor"], network["lower_bounds"]
     print_line(f"Estimates for one run of batch {report['batch']}:")
-    latency = network["latency_microseconds"]
-    told = "none" if latency is None else f"{latency / 1000:.3f} ms"
-    print_line(f"  latency, segments and copies one after the other: {told}")
+    bounded = f"; {', '.join(bounds)} at the lower bound of its time" if bounds and error is not None else ""
+    print_line(f"  latency (no overlap of segments and copies): {network['latency_text']}{bounded}")
     for one in network["throughput"]:
-        rate = one["images_per_second"]
-        told = "none" if rate is None else f"{rate:.1f}"
-        print_line(f"  throughput of {one['cores']} {device}, nothing else in its way: {told} images a second")
+        count = one["cores"]
+        cores = device if len(network["throughput"]) == 1 else f"{count} {device} core{'' if count == 1 else 's'}"
+        rate = rate_text(one["images_per_second"], network["busy_error_factor"], is_upper_bound=device in bounds)
+        told = f"n/a (no layer runs on {device})" if device not in report["devices"] else rate
+        print_line(f"  throughput, {cores}: {told}")
     if network["tops_used"] is not None:
-        print_line(f"  used of all {device} then: {network['tops_used']:.2f} TOPS")
+        print_line(f"  {device} utilization at that rate: {two_digits(network['tops_used'])} TOPS")
     if network["pipeline_images_per_second"] is not None:
-        rate = network["pipeline_images_per_second"]
-        print_line(f"  throughput with all devices and copies at work at once: {rate:.1f} images a second")
+        rate = rate_text(network["pipeline_images_per_second"], error, is_upper_bound=bool(bounds))
+        print_line(f"  throughput, all devices and copies at work at once: {rate}")
     if network["energy"] is not None:
-        print_line(f"  energy, segments and copies: {network['energy']['amount']:.1f} {network['energy']['unit']}")
+        energy, unit = network["energy"], network["energy"]["unit"]
+        scale = "" if unit == "joules" else " (relative)"
+        told = with_error(f"{two_digits(energy['amount'])} {unit}", network["energy_error_factor"])
+        print_line(f"  energy{scale}: {told}")
     if network["without_time"]:
         print_line(f"  no time is estimated for {', '.join(network['without_time'])}")
 
@@ -81,12 +88,13 @@ def _bases(report: Report) -> list[tuple[str, str, str]]:
 def _heading(report: Report) -> str:
     mode = "" if report["power_mode"] is None else f" in power mode {report['power_mode']}"
     variant = " ".join(filter(None, [report["platform"], report["software"]]))
-    return f"Estimate of {report['model']} on {report['device']} ({variant}){mode}"
+    asked = f"{report['device']} ({variant}){mode}"
+    if report["device"] in report["devices"]:
+        return f"Estimate of {report['model']} on {asked}"
+    # Figures of one device must not stand under the name of another.
+    used = " and ".join(report["devices"]) or "no device"
+    return f"Estimate of {report['model']} on {used}: no layer runs on {asked}"
 
 
 def _names(layers: list[str]) -> str:
     return layers[0] if len(layers) == 1 else f"{layers[0]} + {len(layers) - 1}"
-
-
-def _time(microseconds: float | None) -> str:
-    return "none" if microseconds is None else f"{microseconds:.1f}"

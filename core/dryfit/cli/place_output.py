@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryfit.engine.atomic_file import write_atomically
 from dryfit.errors import ConfigError, DryfitError
+from dryfit.estimate_text import two_digits
 
 if TYPE_CHECKING:
     from dryfit.network.network import Network
@@ -85,5 +86,6 @@ def _heading(report: Report) -> str:
     return (
         f"Devices for {report['objective']} on {report['device']} ({variant}{mode}) and {report['fallback']}.\n"
         f"All other layers stay on the default device, {report['device']}.\n"
-        f"Estimated, not measured: {chosen['value']:.6g} {report['unit']}; without this file {before['value']:.6g}."
+        f"Estimated, not measured: {two_digits(chosen['value'])} {report['unit']}; without this file "
+        f"{two_digits(before['value'])}."
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dryfit.cli.check_schema import ERROR_FACTOR
+
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
@@ -33,6 +35,8 @@ _OPTION = _object(
         "is_exact": {"type": "boolean", "description": "Whether its method finds the best by the method's own model."},
         "value": {"type": "number", "minimum": 0, "description": "What the objective compares; less is better."},
         "latency_microseconds": {**_PERHAPS, "description": f"Segments and copies one after the other. {_ESTIMATED}"},
+        "error_factor": ERROR_FACTOR,
+        "lower_bounds": {**_TEXTS, "description": "Devices whose time is one that they cannot beat."},
         "images_per_second": {
             **_PERHAPS,
             "description": f"With all devices and copies at work at once on different runs. {_ESTIMATED}",
@@ -42,6 +46,7 @@ _OPTION = _object(
             **_object({"amount": {"type": "number", "minimum": 0}, "unit": _TEXT}),
             "type": ["object", "null"],
         },
+        "energy_error_factor": ERROR_FACTOR,
         "layers_by_device": _COUNTS,
         "segments_by_device": {**_COUNTS, "description": "Of a DLA: loadables."},
         "macs_by_device": {**_COUNTS, "description": "Multiply-accumulates of one run."},

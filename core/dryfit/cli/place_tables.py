@@ -8,6 +8,7 @@ from typing import Any
 from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.placement_causes import listed_names
+from dryfit.estimate_text import rate_text, time_text, two_digits, with_error
 
 Report = dict[str, Any]
 
@@ -22,14 +23,14 @@ def print_proposal(report: Report) -> None:
     rows = [
         (
             "*" if one["is_chosen"] else "",
-            f"{one['value']:,.6g}",
+            _value(one, report["unit"]),
             _counts(one["segments_by_device"]),
             "yes" if one["is_exact"] else "",
             one["title"],
         )
         for one in report["options"]
     ]
-    columns = ["", report["unit"], "segments", "exact", "placement"]
+    columns = ["", "time" if report["unit"] == "microseconds" else report["unit"], "segments", "exact", "placement"]
     print_table(f"Placements compared for {report['objective']}", columns, rows)
     print_list("Changes, because", [_change(one) for one in report["changes"]])
     if after is not before:
@@ -60,18 +61,27 @@ def _heading(report: Report) -> str:
     return f"Placement of {report['model']} {between}{mode}, for {report['objective']}"
 
 
+def _value(option: Report, unit: str) -> str:
+    """What the objective compares: a time or an energy with its error, or a count."""
+    if unit == "microseconds":
+        return time_text(option["value"], option["error_factor"], is_lower_bound=bool(option["lower_bounds"]))
+    if unit.startswith("multiply-accumulates"):
+        return f"{option['value']:,.0f}"
+    return with_error(two_digits(option["value"]), option["energy_error_factor"])
+
+
 def _compared(before: Report, after: Report) -> list[tuple[str, str, str]]:
-    texts: list[tuple[str, str, Callable[[Any], str]]] = [
-        ("latency, microseconds", "latency_microseconds", _number),
-        ("images a second, all devices at once", "images_per_second", _number),
+    texts: list[tuple[str, str, Callable[[Report], str]]] = [
+        ("latency", "latency_microseconds", _latency),
+        ("throughput, all devices at once", "images_per_second", _rate),
         ("energy", "energy", _energy),
-        ("layers", "layers_by_device", _counts),
-        ("segments", "segments_by_device", _counts),
-        ("multiply-accumulates", "macs_by_device", _counts),
-        ("copies between devices", "copies", str),
+        ("layers", "layers_by_device", lambda one: _counts(one["layers_by_device"])),
+        ("segments", "segments_by_device", lambda one: _counts(one["segments_by_device"])),
+        ("multiply-accumulates", "macs_by_device", lambda one: _counts(one["macs_by_device"])),
+        ("copies between devices", "copies", lambda one: str(one["copies"])),
     ]
     known = [one for one in texts if before[one[1]] is not None or after[one[1]] is not None]
-    return [(name, text(before[key]), text(after[key])) for name, key, text in known]
+    return [(name, text(before), text(after)) for name, _, text in known]
 
 
 def _change(change: Report) -> tuple[str, str, str]:
@@ -91,12 +101,21 @@ def _conclusion(report: Report, *, is_changed: bool) -> str:
     return f"{report['output']}: devices of {count} layers, for --placement with the same other options."
 
 
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:,.1f}" if value >= 1 else f"{value:.4g}"
+def _latency(option: Report) -> str:
+    bounds = bool(option["lower_bounds"])
+    return time_text(option["latency_microseconds"], option["error_factor"], is_lower_bound=bounds)
 
 
-def _energy(energy: Report | None) -> str:
-    return "none" if energy is None else f"{_number(energy['amount'])} {energy['unit']}"
+def _rate(option: Report) -> str:
+    bounds = bool(option["lower_bounds"])
+    return rate_text(option["images_per_second"], option["error_factor"], is_upper_bound=bounds)
+
+
+def _energy(option: Report) -> str:
+    energy = option["energy"]
+    if energy is None:
+        return "none"
+    return with_error(f"{two_digits(energy['amount'])} {energy['unit']}", option["energy_error_factor"])
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -10,6 +10,7 @@ from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table, table_name
 from dryfit.cli.placement_causes import FIRST_ONLY, grouped_entries, listed_names, other_causes
 from dryfit.errors import DryfitError, PlacementError
+from dryfit.estimate_text import time_text
 from dryfit.short_text import count_text, with_short_names
 
 Report = dict[str, Any]
@@ -139,20 +140,14 @@ def print_precisions(report: Report) -> None:
 
 
 def estimate_text(estimate: dict[str, Any]) -> str:
-    """A target's estimate in one sentence."""
-    time = estimate["microseconds"]
+    """A target's estimate in one sentence, the time with its error."""
+    time, is_bound = estimate["microseconds"], estimate["is_lower_bound"]
     facts = [
-        *([] if time is None else [time_text(time)]),
+        *([] if time is None else [time_text(time, estimate["error_factor"], is_lower_bound=is_bound)]),
         f"{bytes_text(estimate['bytes_moved'])} moved",
         f"{estimate['macs']:,} multiply-accumulates",
     ]
     return f"estimated: {', '.join(facts)} ({estimate['fidelity']}: {estimate['basis']})"
-
-
-def time_text(microseconds: float) -> str:
-    """An estimated time, in two digits: `26 us`, `4.6 ms`."""
-    value, unit = (microseconds / 1e3, "ms") if microseconds >= 999.5 else (microseconds, "us")
-    return f"{value:.0f} {unit}" if value >= 99.5 else f"{value:.2g} {unit}"
 
 
 def heading(report: Report) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -122,9 +122,10 @@ class Energy:
         basis: how it was reckoned, in one sentence; shown with the number.
         source: document and section of the figures that it rests on.
         unit: `joules`, or what else the targets of a board have in common.
+        error_factor: as that of `CostEstimate`.
 
     Raises:
-        PluginError: the amount is negative or not finite, or there is no basis or unit.
+        PluginError: the amount is negative or not finite, or there is no basis or unit, or the factor is below 1.
 
     Example:
         >>> Energy(0.002, "2 W by the estimated time", "Acme NPU, data sheet, table 4").unit
@@ -135,14 +136,26 @@ class Energy:
     basis: str
     source: str
     unit: str = "joules"
+    error_factor: float | None = None
 
     def __attrs_post_init__(self) -> None:
         if not self.basis or not self.unit:
             raise PluginError("An energy says how it was reckoned, and in which unit", found="no basis or no unit")
         _require_costs(**{self.unit: self.amount})
+        _require_error(self.error_factor)
 
     @classmethod
-    def of_work(cls, microseconds: float, basis: str, source: str, *, device: str, board: str, mode: str) -> Energy:
+    def of_work(
+        cls,
+        microseconds: float,
+        basis: str,
+        source: str,
+        *,
+        device: str,
+        board: str,
+        mode: str,
+        error_factor: float | None = None,
+    ) -> Energy:
         """As much as a device draws in so many microseconds of estimated work: a relative unit, and no joules.
 
         Args:
@@ -152,8 +165,9 @@ class Energy:
             device: the one whose work is the unit.
             board: name of its platform.
             mode: name of the board's power mode.
+            error_factor: as that of `CostEstimate`.
         """
-        return cls(microseconds, basis, source, f"{device} microseconds of {board} in {mode}")
+        return cls(microseconds, basis, source, f"{device} microseconds of {board} in {mode}", error_factor)
 
 
 @attrs.frozen
@@ -171,9 +185,14 @@ class CostEstimate:
         steps: what the device runs one after the other, in order; empty where the target tells only the whole.
         is_lower_bound: whether the time is one that the device cannot beat and does not reach, such as a roofline,
             rather than one that it is thought to take.
+        error_factor: how far the time may be off, as a factor up or down: 1.15 for 15 %, 10 for an order of magnitude;
+            None where that is not known. Reports print it beside the time.
+        is_nominal: whether it rests on the figures of a machine that stands for the one that was asked about, or of
+            this machine. It is told where costs are asked for, and kept in no answer of a build.
 
     Raises:
-        PluginError: a number is negative or not finite, there is no basis, or the fidelity is no such word.
+        PluginError: a number is negative or not finite, there is no basis, the fidelity is no such word, or the error
+            factor is below 1.
         TypeError: a count is no whole number.
     """
 
@@ -186,8 +205,11 @@ class CostEstimate:
     energy: Energy | None = None
     steps: Sequence[StepCost] = attrs.field(default=(), converter=tuple[StepCost, ...])
     is_lower_bound: bool = False
+    error_factor: float | None = None
+    is_nominal: bool = False
 
     def __attrs_post_init__(self) -> None:
+        _require_error(self.error_factor)
         _require_costs(
             microseconds=self.microseconds or 0.0,
             bytes=self.bytes_moved,
@@ -217,6 +239,26 @@ def require_estimate(found: object) -> CostEstimate | None:
     if found is None or isinstance(found, CostEstimate):
         return found
     raise TypeError(f"a cost function returns a CostEstimate or None, not {type(found).__name__}")
+
+
+def combined_error(parts: Iterable[tuple[float, float | None]]) -> float | None:
+    """The error factor of a sum: how far it is off where all parts are off in one direction.
+
+    Args:
+        parts: amounts with their error factors; None where one is not known.
+
+    Returns:
+        A factor of at least 1; None where that of a part is not known, or nothing is added.
+    """
+    known = [(amount, factor) for amount, factor in parts if amount > 0]
+    if not known or any(factor is None for _, factor in known):
+        return None
+    return sum(amount * (factor or 1.0) for amount, factor in known) / sum(amount for amount, _ in known)
+
+
+def _require_error(factor: float | None) -> None:
+    if factor is not None and not (math.isfinite(factor) and factor >= 1):
+        raise PluginError("An estimate has an error that none can have", found=factor, allowed="a factor of at least 1")
 
 
 def _require_costs(**costs: float) -> None:

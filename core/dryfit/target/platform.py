@@ -26,6 +26,7 @@ class Platform:
         aliases: other names, such as `orin`.
         source: document and section.
         power_modes: the clocks that estimates can reckon with; the first is the default.
+        power_mode_note: why there are no others, for the error about one that is missing; "" for no reason.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Platform:
     aliases: Sequence[str] = ()
     source: str = ""
     power_modes: Sequence[PowerMode] = ()
+    power_mode_note: str = ""
 
     def power_mode(self, name: str | None) -> PowerMode | None:
         """A power mode by name or alias, in any case; the default for None, or None where the platform states none.
@@ -47,7 +49,9 @@ class Platform:
             return next(iter(self.power_modes), None)
         known = {each.lower(): mode for mode in self.power_modes for each in (mode.name, *mode.aliases)}
         if name.lower() not in known:
-            raise UnknownNameError(f"power mode of {self.name}", name, [mode.name for mode in self.power_modes])
+            names = sorted(mode.name for mode in self.power_modes)
+            told = f"{', '.join(names) or 'none'}; {self.power_mode_note}" if self.power_mode_note else None
+            raise UnknownNameError(f"power mode of {self.name}", name, names, told=told)
         return known[name.lower()]
 
 

@@ -17,6 +17,7 @@ TARGET = Target(
     create_schedule_at="dryfit_cpu.schedule:create_schedule",
     machine_code_at="dryfit_cpu.warm_up:machine_code",
     copy_array_at="dryfit_cpu.array_copies:copy_array",
+    estimate_cost_at="dryfit_cpu.cost:estimate_cost",
     segment_rules=SegmentRules(is_host=True),
     simulated="nothing: this is the machine that it runs on",
 )

@@ -7,7 +7,7 @@ TensorRT for Xavier is 8.5; TensorRT 11 has no DLA so far.
 from __future__ import annotations
 
 from dryfit.target.target import Platform
-from dryfit_dla.power_modes import POWER_MODES
+from dryfit_dla.power_modes import NOTES, POWER_MODES
 
 _ORIN = "Orin: TensorRT 8.4 (JetPack 5.0) to 10.x; TensorRT 11 has no DLA"
 _XAVIER = "Xavier: TensorRT 8.2 (JetPack 4.6) to 8.5 (JetPack 5.1)"
@@ -33,11 +33,12 @@ SOFTWARE_VERSIONS = (
 
 
 def _orin(name: str, title: str, cores: int, *aliases: str) -> Platform:
-    return Platform(name, "orin", title, cores, ((8, 4), None), aliases, _ORIN, POWER_MODES[name])
+    return Platform(name, "orin", title, cores, ((8, 4), None), aliases, _ORIN, POWER_MODES[name], NOTES[name])
 
 
 def _xavier(name: str, title: str, cores: int, *aliases: str) -> Platform:
-    return Platform(name, "xavier", title, cores, ((8, 2), (8, 5, 10)), aliases, _XAVIER, POWER_MODES[name])
+    software = ((8, 2), (8, 5, 10))
+    return Platform(name, "xavier", title, cores, software, aliases, _XAVIER, POWER_MODES[name], NOTES[name])
 
 
 PLATFORMS = (

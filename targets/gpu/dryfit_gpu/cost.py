@@ -8,18 +8,14 @@ may take before the proposal is worth nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import attrs
-import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
-from dryfit.network.layer_macs import multiply_accumulates
-from dryfit.target.cost import CostEstimate, CostQuestion, StepCost
-from dryfit.target.layer_steps import WEIGHTED_KINDS, LayerStep, StepRules, data_inputs, layer_steps
+from dryfit.target.cost import CostEstimate, CostQuestion
 from dryfit.target.power_mode import PowerMode
+from dryfit.target.roofline import Roofline
 from dryfit_gpu.energy import energy_of
 
 LAUNCH_SECONDS = 5e-6
@@ -61,62 +57,25 @@ PEAKS: Mapping[str, Peak] = {
 }
 """Platform to peak."""
 
-FOLLOWING = frozenset({"activation", "elementwise", "parametric_relu", "scale", "unary"})
-"""Kinds that run with the layer before them."""
+STAND_IN = PowerMode(
+    "T4", 1.59e9, 5.0e9, "data sheet of NVIDIA T4: 130 INT8 TOPS, 65 FP16 and 8.1 FP32 TFLOPS, 320 GB/s"
+)
+STAND_IN_PEAK = Peak(40 * 1024, 2560, 64)
+STAND_IN_TITLE = "no board was named, so NVIDIA T4 stands for the GPU (our choice); --platform names a board"
+"""What a GPU of which nothing is known is reckoned as: one that many have, and whose peaks are published."""
 
 
-def estimate_cost(question: CostQuestion) -> CostEstimate | None:
-    """The estimate of a segment; None for a GPU that no board was named for."""
-    mode = question.power_mode or question.platform.power_mode(None)
-    peak = PEAKS.get(question.platform.name)
-    if mode is None or peak is None:
-        return None
-    rules = StepRules(WEIGHTED_KINDS | {"matrix_multiply"}, FOLLOWING, lambda layer: layer.kind == "shape")
-    steps = [_step_cost(step, question, peak, mode) for step in layer_steps(question.layers, rules)]
-    return CostEstimate(
-        microseconds=sum(step.microseconds for step in steps),
-        bytes_moved=sum(step.bytes_moved for step in steps),
-        macs=sum(step.macs for step in steps),
-        basis=f"{BASIS}; {question.platform.title} in power mode {mode.name}",
-        source=SOURCE,
-        energy=energy_of(steps, question.platform.name, mode.name),
-        steps=steps,
-        is_lower_bound=True,
+def estimate_cost(question: CostQuestion) -> CostEstimate:
+    """The estimate of a segment. A GPU that no board was named for is reckoned as `STAND_IN`."""
+    mode = question.power_mode or question.platform.power_mode(None) or STAND_IN
+    is_board = question.platform.name in PEAKS
+    peak = PEAKS[question.platform.name] if is_board else STAND_IN_PEAK
+    title = f"{question.platform.title} in power mode {mode.name}" if is_board else STAND_IN_TITLE
+    peaks = Roofline(peak.macs, mode.clock_hz, peak.memory_bytes * mode.memory_clock_hz, LAUNCH_SECONDS)
+    found = peaks.estimate(
+        question,
+        basis=f"{BASIS}; {title}",
+        source=SOURCE if is_board else f"{STAND_IN.source}; the launch is our choice; nothing is fitted",
+        is_nominal=not is_board,
     )
-
-
-def _step_cost(step: LayerStep, question: CostQuestion, peak: Peak, mode: PowerMode) -> StepCost:
-    macs = sum(multiply_accumulates(layer, question.specs) for layer in step.layers)
-    cycles = macs / peak.macs(_precision(step.layers[0], question))
-    moved = _bytes_moved(step, question)
-    return StepCost(
-        layers=tuple(layer.name for layer in step.layers),
-        compute_microseconds=cycles / mode.clock_hz * 1e6,
-        memory_microseconds=moved / (peak.memory_bytes * mode.memory_clock_hz) * 1e6,
-        overhead_microseconds=LAUNCH_SECONDS * 1e6,
-        cycles=math.ceil(cycles),
-        bytes_moved=moved,
-        macs=macs,
-        overlaps=True,
-    )
-
-
-def _bytes_moved(step: LayerStep, question: CostQuestion) -> int:
-    tensors = [*(tensor for _, tensor in step.inputs), *step.outputs]
-    specs = [question.specs[tensor.name] for tensor in tensors]
-    features = sum(spec.dtype.bytes_of(math.prod(spec.shape)) for spec in specs)
-    return features + sum(_weight_bytes(layer, question) for layer in step.layers)
-
-
-def _weight_bytes(layer: Layer, question: CostQuestion) -> int:
-    """Bytes of a layer's parameters and constant inputs in the type that it computes in."""
-    arrays = [getattr(layer, field.name) for field in layer.parameters()]
-    elements = sum(one.size for one in arrays if isinstance(one, np.ndarray))
-    flowing = {tensor.name for tensor in data_inputs(layer)}
-    constants = [one for one in layer.inputs if one is not None and one.name not in flowing]
-    elements += sum(math.prod(question.specs[one.name].shape) for one in constants)
-    return _precision(layer, question).bytes_of(elements)
-
-
-def _precision(layer: Layer, question: CostQuestion) -> DataType:
-    return question.precisions.get(layer.name, question.specs[layer.outputs[0].name].dtype)
+    return attrs.evolve(found, energy=energy_of(found.steps, question.platform.name, mode.name))

@@ -16,6 +16,8 @@ import attrs
 
 from dryfit.target.cost import Energy, StepCost
 
+ERROR_FACTOR = 1.8
+"""How far energies may be off, up or down: the largest error of a network that the powers were not fitted on."""
 SOURCE = "NVIDIA Deep-Learning-Accelerator-SW, README, DLA Performance per Watt (INT8, JetPack 5.1.1)"
 
 
@@ -67,4 +69,4 @@ def energy_of(steps: Sequence[StepCost], board: str, mode: str) -> Energy | None
         f"what a DLA core does; {powers.basis}"
     )
     amount = powers.multipliers * multipliers + powers.memory * memory
-    return Energy.of_work(amount, basis, SOURCE, device="DLA", board=board, mode=mode)
+    return Energy.of_work(amount, basis, SOURCE, device="DLA", board=board, mode=mode, error_factor=ERROR_FACTOR)

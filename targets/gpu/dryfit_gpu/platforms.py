@@ -12,15 +12,22 @@ from dryfit.target.target import Platform
 _MHZ = 1e6
 _PEAK = "published peak of the power mode, as the clock at which the whole GPU would have it"
 _BRIEF = "product brief of the board"
+_NVPMODEL = (
+    "clock limits in NVIDIA's nvpmodel configuration of the module, as Jetson Linux installs it; clusters that are "
+    "switched off count as less clock of the whole GPU"
+)
 _GUIDE = "Jetson Linux developer guide, Power Management for Jetson Xavier: supported modes and power efficiency"
 
 
-def _mode(name: str, clock: float, memory: float, source: str = _BRIEF) -> PowerMode:
-    return PowerMode(name, clock * _MHZ, memory * _MHZ, source, "inferred")
+def _mode(name: str, clock: float, memory: float, source: str = _BRIEF, *aliases: str) -> PowerMode:
+    return PowerMode(name, clock * _MHZ, memory * _MHZ, source, "inferred", aliases)
 
 
 def _board(name: str, title: str, *modes: PowerMode, aliases: tuple[str, ...] = ()) -> Platform:
-    return Platform(name, "generic", f"GPU of {title}", aliases=aliases, source=_BRIEF, power_modes=modes)
+    note = "no clocks of the GPU are known to us in other modes"
+    return Platform(
+        name, "generic", f"GPU of {title}", aliases=aliases, source=_BRIEF, power_modes=modes, power_mode_note=note
+    )
 
 
 PLATFORMS = (
@@ -34,10 +41,37 @@ PLATFORMS = (
         _mode("15W", 107, 2133, _PEAK),
         aliases=("orin", "agx-orin"),
     ),
-    _board("agx-orin-32", "Jetson AGX Orin 32 GB", _mode("MAXN", 930, 3200)),
-    _board("orin-nx-16", "Jetson Orin NX 16 GB", _mode("MAXN", 918, 3200), aliases=("orin-nx",)),
-    _board("orin-nx-8", "Jetson Orin NX 8 GB", _mode("MAXN", 765, 3200)),
-    _board("orin-nano", "Jetson Orin Nano", _mode("MAXN", 625, 2133)),
+    _board(
+        "agx-orin-32",
+        "Jetson AGX Orin 32 GB",
+        _mode("MAXN", 930, 3200),
+        _mode("40W", 816, 3200, _NVPMODEL),
+        _mode("30W", 612 * 4 / 7, 3200, _NVPMODEL),
+        _mode("15W", 408 * 3 / 7, 2133, _NVPMODEL),
+    ),
+    _board(
+        "orin-nx-16",
+        "Jetson Orin NX 16 GB",
+        _mode("MAXN", 918, 3200),
+        _mode("25W", 408, 3200, _NVPMODEL),
+        _mode("15W", 612 * 2 / 4, 3200, _NVPMODEL),
+        _mode("10W", 612 * 2 / 4, 2133, _NVPMODEL),
+        aliases=("orin-nx",),
+    ),
+    _board(
+        "orin-nx-8",
+        "Jetson Orin NX 8 GB",
+        _mode("MAXN", 765, 3200),
+        _mode("20W", 408, 3200, _NVPMODEL),
+        _mode("15W", 612 * 2 / 4, 3200, _NVPMODEL),
+        _mode("10W", 612 * 2 / 4, 2133, _NVPMODEL),
+    ),
+    _board(
+        "orin-nano",
+        "Jetson Orin Nano",
+        _mode("MAXN", 625, 2133, _BRIEF, "15W"),
+        _mode("7W", 408 * 2 / 4, 2133, _NVPMODEL),
+    ),
     _board(
         "agx-xavier",
         "Jetson AGX Xavier",

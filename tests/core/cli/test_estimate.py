@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from dryfit.cli.estimate_schema import SCHEMA
+from dryfit.estimate_text import duration, two_digits
 
 SHAPE = ("--shape", "image=2x1x8x8", "--platform", "agx-orin-64")
 
@@ -94,10 +95,8 @@ def test_the_energy_of_a_run_is_that_of_its_segments_and_copies(dryfit_command: 
     assert all(one["basis"] and one["source"] for one in parts)
     of_dla = [(one["energy"]["amount"], one["microseconds"]) for one in found["segments"] if one["device"] == "DLA"]
     assert all(drawn == pytest.approx(taken) for drawn, taken in of_dla)
-    assert (
-        f"energy, segments and copies: {found['network']['energy']['amount']:.1f} {unit}"
-        in dryfit_command("estimate", digits_model, *SHAPE).out
-    )
+    told = f"{two_digits(found['network']['energy']['amount'])} {unit} +-80 %"
+    assert f"energy (relative): {told}" in dryfit_command("estimate", digits_model, *SHAPE).out
 
 
 def test_a_board_without_published_efficiency_has_times_and_no_energy(dryfit_command: Any, digits_model: Any) -> None:
@@ -105,13 +104,13 @@ def test_a_board_without_published_efficiency_has_times_and_no_energy(dryfit_com
     found = dryfit_command(*asked, "--json").json
     assert found["network"]["energy"] is None
     assert found["network"]["latency_microseconds"] > 0
-    assert "energy, segments" not in dryfit_command(*asked).out
+    assert "energy (" not in dryfit_command(*asked).out
 
 
 def test_an_unknown_power_mode_is_refused_with_those_of_the_board(dryfit_command: Any, digits_model: Any) -> None:
     ended = dryfit_command("estimate", digits_model, *SHAPE, "--power-mode", "60W")
     assert ended.code == 2
-    assert "There is no power mode of agx-orin-64 named '60W' (allowed: 15W, 30W, 50W, MAXN)" in ended.err
+    assert "There is no power mode of agx-orin-64 named '60W' (allowed: 15W, 30W, 50W, MAXN; " in ended.err
 
 
 def test_layers_that_can_run_nowhere_have_no_estimate(dryfit_command: Any, digits_model: Any) -> None:
@@ -125,3 +124,86 @@ def test_layers_that_can_run_nowhere_have_no_estimate(dryfit_command: Any, digit
 def test_the_same_question_has_the_same_answer(dryfit_command: Any, digits_model: Any) -> None:
     first, second = (dryfit_command("estimate", digits_model, *SHAPE, "--json").out for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("precision", [("--precision", "int8"), ("--int8",), ("--precision", "int8,fp16")])
+def test_int8_without_scales_is_asked_about_with_scales_and_says_so(
+    dryfit_command: Any, digits_model: Any, precision: tuple[str, ...]
+) -> None:
+    found = answer(dryfit_command, digits_model, "--platform", "orin-nx-16", *precision)
+    assert "scales" in found["assumed"]
+    assert "DLA" in found["devices"]
+    assert found["network"]["macs_on_device"] > 0
+    assert "an INT8 scale for every tensor" in dryfit_command("estimate", digits_model, *SHAPE, *precision).out
+
+
+def test_figures_of_one_device_do_not_stand_under_the_name_of_another(
+    dryfit_command: Any, digits_model: Any, tmp_path: Any
+) -> None:
+    placement = tmp_path / "all.txt"
+    placement.write_text("* = GPU\n", encoding="utf-8")
+    asked = ("--platform", "orin-nx-16", "--placement", placement)
+    assert answer(dryfit_command, digits_model, *asked)["devices"] == ["GPU"]
+    printed = dryfit_command("estimate", digits_model, *SHAPE, *asked).out
+    assert printed.splitlines()[0].endswith("on GPU: no layer runs on DLA (orin-nx-16 10.16) in power mode MAXN")
+    assert "n/a (no layer runs on DLA)" in printed
+
+
+def test_a_figure_in_fp16_on_orin_is_an_order_of_magnitude(dryfit_command: Any, digits_model: Any) -> None:
+    found = answer(dryfit_command, digits_model, "--precision", "fp16", "--platform", "agx-orin-64")
+    (segment, *_) = [one for one in found["segments"] if one["device"] == "DLA"]
+    assert segment["error_factor"] == pytest.approx(10)
+    assert segment["text"].endswith("(order of magnitude)")
+    for command in (("check", "--verbose", "--fallback", "GPU"), ("explain", "--no-edits")):
+        options = ("--device", "DLA", "--precision", "fp16", *command[1:])
+        printed = dryfit_command(command[0], digits_model, *SHAPE, *options).out
+        assert "(order of magnitude)" in printed
+
+
+def test_a_figure_in_int8_has_its_error_and_two_digits(dryfit_command: Any, digits_model: Any) -> None:
+    found = answer(dryfit_command, digits_model, "--platform", "agx-orin-64")
+    (segment, *_) = [one for one in found["segments"] if one["device"] == "DLA"]
+    assert segment["error_factor"] == pytest.approx(1.15)
+    assert segment["text"] == f"{duration(segment['microseconds'])} +-15 %"
+    network = found["network"]
+    assert 1.15 < network["latency_error_factor"] < 3
+    assert network["lower_bounds"] == ["GPU"]
+
+
+@pytest.mark.parametrize(
+    ("device", "words"), [("CPU", "roofline of this machine"), ("GPU", "NVIDIA T4 stands for the GPU")]
+)
+def test_the_host_and_a_gpu_without_a_board_are_estimated_and_what_they_rest_on_is_said(
+    dryfit_command: Any, digits_model: Any, device: str, words: str
+) -> None:
+    found = answer(dryfit_command, digits_model, "--device", device, "--fallback", "CPU", "--precision", "fp16")
+    assert found["network"]["latency_microseconds"] > 0
+    assert found["network"]["latency_text"].startswith("at least ")
+    segment = next(one for one in found["segments"] if one["device"] == device)
+    assert words in segment["basis"]
+    assert (segment["is_lower_bound"], segment["fidelity"]) == (True, "inferred")
+
+
+@pytest.mark.parametrize(
+    ("platform", "mode"),
+    [
+        *(("orin-nx-16", mode) for mode in ("25W", "15W", "10W")),
+        *(("orin-nx-8", mode) for mode in ("20W", "15W", "10W")),
+        *(("agx-orin-32", mode) for mode in ("40W", "30W", "15W")),
+        *(("orin-nano", mode) for mode in ("15W", "7W")),
+    ],
+)
+def test_boards_have_their_power_modes(dryfit_command: Any, digits_model: Any, platform: str, mode: str) -> None:
+    found = answer(dryfit_command, digits_model, "--platform", platform, "--power-mode", mode)
+    assert found["network"]["latency_microseconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("platform", "reason"), [("orin-nx-16", "no clock of the DLA is known to us"), ("xavier-nx", "20W modes")]
+)
+def test_a_power_mode_that_is_missing_is_told_with_the_reason(
+    dryfit_command: Any, digits_model: Any, platform: str, reason: str
+) -> None:
+    ended = dryfit_command("estimate", digits_model, *SHAPE, "--platform", platform, "--power-mode", "40W")
+    assert ended.code == 2
+    assert reason in " ".join(ended.err.split())

@@ -14,6 +14,7 @@ from dryfit.target.target import Platform, SegmentRules, Target, inherited
 
 WITH_ARRAYS = {
     "kernels",
+    "roofline",
     "group",
     "binding",
     "kernel_declaration",

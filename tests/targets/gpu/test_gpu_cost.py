@@ -10,7 +10,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.cost import CostQuestion
-from dryfit_gpu.cost import LAUNCH_SECONDS, PEAKS, estimate_cost
+from dryfit_gpu.cost import LAUNCH_SECONDS, PEAKS, STAND_IN, STAND_IN_PEAK, estimate_cost
 from dryfit_gpu.platforms import PLATFORMS
 
 BOARDS = [one for one in PLATFORMS if one.power_modes]
@@ -27,8 +27,18 @@ def question(board, channels=64, extent=8, dtype=DataType.INT8):
     return CostQuestion(network.layers, specs, board, precisions={one.name: dtype for one in network.layers})
 
 
-def test_a_gpu_without_a_board_estimates_nothing():
-    assert estimate_cost(question(PLATFORMS[0])) is None
+def test_a_gpu_without_a_board_is_reckoned_as_one_whose_peaks_are_published():
+    found = estimate_cost(question(PLATFORMS[0]))
+    assert (found.is_nominal, found.is_lower_bound, found.energy) == (True, True, None)
+    assert "NVIDIA T4" in found.basis
+    assert "data sheet" in found.source
+    assert not any(estimate_cost(question(board)).is_nominal for board in BOARDS)
+
+
+@pytest.mark.parametrize(("dtype", "peak"), [(DataType.INT8, 130), (DataType.HALF, 65), (DataType.FLOAT, 8.1)])
+def test_the_published_peaks_of_the_stand_in_come_back(dtype, peak):
+    assert 2 * STAND_IN_PEAK.macs(dtype) * STAND_IN.clock_hz / 1e12 == pytest.approx(peak, rel=0.01)
+    assert STAND_IN_PEAK.memory_bytes * STAND_IN.memory_clock_hz == pytest.approx(320e9)
 
 
 def test_every_board_has_a_peak():

@@ -10,6 +10,7 @@ from dryfit.builder.assessment import Assessment
 from dryfit.builder.placement_search.model import Placed, SegmentModel
 from dryfit.builder.placement_search.objective import Objective, value_of
 from dryfit.builder.placement_search.repair import moved
+from dryfit.estimate_text import duration, two_digits
 
 
 @attrs.frozen
@@ -102,7 +103,10 @@ def _why_not_stay(
         Objective.ENERGY: "one run draws an estimated",
         Objective.DLA_COVERAGE: "there are",
     }[objective]
-    return f"if they stayed, {what} {other:,.6g} {unit} instead of {value:,.6g}", other
+    if objective in (Objective.LATENCY, Objective.THROUGHPUT):
+        return f"if they stayed, {what} {duration(other)} instead of {duration(value)}", other
+    number = two_digits if objective is Objective.ENERGY else "{:,.0f}".format
+    return f"if they stayed, {what} {number(other)} {unit} instead of {number(value)}", other
 
 
 def _segments(count: int) -> str:

@@ -10,7 +10,7 @@ from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.segments.cost import segment_estimate, transfer_estimate
 from dryfit.engine.plan import Reformat
-from dryfit.target.cost import CostEstimate, Energy
+from dryfit.target.cost import CostEstimate, Energy, combined_error
 
 
 @attrs.frozen
@@ -76,6 +76,28 @@ class NetworkCost:
             return None
         estimates = [*(one.estimate for one in self.segments), *(one.estimate for one in self.transfers)]
         return sum((_time(estimate) or 0.0 for estimate in estimates), 0.0)
+
+    @property
+    def lower_bounds(self) -> Sequence[str]:
+        """Devices whose time is one that they cannot beat, rather than one that they are thought to take."""
+        return sorted({one.device for one in self.segments if one.estimate is not None and one.estimate.is_lower_bound})
+
+    @property
+    def latency_error(self) -> float | None:
+        """How far the latency may be off, as `CostEstimate.error_factor`; a time that is a lower bound counts as it is.
+
+        None where the error of a part is not known, and where all parts are lower bounds.
+        """
+        return _error([one.estimate for one in (*self.segments, *self.transfers)])
+
+    def busy_error(self, device: str) -> float | None:
+        """How far `busy_microseconds` of a device may be off."""
+        return _error([one.estimate for one in self.segments if one.device == device])
+
+    @property
+    def energy_error(self) -> float | None:
+        """How far the energy may be off."""
+        return combined_error((one.amount, one.error_factor) for _, one in self.energies if one is not None)
 
     def busy_microseconds(self, device: str) -> float | None:
         """The time that one run keeps one core of a device at its segments; None where one of them has no time."""
@@ -166,6 +188,13 @@ def transfer_cost(variants: Mapping[str, TargetVariant], copy: Reformat, source:
         if found is not None:
             return TransferCost(copy.tensor, source, destination, copier, found)
     return TransferCost(copy.tensor, source, destination, source, None)
+
+
+def _error(estimates: Sequence[CostEstimate | None]) -> float | None:
+    known = [one for one in estimates if one is not None]
+    if all(one.is_lower_bound for one in known):
+        return None
+    return combined_error((one.microseconds or 0.0, 1.0 if one.is_lower_bound else one.error_factor) for one in known)
 
 
 def _time(estimate: CostEstimate | None) -> float | None:

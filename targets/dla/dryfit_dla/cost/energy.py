@@ -16,6 +16,8 @@ import attrs
 from dryfit.target.cost import Energy
 from dryfit.target.power_mode import PowerMode
 
+ERROR_FACTOR = 1.8
+"""How far energies may be off, up or down: the largest error of a network that the GPU's powers were not fitted on."""
 LAUNCH_SECONDS = 5e-6
 """Of the kernel that copies; as the GPU's own estimate has it."""
 
@@ -60,7 +62,9 @@ def segment_energy(board: str, mode: PowerMode | None, microseconds: float) -> E
     """
     if mode is None or (board, mode.name) not in COPY_POWERS:
         return None
-    return Energy.of_work(microseconds, _BASIS, SOURCE, device="DLA", board=board, mode=mode.name)
+    return Energy.of_work(
+        microseconds, _BASIS, SOURCE, device="DLA", board=board, mode=mode.name, error_factor=ERROR_FACTOR
+    )
 
 
 def copy_energy(board: str, mode: PowerMode | None, bytes_moved: int) -> Energy | None:
@@ -76,4 +80,6 @@ def copy_energy(board: str, mode: PowerMode | None, bytes_moved: int) -> Energy 
         return None
     microseconds = 1e6 * (LAUNCH_SECONDS + bytes_moved / (found.memory_bytes * mode.memory_clock_hz))
     basis = _COPY_BASIS.format(power=found.power)
-    return Energy.of_work(found.power * microseconds, basis, SOURCE, device="DLA", board=board, mode=mode.name)
+    return Energy.of_work(
+        found.power * microseconds, basis, SOURCE, device="DLA", board=board, mode=mode.name, error_factor=ERROR_FACTOR
+    )

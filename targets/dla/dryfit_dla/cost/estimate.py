@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dryfit.target.cost import CostEstimate, CostQuestion, TransferQuestion
+from dryfit.target.cost import CostEstimate, CostQuestion, TransferQuestion, combined_error
 from dryfit.target.power_mode import PowerMode
 from dryfit_dla.cost.energy import copy_energy, segment_energy
 from dryfit_dla.cost.formula import step_cost
@@ -30,6 +30,10 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
         source=parameters.source,
         energy=segment_energy(question.platform.name, mode, microseconds),
         steps=() if mode is None else costs,
+        error_factor=combined_error(
+            (cost.microseconds, parameters.error_factors[step.precision])
+            for step, cost in zip(steps, costs, strict=True)
+        ),
     )
 
 
@@ -44,6 +48,7 @@ def estimate_transfer(question: TransferQuestion) -> CostEstimate:
         basis="a reformatting copy and half of the hand-over of a segment, whatever the size of the tensor",
         source=TRANSFER_SOURCE,
         energy=copy_energy(question.platform.name, mode, 2 * question.bytes_moved),
+        error_factor=parameters.copy_error_factor,
     )
 
 

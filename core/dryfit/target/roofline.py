@@ -1,0 +1,98 @@
+"""A roofline: each step takes as long as its arithmetic or its bytes at a device's peaks, whichever is longer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layer_macs import multiply_accumulates
+from dryfit.target.cost import CostEstimate, CostQuestion, StepCost
+from dryfit.target.layer_steps import WEIGHTED_KINDS, LayerStep, StepRules, data_inputs, layer_steps
+
+FOLLOWING = frozenset({"activation", "elementwise", "parametric_relu", "scale", "unary"})
+"""Kinds that run with the layer before them."""
+
+
+@attrs.frozen
+class Roofline:
+    """What a device does at most. A time at these peaks is one that no run beats, and few reach.
+
+    Attributes:
+        macs_per_cycle: computation type to multiply-accumulates in a cycle, of the whole device.
+        clock_hz: cycles a second.
+        bytes_per_second: of the memory.
+        step_seconds: to start a step, whatever its size.
+
+    Example:
+        >>> peaks = Roofline(lambda precision: 1024, clock_hz=1e9, bytes_per_second=20e9, step_seconds=5e-6)
+        >>> peaks.estimate(question, basis="roofline of the data sheet", source="ACME NPU manual, 2.1").is_lower_bound
+        True
+    """
+
+    macs_per_cycle: Callable[[DataType], float]
+    clock_hz: float
+    bytes_per_second: float
+    step_seconds: float
+
+    def estimate(self, question: CostQuestion, *, basis: str, source: str, is_nominal: bool = False) -> CostEstimate:
+        """The estimate of a segment, step by step.
+
+        Args:
+            question: layers, shapes and types.
+            basis: as `CostEstimate.basis`.
+            source: of the peaks.
+            is_nominal: as `CostEstimate.is_nominal`.
+        """
+        rules = StepRules(WEIGHTED_KINDS | {"matrix_multiply"}, FOLLOWING, lambda layer: layer.kind == "shape")
+        steps = [self._cost(step, question) for step in layer_steps(question.layers, rules)]
+        return CostEstimate(
+            microseconds=sum(step.microseconds for step in steps),
+            bytes_moved=sum(step.bytes_moved for step in steps),
+            macs=sum(step.macs for step in steps),
+            basis=basis,
+            source=source,
+            steps=steps,
+            is_lower_bound=True,
+            is_nominal=is_nominal,
+        )
+
+    def _cost(self, step: LayerStep, question: CostQuestion) -> StepCost:
+        macs = sum(multiply_accumulates(layer, question.specs) for layer in step.layers)
+        cycles = macs / self.macs_per_cycle(_precision(step.layers[0], question))
+        moved = _bytes_moved(step, question)
+        return StepCost(
+            layers=tuple(layer.name for layer in step.layers),
+            compute_microseconds=cycles / self.clock_hz * 1e6,
+            memory_microseconds=moved / self.bytes_per_second * 1e6,
+            overhead_microseconds=self.step_seconds * 1e6,
+            cycles=math.ceil(cycles),
+            bytes_moved=moved,
+            macs=macs,
+            overlaps=True,
+        )
+
+
+def _bytes_moved(step: LayerStep, question: CostQuestion) -> int:
+    tensors = [*(tensor for _, tensor in step.inputs), *step.outputs]
+    specs = [question.specs[tensor.name] for tensor in tensors]
+    features = sum(spec.dtype.bytes_of(math.prod(spec.shape)) for spec in specs)
+    return features + sum(_weight_bytes(layer, question) for layer in step.layers)
+
+
+def _weight_bytes(layer: Layer, question: CostQuestion) -> int:
+    """Bytes of a layer's parameters and constant inputs in the type that it computes in."""
+    arrays = [getattr(layer, field.name) for field in layer.parameters()]
+    elements = sum(one.size for one in arrays if isinstance(one, np.ndarray))
+    flowing = {tensor.name for tensor in data_inputs(layer)}
+    constants = [one for one in layer.inputs if one is not None and one.name not in flowing]
+    elements += sum(math.prod(question.specs[one.name].shape) for one in constants)
+    return _precision(layer, question).bytes_of(elements)
+
+
+def _precision(layer: Layer, question: CostQuestion) -> DataType:
+    return question.precisions.get(layer.name, question.specs[layer.outputs[0].name].dtype)
