@@ -25,6 +25,7 @@ from dryfit.builder.placement.partition import Partition, partition_network
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.layer_precisions import choose_precisions
+from dryfit.builder.precision.scale_warnings import scale_warnings
 from dryfit.builder.precision.scales import apply_scales, check_unscaled, int8_inputs, network_scales, wanted_types
 from dryfit.builder.segments.planned_cut import ActivationBytes, CutPlanner
 from dryfit.builder.segments.pools import PoolNeeds, Specs
@@ -82,6 +83,7 @@ class Design:
         sparse_layers: names of the layers of which a device skips zeros of weights; none without `SPARSE_WEIGHTS`.
         memory_warnings: segments that were cut to fit their pools, and limits of pools that were lowered to what a core
             has, in sentences.
+        scale_warnings: what is probably wrong with the scales, in sentences.
         activations: bytes that activations take in the segments' pools, once layers that run as one are joined.
         error: what a build raises when it joins layers.
         broken: rules on standalone loadables that network and config break; a build raises them.
@@ -104,6 +106,7 @@ class Design:
     scales: ScaleTable
     sparse_layers: frozenset[str] = frozenset()
     memory_warnings: Sequence[str] = ()
+    scale_warnings: Sequence[str] = ()
     activations: ActivationBytes = ()
     error: DryfitError | None = None
     broken: Sequence[ConfigError] = ()
@@ -117,6 +120,7 @@ class Design:
             *self.assignment.warnings,
             *self.precisions.warnings,
             *self.memory_warnings,
+            *self.scale_warnings,
         ]
 
     def refused(self) -> Sequence[Verdict | str]:
@@ -185,6 +189,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
     own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
     scales = stages.run("find scales", lambda: network_scales(network, config), scale_lines)
     whole_inputs = int8_inputs(network, scales, config)
+    doubts = scale_warnings(network, scales)
     apply_scales(scales, work, whole_inputs)
     given = {**given_types(network), **dict.fromkeys(whole_inputs, DataType.INT8)}
     wanted = wanted_types(network, work, config)
@@ -192,7 +197,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         "place", lambda: assign_devices(work, config, own_devices, stages.observer), assignment_lines
     )
     check_unscaled(work, assignment)
-    for warning in [*claims.warnings, *map(str, operators.left), *assignment.warnings]:
+    for warning in [*claims.warnings, *map(str, operators.left), *assignment.warnings, *doubts]:
         logger.warning("%s", warning)
     specs = infer_specs(work, optimum_shapes(work, config))
     variants = _variants(config, assignment)
@@ -272,6 +277,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         rewrites=rewrites,
         scales=scales,
         memory_warnings=memory_warnings,
+        scale_warnings=doubts,
         activations=activations,
         error=planned.error if is_whole else None,
         broken=broken,

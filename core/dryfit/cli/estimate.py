@@ -20,7 +20,8 @@ def estimate(model: Path, options: NetworkOptions, as_json: bool) -> None:
     """Estimate what an ONNX MODEL takes on a board: multiplier cycles, bytes, time and throughput. Measures nothing.
 
     The defaults are those of `dryfit check`; with INT8 every tensor is taken to have a scale, unless
-    --calibration-cache or --ranges gives them. Times have two digits and their error. Formula and parameters: docs/reference/dla-cost-model.md.
+    --calibration-cache or --ranges gives them. Times have two digits and their error. Formula and parameters:
+    docs/reference/dla-cost-model.md.
     """
     from dryfit.cli.estimate_report import estimate_report
     from dryfit.cli.estimate_tables import print_estimate

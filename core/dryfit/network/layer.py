@@ -39,7 +39,9 @@ class LayerOwner(Protocol):
 
 
 def _touch(layer: Layer, attribute: attrs.Attribute[Any], value: Any) -> Any:
-    """Note that a parameter changed, so that shapes downstream are inferred again."""
+    """Note that a parameter changed, so that shapes downstream are inferred again, or that the name did."""
+    if attribute.name == "name" and layer.network is not None:
+        return layer.network.noted_layer_name(layer, value)
     if attribute.name not in _NOT_PARAMETERS and layer.network is not None:
         layer.network.touch(layer.index)
     return value
@@ -142,7 +144,8 @@ class Layer(KnownAttributes, abc.ABC):
     """One layer of a network.
 
     Attributes:
-        name: unique in the network; `Network.add_layer` gives TensorRT's default name when empty.
+        name: unique in the network; `Network.add_layer` gives TensorRT's default name when empty, and a number is
+            appended to a name that another layer has.
         metadata: free text; the ONNX importer writes the names of the source nodes, as TensorRT's parser does.
         onnx_nodes: names of the ONNX nodes that the layer came from.
         precision: the computation type the user asked for, or None.

@@ -142,18 +142,31 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         Raises:
             NetworkError: another tensor has that name.
         """
+        tensor.name = name
+
+    def note_name(self, tensor: Tensor, name: str) -> None:
+        """Find a tensor by another name from now on; `tensor.name = name` calls this.
+
+        Raises:
+            NetworkError: another tensor has that name.
+        """
         if self._tensors.get(name, tensor) is not tensor:
             raise NetworkError("Two tensors cannot have one name", where=f"tensor {tensor.name!r}", found=name)
-        del self._tensors[tensor.name]
+        if self._tensors.get(tensor.name) is tensor:
+            del self._tensors[tensor.name]
+            self._tensors[name] = tensor
         self._revision += 1
-        tensor.name = name
-        self._tensors[name] = tensor
 
     def rename_layer(self, layer: Layer, name: str) -> None:
         """Give a layer another name; a number is appended where another layer has it already."""
+        layer.name = name
+
+    def noted_layer_name(self, layer: Layer, name: str) -> str:
+        """The name that a layer has from now on where this one is asked for; `layer.name = name` calls this."""
         self._release_layer_name(layer.name)
-        layer.name = self._free_layer_name(name)
-        self._layer_names.add(layer.name)
+        free = self._free_layer_name(name)
+        self._layer_names.add(free)
+        return free
 
     # Rewriting, for passes ----------------------------------------------------------------------------------------
 

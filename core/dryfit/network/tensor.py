@@ -63,6 +63,13 @@ class TensorSpec:
         return cls(value.shape, DataType.from_numpy(value.dtype), value)
 
 
+def _renamed(tensor: Tensor, attribute: attrs.Attribute[Any], name: str) -> str:
+    """Let the network find the tensor by its new name."""
+    del attribute
+    tensor.network.note_name(tensor, name)
+    return name
+
+
 @attrs.define(eq=False, repr=False, slots=False)
 class Tensor(KnownAttributes):
     """One tensor of a network: an input, or an output of a layer.
@@ -70,7 +77,7 @@ class Tensor(KnownAttributes):
     `shape` and `dtype` of a layer's output follow from the layer, and are inferred again when it changes.
 
     Attributes:
-        name: unique in the network.
+        name: unique in the network, which refuses one that another tensor has.
         network: the owner.
         producer: the layer whose output it is; None for a network input.
         output_index: which output of the producer.
@@ -82,7 +89,7 @@ class Tensor(KnownAttributes):
         dimension_names: axis to symbolic name, for dynamic dimensions.
     """
 
-    name: str
+    name: str = attrs.field(on_setattr=_renamed)
     network: Network = attrs.field(repr=False)
     producer: Layer | None = attrs.field(default=None, repr=False)
     output_index: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -15,6 +16,8 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.collector import Array
 from dryfit.quantization.sample_arrays import as_array
+
+logger = logging.getLogger("dryfit.builder")
 
 
 class CalibrationAlgoType(enum.IntEnum):
@@ -145,7 +148,7 @@ def stream_samples(stream: CalibrationStream, network: Network) -> Iterator[tupl
         raise CalibrationError(
             "A batch has at least one sample", where=f"{type(stream).__name__}.get_batch_size", found=repr(batch_size)
         )
-    index = 0
+    index, is_warned = 0, False
     names = [tensor.name for tensor in network.inputs]
     while (batch := stream.get_batch(list(names))) is not None and len(batch):
         if len(batch) != len(names):
@@ -156,8 +159,24 @@ def stream_samples(stream: CalibrationStream, network: Network) -> Iterator[tupl
                 allowed=f"{len(names)}: {', '.join(names)}",
             )
         arrays = [_array(one, tensor, batch_size) for one, tensor in zip(batch, network.inputs, strict=True)]
+        if not is_warned:
+            is_warned = _warn_of_size(stream, index, batch_size, network, arrays)
         yield f"batch {index}", dict(zip(names, arrays, strict=True))
         index += 1
+
+
+def _warn_of_size(
+    stream: CalibrationStream, index: int, batch_size: int, network: Network, arrays: Sequence[Array]
+) -> bool:
+    """Warn, once for a stream, of a batch that has not as many samples as the stream says; whether that was done."""
+    for tensor, array in zip(network.inputs, arrays, strict=True):
+        if array.ndim and array.shape[0] != batch_size:
+            logger.warning(
+                "batch %d of %s has %d samples for input %r, and get_batch_size() returns %d",
+                *(index, type(stream).__name__, array.shape[0], tensor.name, batch_size),
+            )
+            return True
+    return False
 
 
 def _array(one: Any, tensor: Tensor, batch_size: int) -> Array:

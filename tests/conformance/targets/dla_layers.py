@@ -32,6 +32,12 @@ def _hwc4(groups):
     return layer
 
 
+def _gemm(inputs):
+    layer = fully_connected((1, 1, 1, inputs) if inputs <= 8192 else (1, 1, inputs, 1))
+    layer.onnx_nodes = ("gemm",)
+    return layer
+
+
 def _product(first):
     shapes = {"NONE": (1, 1, 4, 16), "TRANSPOSE": (1, 1, 16, 4), "VECTOR": (1, 1, 16)}
     return product(shapes[first], ops=(first, "NONE"))
@@ -52,6 +58,7 @@ LAYERS = {
     "dla.convolution.groups_hwc4": _hwc4,
     "dla.fully_connected.outputs": lambda v: fully_connected(outputs=v),
     "dla.fully_connected.inputs": lambda v: fully_connected((1, v, 1, 1)),
+    "dla.fully_connected.flattened": _gemm,
     "dla.matrix_multiply.first_operand": _product,
     "dla.matrix_multiply.summed": lambda v: product((1, 1, 4, v), (1, 1, v, 8)),
     "dla.matrix_multiply.columns": lambda v: product(b=(1, 1, 16, v)),

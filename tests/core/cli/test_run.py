@@ -70,7 +70,7 @@ def test_a_loadable_runs_as_the_engine_of_its_segment(dryfit_command: Any, digit
     from dryfit_dla.loadable import read_loadable
 
     assert dryfit_command("export", "loadables", digits_model, "-o", tmp_path / "own", *DLA, *SHAPE).code == 0
-    loadable = sorted((tmp_path / "own").iterdir())[0]
+    loadable = min((tmp_path / "own").iterdir())
     context = read_loadable(loadable).create_engine().create_execution_context(1)
     picture = np.random.default_rng(1).random((1, 1, 8, 8), np.float32).astype(np.float16)
     name = context.engine.plan.network.inputs[0].name
