@@ -28,7 +28,7 @@ TARGET = Target(
     sparsity_at="dryfit_dla.sparsity:SPARSITY",
     segment_rules=SegmentRules(
         same_batch=True,
-        max_segments={(8,): 8, (8, 5): 16},
+        max_segments={(7,): 8, (8, 5): 16},
         # A candidate that runs out of memory fails as a whole, and the builder names the pool: TensorRT 10 developer
         # guide, Determining DLA Memory Pool Usage.
         cuts_to_fit=False,

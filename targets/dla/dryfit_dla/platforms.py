@@ -10,9 +10,14 @@ from dryfit.target.target import Platform
 from dryfit_dla.power_modes import NOTES, POWER_MODES
 
 _ORIN = "Orin: TensorRT 8.4 (JetPack 5.0) to 10.x; TensorRT 11 has no DLA"
-_XAVIER = "Xavier: TensorRT 8.2 (JetPack 4.6) to 8.5 (JetPack 5.1)"
+_XAVIER = (
+    "Xavier: TensorRT 7.1 (JetPack 4.4) to 8.5 (JetPack 5.1); rules of 7.1 to 8.1 are those of their headers and of "
+    "reports of builders, and those of 8.2 where these say nothing"
+)
 
 SOFTWARE_VERSIONS = (
+    (7, 1),
+    (8, 0),
     (8, 2),
     (8, 4),
     (8, 5),
@@ -37,7 +42,7 @@ def _orin(name: str, title: str, cores: int, *aliases: str) -> Platform:
 
 
 def _xavier(name: str, title: str, cores: int, *aliases: str) -> Platform:
-    software = ((8, 2), (8, 5, 10))
+    software = ((7, 1), (8, 5, 10))
     return Platform(name, "xavier", title, cores, software, aliases, _XAVIER, POWER_MODES[name], NOTES[name])
 
 

@@ -46,6 +46,7 @@ def _product(first):
 # Rule id -> the layer in which what the rule looks at has the value.
 LAYERS = {
     "dla.batch": lambda v: activation(shape=(v, 16, 8, 8)),
+    "dla.batch_7": lambda v: activation(shape=(v, 16, 8, 8)),
     "dla.extents": lambda v: activation(shape=(1, 16, 8, v)),
     "dla.convolution.spatial_axes": lambda v: convolution((1, 16, 8, 8, 8)[: v + 2], kernel=(3,) * v),
     "dla.convolution.kernel": lambda v: convolution(kernel=(v, 3)),
@@ -107,6 +108,7 @@ LAYERS = {
     "dla.pooling.dilation": lambda v: pooling(dilation_nd=(v, 1)),
     "dla.pooling.indices": pooling_with_indices,
     "dla.activation.type": activation,
+    "dla.activation.type_8_1": activation,
     "dla.activation.negative_slope": lambda v: activation("RELU", alpha=v),
     "dla.activation.clip_lower": lambda v: activation("CLIP", alpha=v, beta=6.0),
     "dla.activation.clip_upper": lambda v: activation("CLIP", beta=v),
@@ -114,6 +116,7 @@ LAYERS = {
     "dla.elementwise.operation": elementwise,
     "dla.elementwise.operation_xavier": elementwise,
     "dla.elementwise.operation_8_6_11": elementwise,
+    "dla.elementwise.operation_8_1": elementwise,
     "dla.elementwise.rank": lambda v: elementwise(a=_rank(v), b=_rank(v)),
     "dla.concatenation.inputs": lambda v: concatenation([(1, 16, 8, 8)] * v),
     "dla.concatenation.rank": lambda v: concatenation([_rank(v)] * 2),

@@ -33,7 +33,7 @@ def test_the_newest_software_of_a_board_is_the_default():
 
 
 @pytest.mark.parametrize(
-    ("platform", "version"), [("orin", "8.2"), ("orin", "11.0"), ("xavier", "10.3"), ("xavier", "7.1")]
+    ("platform", "version"), [("orin", "8.2"), ("orin", "11.0"), ("xavier", "10.3"), ("xavier", "7.0"), ("orin", "7.1")]
 )
 def test_software_that_a_board_never_had_is_refused(platform, version):
     dla = target("DLA")
@@ -47,7 +47,7 @@ def test_software_that_a_board_never_had_is_refused(platform, version):
 def test_sixteen_loadables_since_8_5_and_eight_before():
     rules = target("DLA").segment_rules
     assert rules.same_batch
-    assert [rules.segment_limit(version) for version in ((8, 2), (8, 4), (8, 5), (10, 3))] == [8, 8, 16, 16]
+    assert [rules.segment_limit(version) for version in ((7, 1), (8, 2), (8, 4), (8, 5), (10, 3))] == [8, 8, 8, 16, 16]
 
 
 def test_the_pools_have_the_documented_defaults():

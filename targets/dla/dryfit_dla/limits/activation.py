@@ -6,7 +6,7 @@ from dryfit.network.data_types import DataType
 from dryfit.target.checks import at_least, between, each, equals, one_of, parameter
 from dryfit.target.limits import rule, rules
 from dryfit_dla import quantities
-from dryfit_dla.limits.documents import INT8, LAYERS, RESHAPE
+from dryfit_dla.limits.documents import HEADERS_7_1, INT8, LAYERS, REPORTS, RESHAPE
 from dryfit_dla.limits.promotion import runs_in_fp16
 
 _ACTIVATION = f"{LAYERS}: Activation layer"
@@ -19,6 +19,14 @@ ACTIVATION = rules(
         parameter("activation_type", one_of("RELU", "SIGMOID", "TANH", "CLIP", "LEAKY_RELU")),
         source=_ACTIVATION,
         remedy="Write the function with these, or with elementwise layers",
+    ),
+    rule(
+        "activation.type_8_1",
+        parameter("activation_type", one_of("RELU", "SIGMOID", "TANH", "CLIP")),
+        until="8.1",
+        source=f"{HEADERS_7_1}, IActivationLayer; {REPORTS}: those of 7 and 8.0 refuse LEAKY_RELU",
+        fidelity="inferred",
+        remedy="Use software 8.2 or newer",
     ),
     rule(
         "activation.negative_slope",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from dryfit.network.data_types import DataType
 from dryfit.target.checks import check
 from dryfit.target.limits import Finding, Question, rule, rules
-from dryfit_dla.formats import DLA_LINEAR, INPUT_FORMATS, OUTPUT_FORMATS
-from dryfit_dla.limits.documents import FORMATS, QUESTIONS, REPORTS, STANDALONE
+from dryfit_dla.formats import DLA_HWC4, DLA_LINEAR, INPUT_FORMATS, OUTPUT_FORMATS
+from dryfit_dla.limits.documents import FORMATS, HEADERS, QUESTIONS, REPORTS, STANDALONE
 from dryfit_dla.quantities import is_hwc4
 
 if TYPE_CHECKING:
@@ -77,6 +77,21 @@ def border_formats_are_legal(question: Question) -> Finding | None:
         return None
     found = [f"{name!r}: {', '.join(sorted(formats))}" for name, (formats, _) in foreign.items()]
     return Finding("; ".join(found), " or ".join(sorted(set.union(*(legal for _, legal in foreign.values())))))
+
+
+@check("allowed formats")
+def border_formats_are_those_of_7(question: Question) -> Finding | None:
+    """No input or output of the network is DLA_LINEAR or DLA_HWC4 only."""
+    new = {
+        tensor.name: tensor.allowed_formats
+        for tensor, _ in _at_border(question)
+        if tensor.allowed_formats and tensor.allowed_formats <= {DLA_LINEAR.name, DLA_HWC4.name}
+    }
+    if not new:
+        return None
+    return Finding(
+        "; ".join([f"{name!r}: {', '.join(sorted(formats))}" for name, formats in new.items()]), "CHW16, CHW32"
+    )
 
 
 @check("allowed formats")
@@ -156,6 +171,13 @@ BORDERS = rules(
         severity="warning",
         remedy="Allow a format of the DLA: any other is copied, which takes a fallback device and no DIRECT_IO",
         number="IO-01, IO-02",
+    ),
+    rule(
+        "formats.before_8_0",
+        border_formats_are_those_of_7,
+        until="7.2",
+        source=f"{HEADERS} of 8.0, TensorFormat: DLA_LINEAR and DLA_HWC4 came with them",
+        remedy="Allow CHW16 (FP16) or CHW32 (INT8), or use software 8.0 or newer",
     ),
     rule(
         "formats.planar",

@@ -11,7 +11,7 @@ from dryfit.target.checks import at_least, check, each, equals, one_of, paramete
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits import dynamic_ranges
-from dryfit_dla.limits.documents import FALL_BACK, HEADERS, INT8, LAYERS, OPERATORS, REPORTS, RESHAPE
+from dryfit_dla.limits.documents import FALL_BACK, HEADERS, HEADERS_7_1, INT8, LAYERS, OPERATORS, REPORTS, RESHAPE
 from dryfit_dla.quantities import (
     has_equal_values,
     is_comparison,
@@ -199,6 +199,13 @@ ELEMENTWISE = rules(
         until="8.6.11",
         source=f"{OPERATORS}: the others came with TensorRT 8.6.12",
         remedy="Use software 8.6.12 or newer",
+    ),
+    rule(
+        "elementwise.operation_8_1",
+        parameter("op", one_of("SUM", "PROD", "MAX", "MIN")),
+        until="8.1",
+        source=f"{HEADERS_7_1} and 8.2, IElementWiseLayer: SUB came with 8.2",
+        remedy="Multiply by -1 and add, or use software 8.2 or newer",
     ),
     rule("elementwise.rank", each(quantities.ranks, at_least(4)), source=_ELEMENTWISE, remedy=RESHAPE),
     rule(

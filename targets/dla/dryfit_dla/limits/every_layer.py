@@ -6,7 +6,7 @@ from dryfit.network.data_types import DataType
 from dryfit.target.checks import between, check, each
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
-from dryfit_dla.limits.documents import GENERAL, INT8, RUNNING
+from dryfit_dla.limits.documents import GENERAL, INT8, REPORTS, RUNNING
 from dryfit_dla.quantities import (
     activations,
     is_comparison,
@@ -119,6 +119,14 @@ EVERY_LAYER = rules(
         each(quantities.batch, between(1, 4096)),
         source=GENERAL,
         remedy="Split the batch",
+    ),
+    rule(
+        "batch_7",
+        each(quantities.batch, between(1, 32)),
+        until="7.2",
+        source=f"{REPORTS}: those of TensorRT 7 name 32 as the largest batch",
+        fidelity="inferred",
+        remedy="Split the batch, or use software 8.0 or newer",
     ),
     rule(
         "extents",

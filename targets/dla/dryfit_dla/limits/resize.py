@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dryfit.network.data_types import DataType
-from dryfit.target.checks import Quantity, check, each, equals, one_of, parameter, whole_between
+from dryfit.target.checks import Quantity, check, each, equals, one_of, parameter, software_is_at_least, whole_between
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits.documents import FALL_BACK, HEADERS, INT8, LAYERS, RESHAPE
@@ -105,6 +105,12 @@ def input_range_is_larger(question: Question) -> Finding | None:
 
 RESIZE = rules(
     "resize",
+    rule(
+        "resize.software",
+        software_is_at_least("8.2"),
+        source=f"{HEADERS} of 8.2, IResizeLayer; those of 7.1 have none for the DLA",
+        remedy="Use software 8.2 or newer",
+    ),
     rule("resize.rank", each(quantities.input_rank, equals(4)), source=_RESIZE, remedy=RESHAPE),
     rule(
         "resize.scales",
