@@ -152,7 +152,8 @@ def other_layer_is_supported(question: Question) -> Finding | None:
     if is_comparison(question.layer):
         others = [layer for layer, _ in question.outputs[0].consumers]
     else:
-        others = [tensor.producer for tensor in question.inputs if is_comparison(tensor.producer)]
+        producers = [tensor.producer for tensor in question.inputs]
+        others = [layer for layer in producers if layer is not None and is_comparison(layer)]
     # The rules on the pair itself are told of by either layer; the options keep the two from asking one another.
     if len(others) != 1 or question.options.get(_ASKED_BY_PAIR):
         return None
