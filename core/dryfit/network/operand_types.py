@@ -87,8 +87,8 @@ def operands_of_one_type(
 ) -> Iterator[tuple[Tensor | None, str, DataType]]:
     """(tensor, name in words, type) of each operand that has the type of the others; weights have no tensor."""
     operands = OPERANDS_OF_ONE_TYPE.get(layer.kind)
-    if operands is None:
-        return
+    if operands is None or (layer.kind == "grid_sample" and inputs[0] and not inputs[0].dtype.is_floating_point):
+        return  # Integers are sampled at places that are never integers.
     for index, tensor in enumerate(inputs):
         if tensor is not None and index in (operands.inputs or range(len(inputs))):
             yield tensor, repr(tensor.name), tensor.dtype

@@ -88,7 +88,9 @@ def _require_static(segment: PlannedSegment, where: str) -> None:
 def _border(tensor: Tensor, segment: PlannedSegment, *, is_input: bool) -> LoadableTensor:
     formats = segment.input_formats if is_input else segment.output_formats
     known = (INPUT_FORMATS if is_input else OUTPUT_FORMATS).get(tensor.dtype, ())
-    if formats[tensor.name] not in known:
+    # Where the caller's device has a format of this name too, the cut may have taken that one.
+    own = {one.name: one for one in known}.get(formats[tensor.name].name)
+    if own is None:
         raise BuildError(
             "A loadable cannot have an input or output of this type and format",
             where=f"segment {segment.index} of {segment.device}, tensor {tensor.name!r}",
@@ -104,9 +106,7 @@ def _border(tensor: Tensor, segment: PlannedSegment, *, is_input: bool) -> Loada
     scale = None
     if tensor.dtype is DataType.INT8:
         scale = _scale_of(tensor, is_input=is_input)
-    return LoadableTensor.of(
-        tensor.name, tensor.dtype, tensor.shape, formats[tensor.name], segment.platform.family, scale
-    )
+    return LoadableTensor.of(tensor.name, tensor.dtype, tensor.shape, own, segment.platform.family, scale)
 
 
 def _scale_of(tensor: Tensor, *, is_input: bool) -> float | None:

@@ -15,6 +15,7 @@ from tests.targets.dla.questions import (
 
 from dryfit.builder.builder import Builder
 from dryfit.network.data_types import DataType
+from dryfit_dla.loadable import read_loadable
 
 INT8 = ("INT8", "FP16")
 
@@ -167,6 +168,22 @@ def test_a_comparison_and_its_cast_run_on_the_dla_together_or_not_at_all(change)
             layer.network.mark_output(cast.get_output(0))
         devices = designed(layer.network, one).assignment.devices
         assert {devices[layer.name], devices[cast.name]} == {"GPU"}
+
+
+@pytest.mark.parametrize("default", ["DLA", "GPU"])
+def test_a_comparison_with_its_cast_is_exported_as_a_loadable(default):
+    layer, cast = comparison()
+    network = layer.network
+    network.mark_output(cast.get_output(0))
+    network.inputs[0].dtype = DataType.INT8
+    for tensor, formats in ((network.inputs[0], "CHW32"), (network.outputs[0], "CHW16")):
+        tensor.allowed_formats = frozenset({formats})
+    one = on_the_dla(layer, cast)
+    one.default_device_type = default
+    loadable = read_loadable(Builder().build_loadables(network, one).files[0])
+    codes = np.arange(-64, 64, dtype=np.int8).reshape(1, 16, 8, 1).repeat(8, axis=3)
+    (y,) = loadable.create_engine().create_execution_context(1).run({"x": codes}).values()
+    np.testing.assert_array_equal(y, (codes > round(0.5 * 127)).astype(np.float16))
 
 
 @pytest.mark.parametrize("tail", ["cast", "identity"])

@@ -14,7 +14,7 @@ import attrs
 
 from dryfit.builder.placement.layer_pattern import LayerPattern
 from dryfit.errors import ConfigError
-from dryfit.network.data_types import DataType
+from dryfit.network.data_types import STAND_IN_TYPES, DataType
 from dryfit.network.network import Network
 
 PRECISION_WORDS = {
@@ -95,6 +95,9 @@ class PrecisionRules:
     def set_output_types(self, network: Network) -> None:
         """Set the types of the outputs of the layers that rules fit; one type is that of every output.
 
+        Where a layer is not named itself, only its outputs of real numbers get a type: a pattern for all layers must
+        not cast the integers of shape computations.
+
         Raises:
             ConfigError: a rule fits no layer, or has another number of types than a layer has outputs; all of them are
                 listed, and nothing is set.
@@ -108,8 +111,9 @@ class PrecisionRules:
         self._require(network, wrong)
         for pattern, types in self.rules:
             for layer in pattern.layers_in(network.layers):
-                for index in range(len(layer.outputs)):
-                    layer.set_output_type(index, types[index % len(types)])
+                for index, output in enumerate(layer.outputs):
+                    if layer.name == pattern.pattern or output.dtype in STAND_IN_TYPES:
+                        layer.set_output_type(index, types[index % len(types)])
 
     def _require(self, network: Network, problems: Sequence[str]) -> None:
         unmatched = [one.problem(network.layers) for one, _ in self.rules if not one.layers_in(network.layers)]

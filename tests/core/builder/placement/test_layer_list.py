@@ -54,3 +54,14 @@ def test_a_layer_has_one_precision_and_as_many_output_types_as_outputs(network: 
         rules.set_precisions(network)
     with pytest.raises(ConfigError, match="layer 'first' has 1 outputs"):
         rules.set_output_types(network)
+
+
+@pytest.mark.parametrize("text", ["*:fp16", "kind:identity:fp16", "numbers:fp16"])
+def test_a_pattern_casts_no_integers_and_a_name_does(text):
+    network = Network()
+    real = network.add_identity(network.add_input("x", DataType.FLOAT, (2,)))
+    whole = network.add_identity(network.add_input("n", DataType.INT32, (2,)))
+    real.name, whole.name = "real", "numbers"
+    PrecisionRules.parse(text, "--x").set_output_types(network)
+    assert whole.get_output(0).dtype is (DataType.HALF if text.startswith("numbers") else DataType.INT32)
+    assert real.output_type_is_set(0) is not text.startswith("numbers")
