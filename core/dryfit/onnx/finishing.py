@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 import onnx
@@ -9,6 +10,11 @@ import onnx
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.onnx.operand import Operand
+
+logger = logging.getLogger("dryfit.onnx")
+
+_UNKNOWN = frozenset({"-1", "none", "null", "unknown", "unk", "undefined", "dynamic"})
+"""What exporters write as the name of a dimension of which they know nothing."""
 
 
 def remove_unused_layers(network: Network, first: int) -> None:
@@ -24,14 +30,31 @@ def remove_unused_layers(network: Network, first: int) -> None:
 
 
 def name_dimensions(network: Network, graph: onnx.GraphProto) -> None:
-    """Give dynamic dimensions the names that the model has for them."""
+    """Give dynamic dimensions the names that the model has for them.
+
+    Names that only say that nothing is known, such as Paddle's `?`, are left out: dimensions that share one are not
+    equal for that.
+    """
+    ignored: dict[str, list[str]] = {}
     for info in (*graph.input, *graph.output, *graph.value_info):
         tensor = network.find_tensor(info.name)
         if tensor is None or not info.type.HasField("tensor_type"):
             continue
         for axis, dim in enumerate(info.type.tensor_type.shape.dim):
             if dim.dim_param and axis < len(tensor.shape) and tensor.shape[axis] < 0:
-                tensor.set_dimension_name(axis, dim.dim_param)
+                if not _means_nothing(dim.dim_param):
+                    tensor.set_dimension_name(axis, dim.dim_param)
+                elif tensor.is_network_input:
+                    ignored.setdefault(dim.dim_param, []).append(f"axis {axis} of {info.name!r}")
+    for name, places in ignored.items():
+        if len(places) > 1:
+            told = ", ".join(places)
+            logger.warning("Dimensions named %r are taken as independent, as the name means nothing: %s", name, told)
+
+
+def _means_nothing(name: str) -> bool:
+    """Whether a dimension's name only says that it is not known."""
+    return name.strip().casefold() in _UNKNOWN or not any(character.isalnum() for character in name)
 
 
 def name_weights(network: Network, initializers: Iterable[Operand | None]) -> None:

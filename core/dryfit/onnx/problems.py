@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from dryfit.errors import OnnxImportError
-from dryfit.short_text import printable
+from dryfit.short_text import grouped, likeness, printable
 
 
 class ErrorCode(enum.IntEnum):
@@ -87,7 +87,8 @@ class ModelRefusedError(OnnxImportError):
     def __init__(self, problems: Sequence[ImportProblem], half_seen_nodes: int = 0) -> None:
         self.problems = tuple(problems)
         self.half_seen_nodes = half_seen_nodes
-        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        entries = [((one.code, likeness(one.reason)), one.node_name, str(one)) for one in self.problems]
+        lines = "".join(f"\n  {line}" for line in grouped(entries))
         count = len(self.problems)
         nodes = f"{half_seen_nodes} nodes" if half_seen_nodes > 1 else "1 node"
         rest = f"\n  {nodes} behind refused ones could not be fully looked at" if half_seen_nodes else ""

@@ -48,9 +48,12 @@ def _remedy(domain: str, op_type: str, keys: list[PluginKey]) -> str:
     meant = "".join(dict.fromkeys(filter(None, map(likely_meant, keys))))
     owners = {owner_of(entry) for group in _GROUPS for entry in registry.installed().entries(group)}
     packages = sorted({owner.package for owner in owners if owner.is_foreign} - {""})
+    plugin = f"{importer}a layer plugin {name} version {version} with {namespaces}"
+    if not domain:  # one of ONNX's own, which no package is known to bring
+        return f"Export the model without it, or write {plugin} (docs/how-to/write-a-layer-plugin.md). {meant}".rstrip()
     return (
-        f"It takes {importer}a layer plugin {name} version {version} with {namespaces}. {meant}"
-        f"Install the package that brings it (installed packages with layers: {', '.join(packages) or 'none'})"
+        f"It takes {plugin}. {meant}Install the package that brings it, if there is one (installed packages with "
+        f"layers: {', '.join(packages) or 'none'}), or write it (docs/how-to/write-a-layer-plugin.md)"
     )
 
 

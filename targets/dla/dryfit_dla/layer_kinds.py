@@ -31,7 +31,7 @@ _NEVER = "the DLA has no such layer through TensorRT"
 _DATA = "the DLA moves no data by index; TensorRT's header says so. A 1x1 convolution can pick channels"
 _QUANTIZATION = (
     "explicit quantization is not accepted for DLA layers: state the scales as dynamic ranges instead, which "
-    "`dryfit translate MODEL --to implicit` writes"
+    "`dryfit translate MODEL --to implicit` writes where zero points are 0"
 )
 
 UNSUPPORTED = {

@@ -226,7 +226,7 @@ def test_an_unknown_operator_is_told_with_what_was_looked_for_and_who_brings_lay
         "found com.acme opset 1",
         "an importer of com.acme::Bend, or a layer plugin Bend version 1 with namespace 'com.acme' or no namespace",
         "Did you mean com.acme::Bend version 3?",
-        "Install the package that brings it (installed packages with layers: acme 1.2)",
+        "Install the package that brings it, if there is one (installed packages with layers: acme 1.2)",
     ):
         assert words in reason
     assert "acme_fire" not in sys.modules
@@ -263,3 +263,28 @@ def test_what_a_plugin_refuses_is_a_reason_of_the_node():
         OnnxImportError, match=r"node 'bend' \(com\.acme\.Bend\): .*refuses the layer: the moon is full"
     ):
         network_from_onnx(model())
+
+
+def test_an_operator_of_onnx_itself_is_not_said_to_need_a_package():
+    with pytest.raises(ModelRefusedError) as caught:
+        network_from_onnx(model(op_type="LSTM", domain=""))
+    (problem,) = caught.value.problems
+    reason = problem.reason
+    assert "Install" not in reason
+    assert "write a layer plugin LSTM" in reason
+
+
+def test_nodes_that_are_refused_alike_are_told_together():
+    nodes = [
+        helper.make_node("QLinearSigmoid", ["x", *"szsz"], [f"y{i}"], name=f"node{i}", domain="com.microsoft")
+        for i in range(58)
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.UINT8, [3]) for name in ("x", "s", "z", "y0")]
+    graph = helper.make_graph(nodes, "net", values[:3], values[3:])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    with pytest.raises(ModelRefusedError) as caught:
+        network_from_onnx(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    assert len(caught.value.problems) == 58
+    text = str(caught.value)
+    assert text.count("--quantize-method") == 1
+    assert "'node1', 'node2' and 55 more" in text

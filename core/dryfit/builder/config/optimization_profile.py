@@ -116,7 +116,8 @@ class OptimizationProfile(KnownAttributes):
                 where=f"network {network.name!r}",
                 found="; ".join(problems),
                 remedy="Call set_shape(input, min, opt, max) once for every dynamic input, and "
-                "set_shape_input(input, min, opt, max), one value an element, for every input that carries dimensions",
+                "set_shape_input(input, min, opt, max), one value an element, for every input that carries dimensions "
+                "(on the command line: --shape NAME=MIN:OPT:MAX and --shape-values NAME=MIN:OPT:MAX)",
             )
 
     def _value_problems(self, tensor: Tensor) -> Iterator[str]:

@@ -75,20 +75,7 @@ def placement_error(
         has_zero_points: whether one of these has a zero point that is not 0.
         may_fall_back: whether fallback could be allowed; what stands alone has none.
     """
-    limits = registry.target(default_device).limits
-    if is_explicit and limits is not None and limits.lacks("quantize"):
-        translation = (
-            f"The network is quantized explicitly, which {default_device} does not take: `dryfit translate MODEL --to "
-            "implicit` makes ranges, a calibration cache and layer precisions of its scales"
-        )
-        if has_zero_points:
-            translation = (
-                f"The network is quantized with zero points, which {default_device} does not take. --quantize-method "
-                "onnx or tflite computes it on this machine's CPU as the library does (`dryfit quantize-methods` lists "
-                f"all); for {default_device}, start from the model before it was quantized"
-            )
-    else:
-        translation = ""
+    translation = _quantization_remedy(default_device, has_zero_points=has_zero_points) if is_explicit else ""
     remedy = _fallback_remedy(default_device) if fallback_device is None else ""
     if not may_fall_back:
         remedy = f"What is built for {default_device} alone has no fallback: change the layers that are named"
@@ -103,6 +90,23 @@ def placement_error(
         f"{what} cannot run on {named}{also}",
         found="\n  " + "\n  ".join(lines) + "\n",
         remedy=". ".join(filter(None, (translation, remedy))) or None,
+    )
+
+
+def _quantization_remedy(device: str, *, has_zero_points: bool) -> str:
+    """What can be done about a network that is quantized explicitly; "" where the device takes it as it is."""
+    if has_zero_points:
+        return (
+            f"The network is quantized with zero points, which {device} does not support. --quantize-method onnx (or "
+            "tflite, xnnpack, ...: `dryfit quantize-methods`) runs it on this machine's CPU with the arithmetic of "
+            f"that library; for {device}, start from the model before it was quantized"
+        )
+    limits = registry.target(device).limits
+    if limits is None or not limits.lacks("quantize"):
+        return ""
+    return (
+        f"The network is quantized explicitly, which {device} does not take: `dryfit translate MODEL --to "
+        "implicit` makes ranges, a calibration cache and layer precisions of its scales"
     )
 
 

@@ -96,7 +96,8 @@ class Refusals:
                 found="\n  " + "\n  ".join(grouped(self._reasons)) + "\n",
                 allowed="INT8 with zero points of 0, one scale an activation, and one or one a channel for weights",
                 source="TensorRT developer guide, Working with Quantized Types: Explicit vs Implicit Quantization",
-                remedy="Quantize the model anew with symmetric INT8",
+                remedy="Quantize the model anew with symmetric INT8, or run it as it is on this machine's CPU with the "
+                "arithmetic of a library: --quantize-method onnx (`dryfit quantize-methods` lists all)",
             )
 
 

@@ -72,7 +72,7 @@ def test_constants_and_shape_computations_have_no_device():
 
 def test_the_error_lists_every_refusal_and_says_what_to_do():
     error = placement_error(["first reason", "second reason"], None)
-    assert "2 parts of the network" in str(error)
+    assert "2 network parts" in str(error)
     assert "first reason\n" in str(error)
     assert "second reason\n" in str(error)
     assert "GPU_FALLBACK" in str(error.remedy)
