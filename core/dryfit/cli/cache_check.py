@@ -13,6 +13,7 @@ from dryfit.cli.cache_files import INPUT_FILE, form_option
 from dryfit.cli.console import json_option, print_json, print_line, print_list
 from dryfit.cli.fail_conditions import FailCondition, counted_outcomes, fail_on_option, print_failed
 from dryfit.cli.shape_options import NamedShapes, flat_shapes, shape_option
+from dryfit.short_text import count_text
 
 SUBJECTS = {
     "damaged": "places that cannot be read",
@@ -85,7 +86,7 @@ def check(
             entries = [(one.tensor or one.place or str(file), one) for one in found if one.kind.value == kind]
             print_list(title, [(name, _text(one.place if one.tensor else "", one.text), "") for name, one in entries])
         words = ", ".join(f"{counts[kind]} {kind}" for kind in TITLES if counts[kind])
-        print_line(f"{file}: {len(stored.by_name)} tensors, {words or 'nothing wrong'}")
+        print_line(f"{file}: {count_text(len(stored.by_name), 'tensor')}, {words or 'nothing wrong'}")
     context.exit(print_failed(results))
 
 

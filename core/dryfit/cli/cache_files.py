@@ -10,6 +10,7 @@ import click
 
 from dryfit.cli.console import print_line, print_note
 from dryfit.errors import CalibrationError
+from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
     from dryfit.quantization.stored_ranges import StoredRange, StoredRanges
@@ -61,7 +62,7 @@ def write_ranges(place: Path, stored: StoredRanges, form: str) -> dict[str, Any]
 
 def print_written(written: dict[str, Any]) -> None:
     """The same for people."""
-    print_line(f"{written['output']}: {written['tensors']} tensors, form {written['form']}")
+    print_line(f"{written['output']}: {count_text(written['tensors'], 'tensor')}, form {written['form']}")
     if written["left_out"]:
         names = ", ".join(map(repr, written["left_out"]))
         print_note(f"{len(written['left_out'])} without a scale are left out, for the form has none: {names}")

@@ -8,6 +8,7 @@ import click
 
 from dryfit.cli.cache_files import INPUT_FILE, form_option, output_option, print_written, to_option, write_ranges
 from dryfit.cli.console import json_option, print_json, print_note
+from dryfit.short_text import count_text
 
 
 @click.command()
@@ -47,6 +48,6 @@ def merge(files: tuple[Path, ...], output: Path, rule: str, to: str | None, form
         return
     print_written(written)
     if conflicts:
-        print_note(f"{len(conflicts)} tensors had different scales; the {rule} counts")
+        print_note(f"{count_text(len(conflicts), 'tensor')} had different scales; the {rule} counts")
     if len(headers) > 1:
         print_note(f"The files have different first lines: {', '.join(headers)}; that of the first one is kept")

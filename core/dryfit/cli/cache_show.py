@@ -9,6 +9,7 @@ import click
 
 from dryfit.cli.cache_files import INPUT_FILE, entry_answer, form_option, scale_text
 from dryfit.cli.console import json_option, print_json, print_line, print_table
+from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
     from dryfit.quantization.cache_header import CacheHeader
@@ -49,7 +50,7 @@ def show(file: Path, form: str | None, as_json: bool) -> None:
     ]
     print_table("", ["tensor", "scale", "range", "origin"], rows)
     missing = sum(one["scale"] is None for one in answer["tensors"])
-    print_line(f"{len(rows)} tensors, {missing} of them without a scale")
+    print_line(f"{count_text(len(rows), 'tensor')}, {missing} of them without a scale")
 
 
 def _version(header: CacheHeader | None) -> str | None:

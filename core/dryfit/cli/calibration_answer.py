@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dryfit.cli.console import print_line, print_list, print_note, print_table
+from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
     from dryfit.cli.calibrate_options import CalibrateOptions
@@ -55,7 +56,8 @@ def print_answer(found: Mapping[str, Any]) -> None:
 
     tensors = found["tensors"]
     scaled = [one for one in tensors if one["scale"] is not None]
-    print_line(f"{found['model']}: {len(scaled)} scales from {found['samples']} samples by {found['calibrator']}")
+    counts = f"{count_text(len(scaled), 'scale')} from {count_text(found['samples'], 'sample')}"
+    print_line(f"{found['model']}: {counts} by {found['calibrator']}")
     for key, text in ((SHARED_WITH, "share the range of another tensor"), (FULL_RANGE, "keep their largest magnitude")):
         names = [one["name"] for one in tensors if key in one["details"]]
         if names:

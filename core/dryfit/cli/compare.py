@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @network_options
 @compare_options
 def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> int:
-    """Run a MODEL as a device computes it beside other arithmetic, and show where they part.
+    """Compare the results of a MODEL on a device with a reference, layer by layer, and show where they diverge.
 
     MODEL is an ONNX model, built as the options say, or an engine file. An engine that was built with --refit has the
     model's weights for the others to compute with; of any other they get the weights that it stores. Each layer's error

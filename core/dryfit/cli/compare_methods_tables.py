@@ -6,6 +6,7 @@ from typing import Any
 
 from dryfit.cli.compare_report import ratio_text
 from dryfit.cli.console import print_line, print_list, print_table
+from dryfit.short_text import count_text
 
 Report = dict[str, Any]
 
@@ -21,7 +22,7 @@ def print_methods(report: Report) -> None:
     """
     first, *others = report["methods"]
     print_line(f"{report['model']} by quantize methods, on this machine; others against {first['name']}")
-    print_line(f"{_count(len(report['samples']), 'sample')}")
+    print_line(f"{count_text(len(report['samples']), 'sample')}")
     methods = [
         (one["name"], one["title"], one["library"] or "-", one["operators"], len(one["left"]))
         for one in report["methods"]
@@ -51,7 +52,7 @@ def _print_method(report: Report, method: dict[str, Any]) -> None:
     rows = [_row(one, difference) for one, difference in found if difference is None or _differs(difference)]
     if rows:
         print_table(f"{name}: where it differs", _COLUMNS, rows)
-    print_line(f"{name}: {method['differing']} of {_count(method['compared'], 'layer')} give other codes")
+    print_line(f"{name}: {method['differing']} of {count_text(method['compared'], 'layer')} give other codes")
     if method["first_parting"] is not None:
         parting = next(one for one in report["layers"] if one["tensor"] == method["first_parting"])
         formulas = parting["formulas"]
@@ -92,7 +93,3 @@ def _output_row(output: dict[str, Any], name: str) -> tuple[object, ...]:
     share = _share(difference["differing"], difference["elements"])
     top = "-" if output["top_1"] is None else "{changed} of {decisions}".format(**output["top_1"][name])
     return name, share, ratio_text(difference), top
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -97,6 +97,12 @@ def table_name(name: str) -> str:
     return short_name(name, TABLE_NAME)
 
 
+def device_text(device: str, *variant: str) -> str:
+    """A device with its platform and software version: `DLA (orin-nx-16 10.3)`, or `CPU` where it has none."""
+    known = " ".join(filter(None, variant))
+    return f"{device} ({known})" if known else device
+
+
 def bytes_text(size: int) -> str:
     """A size for people: `0 B`, `1.5 KiB`, `12.0 MiB`."""
     if size < 1024:

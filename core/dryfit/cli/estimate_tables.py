@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import bytes_text, print_line, print_list, print_table
+from dryfit.cli.console import bytes_text, device_text, print_line, print_list, print_table, table_name
 from dryfit.estimate_text import duration, rate_text, two_digits, with_error
 
 Report = dict[str, Any]
@@ -87,8 +87,7 @@ def _bases(report: Report) -> list[tuple[str, str, str]]:
 
 def _heading(report: Report) -> str:
     mode = "" if report["power_mode"] is None else f" in power mode {report['power_mode']}"
-    variant = " ".join(filter(None, [report["platform"], report["software"]]))
-    asked = f"{report['device']} ({variant}){mode}"
+    asked = f"{device_text(report['device'], report['platform'], report['software'])}{mode}"
     if report["device"] in report["devices"]:
         return f"Estimate of {report['model']} on {asked}"
     # Figures of one device must not stand under the name of another.
@@ -97,4 +96,5 @@ def _heading(report: Report) -> str:
 
 
 def _names(layers: list[str]) -> str:
-    return layers[0] if len(layers) == 1 else f"{layers[0]} + {len(layers) - 1}"
+    first = table_name(layers[0])
+    return first if len(layers) == 1 else f"{first} + {len(layers) - 1}"

@@ -12,6 +12,7 @@ from dryfit.builder.tensor_formats.reformat_rules import REFORMAT_RULES
 from dryfit.cli.console import bytes_text, print_line, print_list
 from dryfit.cli.io_format_options import INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit.network.network import Network
+from dryfit.short_text import count_text
 
 Report = dict[str, Any]
 
@@ -103,6 +104,6 @@ def _removal(one: Report, is_told: bool) -> str:
     if found is None:
         return "" if is_told else f"{one['remedy']}."
     return (
-        f"Not needed with {found['io_format']}, tried: the network then has {found['reformats']} reformats of "
-        f"{bytes_text(found['reformat_bytes'])}."
+        f"Avoidable: with {found['io_format']} (verified) {count_text(found['reformats'], 'reformat')} "
+        f"of {bytes_text(found['reformat_bytes'])} remain."
     )

@@ -11,6 +11,7 @@ from dryfit.cli.explain_reformats import print_reformats
 from dryfit.cli.operator_rules_report import print_operators
 from dryfit.cli.placement_causes import LISTED_NAMES, other_causes
 from dryfit.cli.placement_tables import estimate_text, heading
+from dryfit.short_text import count_text
 
 Report = dict[str, Any]
 
@@ -116,7 +117,7 @@ def _print_causes(report: Report) -> None:
     for cause in report["causes"]:
         count = len(cause["layers"])
         share = _percent(cause["macs"], report["summary"]["macs"])
-        text = f"{count} layer{'' if count == 1 else 's'}, {share} of multiply-accumulates"
+        text = f"{count_text(count, 'layer')}, {share} of multiply-accumulates"
         entries.append((cause["rule"], text, f"{cause['remedy'] or 'Nothing is known to help'}. ({cause['source']})"))
     print_list("Causes", entries)
 
@@ -149,10 +150,10 @@ def _print_remarks(report: Report) -> None:
 def _print_edits(report: Report) -> None:
     rows = [_row(one) for one in report["edits"]]
     if rows:
-        columns = ["edit", "layers that leave", "loadables", "border bytes", "what becomes of what"]
-        print_table("Edits that pay, each alone", columns, rows)
+        columns = ["edit", "layers that leave", "loadables", "border bytes", "change"]
+        print_table("Suggested model edits (each applied alone)", columns, rows)
     elif report["causes"]:
-        print_line("dryfit knows no edit that pays here")
+        print_line("No known model edit would help here")
     if report["dynamic_inputs"]:
         names = ", ".join(report["dynamic_inputs"])
         print_line(f"Placed with dynamic shapes, as the model has them: --shape NAME=SHAPE fixes those of {names}")

@@ -10,6 +10,7 @@ import click
 from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_table
 from dryfit.cli.operator_rules_report import print_operators
 from dryfit.cli.placement_tables import print_offloading, print_segments
+from dryfit.short_text import count_text
 
 
 @click.command()
@@ -32,7 +33,7 @@ def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
         print_json({**own, **report, **more, **information})
         return
     plan = engine.plan
-    print_line(f"{engine_file}: engine {engine.name!r}, {engine.num_layers} engine layers")
+    print_line(f"{engine_file}: engine {engine.name!r}, {count_text(engine.num_layers, 'engine layer')}")
     if engine.refittable:
         print_line(refit_line(engine.plan))
     names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
@@ -52,7 +53,7 @@ def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
         values = [(f"values of {name}", *triple) for name, triple in profile.values.items()]
         print_table(f"Optimization profile {index}", ["input", "minimum", "optimum", "maximum"], [*shapes, *values])
     print_segments(report, verbose)
-    print_offloading(report)
+    print_offloading(report, verbose)
     pools = [(pool, bytes_text(size)) for pool, size in plan.pool_sizes.items()]
     if pools:
         print_table("Memory pools", ["pool", "used"], pools)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import print_line, print_list, print_table
+from dryfit.cli.console import device_text, print_line, print_list, print_table
 from dryfit.cli.placement_causes import listed_names
 from dryfit.estimate_text import rate_text, time_text, two_digits, with_error
+from dryfit.short_text import count_text
 
 Report = dict[str, Any]
 
@@ -56,8 +57,8 @@ def _bounded(bounds: Report, objective: str, *, is_changed: bool) -> str:
 
 def _heading(report: Report) -> str:
     mode = "" if report["power_mode"] is None else f" in power mode {report['power_mode']}"
-    variant = " ".join(filter(None, [report["platform"], report["software"]]))
-    between = f"between {report['device']} ({variant}) and {report['fallback']}"
+    device = device_text(report["device"], report["platform"], report["software"])
+    between = f"between {device} and {report['fallback']}"
     return f"Placement of {report['model']} {between}{mode}, for {report['objective']}"
 
 
@@ -85,9 +86,7 @@ def _compared(before: Report, after: Report) -> list[tuple[str, str, str]]:
 
 
 def _change(change: Report) -> tuple[str, str, str]:
-    count = len(change["layers"])
-    noun = "layer" if count == 1 else "layers"
-    way = f"{count} {noun} from {change['from']} to {change['to']}"
+    way = f"{count_text(len(change['layers']), 'layer')} from {change['from']} to {change['to']}"
     return f"{way} ({listed_names(change['layers'])})", change["reason"], ""
 
 
@@ -97,8 +96,8 @@ def _conclusion(report: Report, *, is_changed: bool) -> str:
         return f"Nothing changes: by this model nothing was found that is better than a build's own placement.{kept}"
     if report["output"] is None:
         return "Give --output FILE to write the placement for `dryfit build --placement FILE`."
-    count = len(report["placement"])
-    return f"{report['output']}: devices of {count} layers, for --placement with the same other options."
+    count = count_text(len(report["placement"]), "layer")
+    return f"{report['output']}: devices of {count}, for --placement with the same other options."
 
 
 def _latency(option: Report) -> str:

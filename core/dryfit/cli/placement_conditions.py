@@ -7,6 +7,7 @@ from typing import Any
 
 from dryfit.cli.console import bytes_text
 from dryfit.cli.fail_conditions import BYTES, PERCENT, FailCondition, Outcome, Subjects, beginnings
+from dryfit.short_text import count_text
 
 Report = dict[str, Any]
 
@@ -61,7 +62,7 @@ def _measured(condition: FailCondition, report: Report) -> tuple[float, str]:
             count, size = summary["reformats"], summary["reformat_bytes"]
             return size if condition.unit else count, f"{count} of {bytes_text(size)}"
     layers = [layer["name"] for layer in report["layers"] if subject in _rule_words(layer)]
-    return len(layers), f"{len(layers)} layer{'s' * (len(layers) != 1)} ({', '.join(layers) or 'none'})"
+    return len(layers), f"{count_text(len(layers), 'layer')} ({', '.join(layers) or 'none'})"
 
 
 def _share(condition: FailCondition, report: Report, count: int) -> tuple[float, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import bytes_text, print_line, print_list, print_table, table_name
+from dryfit.cli.console import bytes_text, device_text, print_line, print_list, print_table, table_name
 from dryfit.cli.placement_causes import FIRST_ONLY, grouped_entries, listed_names, other_causes
 from dryfit.errors import DryfitError, PlacementError
 from dryfit.estimate_text import time_text
@@ -152,8 +152,7 @@ def estimate_text(estimate: dict[str, Any]) -> str:
 
 def heading(report: Report) -> str:
     """What was asked."""
-    variant = " ".join(filter(None, [report["platform"], report["software"]]))
-    device = f"{report['device']} ({variant})" if variant else report["device"]
+    device = device_text(report["device"], report["platform"], report["software"])
     precisions = ", ".join(word.upper() for word in report["precisions"]) or "FP32"
     fallback = f"fallback to {report['fallback']}" if report["fallback"] else "no fallback"
     return f"{report['model']} on {device}, {precisions}, {fallback}"

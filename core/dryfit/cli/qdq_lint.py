@@ -57,7 +57,7 @@ def lint(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Hold the Q/DQ of an ONNX MODEL against what TensorRT's documentation recommends. Looks at the model as it is."""
+    """Lint the Q/DQ placement of an ONNX MODEL against TensorRT's recommendations. Looks at the model as it is."""
     from dryfit.cli.qdq_report import lint_outcomes, lint_report
     from dryfit.cli.qdq_tables import junit_text, print_lint, sarif_text
 

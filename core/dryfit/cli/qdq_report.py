@@ -11,6 +11,7 @@ from dryfit.cli.fail_conditions import FailCondition, Outcome, beginnings
 from dryfit.cli.network_config import load_model
 from dryfit.cli.shape_options import Shapes
 from dryfit.quantization.lint import SEVERITIES, LintFinding, LintRule, all_lint_rules, lint_network
+from dryfit.short_text import count_text
 
 Report = dict[str, Any]
 
@@ -70,5 +71,5 @@ def _outcome(condition: FailCondition, report: Report) -> Outcome:
     if condition.subject in counts:
         return condition.outcome(counts[condition.subject])
     layers = [one["layer"] for one in report["findings"] if condition.subject in beginnings(one["rule"])]
-    text = f"{len(layers)} finding{'s' * (len(layers) != 1)} ({', '.join(dict.fromkeys(layers)) or 'none'})"
+    text = f"{count_text(len(layers), 'finding')} ({', '.join(dict.fromkeys(layers)) or 'none'})"
     return condition.outcome(len(layers), text)

@@ -8,7 +8,7 @@ from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.placement_tables import heading
 from dryfit.cli.quantization_paths import path_text
-from dryfit.short_text import short_name, with_short_names
+from dryfit.short_text import count_text, short_name, with_short_names
 
 Report = dict[str, Any]
 
@@ -83,12 +83,11 @@ def _summary(report: Report) -> str:
     summary = report["summary"]
     texts = []
     if summary["layers"] or not summary["quantizations"]:
-        plural = "" if summary["layers"] == 1 else "s"
-        texts.append(f"{summary['layers']} layer{plural}: {_counts(summary['layers_by_precision'])}")
+        texts.append(f"{count_text(summary['layers'], 'layer')}: {_counts(summary['layers_by_precision'])}")
     if summary["quantizations"]:
         texts.append(f"{summary['quantizations']} Q/DQ: {_counts(summary['quantizations_by_outcome'])}")
     if summary["tensors"]:
-        texts.append(f"Scales of {summary['tensors']} tensors: {_counts(summary['tensors_by_origin'])}")
+        texts.append(f"Scales of {count_text(summary['tensors'], 'tensor')}: {_counts(summary['tensors_by_origin'])}")
     if summary["macs"]:
         shares = {name: count / summary["macs"] for name, count in summary["macs_by_type"].items()}
         told = ", ".join(f"{share:.1%} {name}" for name, share in shares.items())

@@ -9,6 +9,7 @@ import click
 
 from dryfit.cli.console import print_note
 from dryfit.cli.log import log_to_stderr
+from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
     from dryfit.builder.config.builder_config import BuilderConfig
@@ -56,4 +57,4 @@ def pruning_text(pruning: Pruning) -> str:
         return f"nothing was pruned, because {'weights were left' if pruning.left else reason}"
     layers = sum(len(one.layers) for one in pruning.pruned)
     zeroed, all_weights = (sum(one.zeroed for one in pruning.pruned), sum(one.after.size for one in pruning.pruned))
-    return f"{zeroed:,} of {all_weights:,} weights of {layers} layer{'s' * (layers != 1)} were made 0 in a copy"
+    return f"{zeroed:,} of {all_weights:,} weights of {count_text(layers, 'layer')} were made 0 in a copy"

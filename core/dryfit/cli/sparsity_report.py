@@ -13,6 +13,7 @@ from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions
 from dryfit.onnx.model_file import ModelSource
+from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
     from dryfit.builder.sparse_weights.detection import LayerSparsity
@@ -129,7 +130,7 @@ def _outcome(condition: FailCondition, report: Report) -> Outcome:
         case subject:
             meant = [one for one in report["layers"] if subject in _failed(one)]
     share = 100 * sum(one["macs_share"] for one in meant)
-    words = f"{len(meant)} layer{'s' * (len(meant) != 1)}, {share:.1f} % of the multiply-accumulates"
+    words = f"{count_text(len(meant), 'layer')}, {share:.1f} % of the multiply-accumulates"
     return condition.outcome(share if condition.unit == PERCENT else len(meant), words)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from dryfit.errors import OnnxImportError
-from dryfit.short_text import grouped, likeness, printable
+from dryfit.short_text import count_text, grouped, likeness, printable
 
 
 class ErrorCode(enum.IntEnum):
@@ -90,6 +90,6 @@ class ModelRefusedError(OnnxImportError):
         entries = [((one.code, likeness(one.reason)), one.node_name, str(one)) for one in self.problems]
         lines = "".join(f"\n  {line}" for line in grouped(entries))
         count = len(self.problems)
-        nodes = f"{half_seen_nodes} nodes" if half_seen_nodes > 1 else "1 node"
+        nodes = count_text(half_seen_nodes, "node")
         rest = f"\n  {nodes} behind refused ones could not be fully looked at" if half_seen_nodes else ""
-        super().__init__(f"The model cannot be imported, for {count} reason{'s' if count > 1 else ''}:{lines}{rest}")
+        super().__init__(f"The model cannot be imported, for {count_text(count, 'reason')}:{lines}{rest}")

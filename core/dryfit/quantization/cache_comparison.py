@@ -10,6 +10,7 @@ import attrs
 
 from dryfit.errors import CalibrationError
 from dryfit.quantization.stored_ranges import StoredRange, StoredRanges
+from dryfit.short_text import count_text
 
 # How two differ -------------------------------------------------------------------------------------------------------
 
@@ -156,7 +157,7 @@ def _conflict_error(
     words = ", ".join(one.value for one in ConflictRule if one is not ConflictRule.REFUSE)
     return CalibrationError(
         "The files have different scales for the same tensors",
-        where=f"{len(conflicts)} tensor{'s' * (len(conflicts) != 1)}",
+        where=f"{count_text(len(conflicts), 'tensor')}",
         found="; ".join(told),
         remedy=f"Say which counts: --on-conflict {words}",
     )

@@ -131,7 +131,7 @@ def test_the_text_has_reasons_causes_and_edits(dryfit_command: Any, average_mode
         "Defaults: --precision fp16 --fallback GPU",
         "average (reduce): op is AVG, allowed is MAX [dla.reduce.operation]",
         "dla.reduce.operation: 1 layer, 0 % of multiply-accumulates",
-        "Edits that pay, each alone",
+        "Suggested model edits (each applied alone)",
         "average-pool-cascade",
         "Apply with: --apply ",
     ):

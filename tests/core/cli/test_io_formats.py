@@ -67,7 +67,7 @@ def test_the_options_that_explain_names_do_what_it_says(dryfit_command: Any, net
 
 def test_for_people_it_is_said_beside_each_reformat(dryfit_command: Any, network: Path) -> None:
     words = " ".join(dryfit_command("explain", network, *ORIN).out.split())
-    assert "[reformat.network_input] Not needed with fp16:chw16, tried: the network then has 3 reformats" in words
+    assert "[reformat.network_input] Avoidable: with fp16:chw16 (verified) 3 reformats" in words
     assert words.count("Keep the layers in between on the default device") == 1
     assert "4 -> 2 reformats" in words
     assert "--input-io-formats fp16:chw16 --output-io-formats fp16:chw16" in words

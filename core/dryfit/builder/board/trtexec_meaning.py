@@ -47,7 +47,7 @@ def as_trtexec_builds(build: BoardBuild) -> tuple[BoardBuild, list[str]]:
             notes.append("GPU_FALLBACK is left out: layers are on the GPU, and trtexec looks at it only for a DLA")
         build = attrs.evolve(build, dla_core=-1, flags=build.flags - {BuilderFlag.GPU_FALLBACK})
     elif build.dla_core < 0:
-        notes.append("The DLA core is 0, as none was chosen")
+        notes.append("No --useDLACore was given: core 0 is used")
         build = attrs.evolve(build, dla_core=0)
     added = dict(_added_flags(build))
     notes += added.values()

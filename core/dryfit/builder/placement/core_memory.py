@@ -14,6 +14,7 @@ import attrs
 
 from dryfit.builder.placement.cutter import LayerRun
 from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.short_text import count_text
 from dryfit.target.memory_pool_rules import CACHE, CORE
 from dryfit.target.memory_pools import MemoryPool
 
@@ -116,7 +117,7 @@ def _problem(own: Sequence[int], variant: TargetVariant, needs: SegmentNeeds, po
     at_once = _at_once(own, variant, needs, pool)
     if sum(at_once) <= core:
         return ""
-    count = "1 segment" if len(at_once) == 1 else f"{len(at_once)} segments"
+    count = count_text(len(at_once), "segment")
     allowed = core // len(at_once)
     return CORE.told(
         f"{count} of {variant.device} may take {sum(at_once)} bytes of {pool.name} at once, of which a core of "

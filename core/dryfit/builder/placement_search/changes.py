@@ -11,6 +11,7 @@ from dryfit.builder.placement_search.model import Placed, SegmentModel
 from dryfit.builder.placement_search.objective import Objective, value_of
 from dryfit.builder.placement_search.repair import moved
 from dryfit.estimate_text import duration, two_digits
+from dryfit.short_text import count_text
 
 
 @attrs.frozen
@@ -110,4 +111,4 @@ def _why_not_stay(
 
 
 def _segments(count: int) -> str:
-    return "1 segment" if count == 1 else f"{count} segments"
+    return count_text(count, "segment")

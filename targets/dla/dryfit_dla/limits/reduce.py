@@ -32,8 +32,8 @@ REDUCE = rules(
         parameter("op", one_of("MAX")),
         source=_REDUCE,
         remedy=(
-            "An average over H and W can be pooled, in steps of windows of at most 8x8; "
-            "a sum is such an average times their extents, or a 1x1 convolution over C"
+            "Replace an average over H and W by average poolings with windows of at most 8x8 (`dryfit explain --apply "
+            "average-pool-cascade`); a sum is such an average times their extents, or a 1x1 convolution over C"
         ),
     ),
     rule("reduce.platform", platform_is("orin"), source=_CAME, remedy=FALL_BACK),

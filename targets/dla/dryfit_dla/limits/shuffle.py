@@ -118,7 +118,8 @@ SHUFFLE = rules(
         each(reshaped_rank, equals(4)),
         source=f"{_SHUFFLE}, of the last of its parts; {OPERATORS}: Flatten, Squeeze and Unsqueeze fall back",
         fidelity="inferred",
-        remedy="Keep rank 4; what is flattened for a matrix product can stay as it is for a convolution",
+        remedy="Keep the tensor 4-D. A Flatten before a fully connected layer can be dropped if that layer becomes a "
+        "convolution",
     ),
     rule("shuffle.batch", batch_is_untouched, source=_SHUFFLE, remedy=FALL_BACK),
     rule(

@@ -1,0 +1,23 @@
+"""The generated reference of commands: no value of Python's or click's own stands in it."""
+
+import re
+
+import pytest
+
+from dryfit.cli.reference_page import command_line_page, python_page
+
+LEAKS = re.compile(
+    r"Sentinel|UNSET|<class|<function| object at 0x|functools|PosixPath|Default: (None|True|False|\(\)|\[\])"
+)
+
+
+@pytest.mark.parametrize("page", [command_line_page, python_page])
+def test_no_inner_value_leaks_into_the_pages(page):
+    assert not [line for line in page().splitlines() if LEAKS.search(line)]
+
+
+def test_defaults_that_are_shown_are_those_of_the_options():
+    page = command_line_page()
+    assert "| `--device NAME` | Device of the layers. Default: GPU; with --platform " in page
+    assert "Default: entropy2." in page
+    assert "Default: stretch." in page
