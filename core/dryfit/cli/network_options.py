@@ -116,7 +116,7 @@ def _taken(values: dict[str, Any]) -> NetworkOptions:
     device = NamedDevice.taken(values)
     formats = (values.pop(name) for name in ("input_io_formats", "output_io_formats", "direct_io"))
     engine = (values.pop(name) for name in ("engine_capability", "standalone", "mem_pool_size"))
-    own = {
+    own: dict[str, Any] = {
         "device": device.name,
         "is_device_default": device.is_default,
         "fallback": device.fallback,

@@ -51,7 +51,8 @@ def _loaded(path: Path) -> Engine:
     form = _format_of(path)
     for target in registry.targets_in_turn():
         if form and form == target.exported_format and target.import_segment is not None:
-            return target.import_segment(path)
+            engine: Engine = target.import_segment(path)
+            return engine
     return Engine.load(path)
 
 

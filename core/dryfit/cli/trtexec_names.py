@@ -147,9 +147,8 @@ def explained(error: click.NoSuchOption) -> click.NoSuchOption:
         parts.insert(0, f"It is an option of {found.commands}")
     elif found.option.startswith("--") and found.option not in found.advice:
         parts.insert(0, f"The option here is {found.option}")
-    told = click.NoSuchOption(error.option_name, ctx=error.ctx)
-    told.message = f"No such option {error.option_name!r}, an option of trtexec. {'. '.join(parts)}."
-    return told
+    message = f"No such option {error.option_name!r}, an option of trtexec. {'. '.join(parts)}."
+    return click.NoSuchOption(error.option_name, message, ctx=error.ctx)
 
 
 _HEAD = """# trtexec's options
