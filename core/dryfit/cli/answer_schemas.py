@@ -14,6 +14,7 @@ from dryfit.cli.check_schema import PLUGINS
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 from dryfit.cli.compare_schema import OVERFLOWS
 from dryfit.cli.operator_rules_report import OPERATORS_SCHEMA
+from dryfit.cli.top_classes import TOP_CLASSES_SCHEMA
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
@@ -140,16 +141,7 @@ RUN = _published(
             },
             "quantized_operators": OPERATORS_SCHEMA,
             "plugins": PLUGINS,
-            "top_classes": _list(
-                {
-                    "sample": _TEXT,
-                    "classes": _list(
-                        {"class": _COUNT, "label": {"type": ["string", "null"]}, "score": {"type": "number"}},
-                        "Best first, five at most.",
-                    ),
-                },
-                "For pictures, and with --labels.",
-            ),
+            "top_classes": TOP_CLASSES_SCHEMA,
         }
     ),
 )

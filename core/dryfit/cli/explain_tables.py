@@ -9,9 +9,9 @@ from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import bytes_text, print_line, print_list, print_table
 from dryfit.cli.explain_reformats import print_reformats
 from dryfit.cli.operator_rules_report import print_operators
-from dryfit.cli.placement_causes import LISTED_NAMES, other_causes
+from dryfit.cli.placement_causes import FIRST_ONLY, LISTED_NAMES, listed_names, other_causes
 from dryfit.cli.placement_tables import estimate_text, heading
-from dryfit.short_text import count_text
+from dryfit.short_text import count_text, with_short_names
 
 Report = dict[str, Any]
 
@@ -23,9 +23,9 @@ def print_explanation(report: Report) -> None:
         report: see `dryfit.cli.explain_report`.
     """
     print_line(heading(report))
+    print_defaults(report["assumed"])
     if report["simulated"]:
         print_line(f"Simulated: {report['simulated']}.")
-    print_defaults(report["assumed"])
     print_line()
     if report["layer"] is not None:
         for layer in report["layers"]:
@@ -99,12 +99,20 @@ def _summary(report: Report) -> str:
 
 
 def _print_layers(report: Report) -> None:
-    """Every layer that leaves, with all that stands against it."""
+    """The layers that leave, with all that stands against them; those of one kind that fail the same rules together."""
     if report["layer"] is not None:
         return
-    entries = [
-        (f"{layer['name']} ({layer['kind']})", _reasons(layer), "") for layer in report["layers"] if layer["violations"]
-    ]
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for layer in report["layers"]:
+        if layer["violations"]:
+            rules = (layer["kind"], *(one["rule"] for one in layer["violations"]))
+            groups.setdefault(rules, []).append(layer)
+    entries = []
+    for alike in groups.values():
+        texts = [_reasons(layer) for layer in alike]
+        names = listed_names([layer["name"] for layer in alike])
+        first_only = FIRST_ONLY if len(set(texts)) > 1 else ""
+        entries.append((f"{names} ({alike[0]['kind']})", f"{with_short_names(texts[0])}{first_only}", ""))
     print_list(f"Layers that leave {report['device']}", entries)
 
 

@@ -16,6 +16,26 @@ Array = np.ndarray[Any, Any]
 COUNT = 5
 """How many classes of each sample are shown."""
 
+_CLASS = {
+    "class": {"type": "integer", "minimum": 0},
+    "label": {"type": ["string", "null"]},
+    "score": {"type": "number"},
+}
+_CLASSES = {
+    "description": "Best first, five at most.",
+    "type": "array",
+    "items": {"type": "object", "properties": _CLASS, "required": list(_CLASS)},
+}
+TOP_CLASSES_SCHEMA = {
+    "description": "Of each sample, for pictures and with --labels.",
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"sample": {"type": "string"}, "classes": _CLASSES},
+        "required": ["sample", "classes"],
+    },
+}
+
 
 def read_labels(path: Path) -> list[str]:
     """The labels of a file, one a line.

@@ -157,7 +157,7 @@ def test_the_rules_are_those_of_the_limit_tables_with_their_help(dryfit_command:
 
 
 def test_every_violation_is_a_result_that_names_its_layer(dryfit_command: Any, digits_model: Path) -> None:
-    for options, level in ((("--fallback", "GPU"), "warning"), ((), "error")):
+    for options, level in ((("--fallback", "GPU"), "warning"), (("--fallback", "none"), "error")):
         answer = dryfit_command("check", digits_model, *DLA, *options, "--json").json
         run = run_of(dryfit_command("check", digits_model, *DLA, *options, "--format", "sarif").out)
         expected = {
