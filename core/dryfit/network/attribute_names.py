@@ -69,6 +69,9 @@ class KnownNames(ModuleType):
             super().__setattr__(name, value)
 
 
+KnownNames.__name__ = ModuleType.__name__  # messages that tell a value's type say what it is, a module
+
+
 def unknown_in_module(module: str, name: str, known: Sequence[str], *, is_set: bool = False) -> AttributeError:
     """The error for a name that a module does not have."""
     if name.startswith("_"):
