@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from types import TracebackType
 from typing import Any, Protocol
 
 
@@ -33,6 +34,35 @@ def is_lost(lock: threading.Lock | threading.RLock) -> bool:
         lock.release()
         return False
     return True
+
+
+class ForkSafeLock:
+    """A reentrant lock for `with` that is free in the child of a fork, unless the thread that forked holds it.
+
+    It is for state that each holder leaves usable at any time.
+
+    Example:
+        >>> lock = ForkSafeLock()
+        >>> with lock:
+        ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        watch_forks(self)
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew where another thread held it."""
+        if is_lost(self._lock):
+            self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
 
 
 def _after_fork_in_child() -> None:

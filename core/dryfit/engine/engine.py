@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import threading
 from typing import TYPE_CHECKING
 
 from dryfit.engine import engine_file
@@ -14,7 +13,7 @@ from dryfit.engine.file_source import EngineSource
 from dryfit.engine.plan import Plan
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import ExecutionError, UnknownNameError
-from dryfit.forking import is_lost, watch_forks
+from dryfit.forking import ForkSafeLock
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape, Tensor, TensorLocation
@@ -48,17 +47,11 @@ class Engine(KnownAttributes):
     """
 
     plan: Plan
-    refit_lock: threading.RLock
+    refit_lock: ForkSafeLock
 
     def __init__(self, plan: Plan) -> None:
-        self.refit_lock = threading.RLock()
+        self.refit_lock = ForkSafeLock()
         self.adopt(plan)
-        watch_forks(self)
-
-    def after_fork_in_child(self) -> None:
-        """Begin anew in the child of a fork, where another thread was refitting the engine: with the old weights."""
-        if is_lost(self.refit_lock):
-            self.refit_lock = threading.RLock()
 
     def adopt(self, plan: Plan) -> None:
         """Take another plan of the same network. Runs that have begun end with the old one; the next take the new one.

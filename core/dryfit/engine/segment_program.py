@@ -6,8 +6,6 @@ So an engine file needs no other place for programs, and their digests are check
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 
 from dryfit.engine.plan import PROGRAM, Operation, segment_kernel_name
 from dryfit.errors import DryfitError, EngineFileError, PluginError
+from dryfit.forking import ForkSafeLock
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import TensorSpec
@@ -28,16 +27,7 @@ _LAYER_WEIGHTS = ("kernel", "bias", "scale", "shift", "power")
 """Parameters that a program has in itself, as packed weights of kernels have them."""
 
 _loaded: weakref.WeakKeyDictionary[Operation, LoadedSegment] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
-
-
-def _after_fork_in_child() -> None:
-    global _lock  # noqa: PLW0603  another thread may have held it
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+_lock = ForkSafeLock()
 
 
 def operation_group(operation: Operation, layers: Mapping[str, Layer]) -> LayerGroup:

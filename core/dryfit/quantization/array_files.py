@@ -26,7 +26,8 @@ def load_arrays(path: Path) -> Array | dict[str, Array]:
         if path.suffix.lower() == ".npy":
             with path.open("rb") as file:
                 count = _check_header(file, path.stat().st_size)
-            return np.load(path, mmap_mode="r" if count else None, allow_pickle=False)
+            array: Array = np.load(path, mmap_mode="r" if count else None, allow_pickle=False)
+            return array
         with np.load(path, allow_pickle=False) as loaded:
             for member in loaded.zip.infolist():
                 with loaded.zip.open(member) as file:

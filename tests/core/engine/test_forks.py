@@ -59,12 +59,14 @@ HELD = """
 from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine import segment_program
 from dryfit.plugins import registry
+from dryfit_cpu.compiler import machine, native
 context = engine.create_execution_context(2)
 check(context)
 schedules = [part for binding in context._bindings.values() for part in binding._parts if hasattr(part, "_lock")]
 assert schedules
 hooks = registry.installed().hooks
-locks = [context._lock, engine.refit_lock, segment_program._lock, hooks._loading, *(one._lock for one in schedules)]
+safe = [engine.refit_lock, segment_program._lock, native._LOCK, machine._LOCK]
+locks = [context._lock, hooks._loading, *(one._lock for one in (*schedules, *safe))]
 held, free = threading.Event(), threading.Event()
 def hold():
     for lock in locks:
@@ -78,8 +80,9 @@ thread.start()
 held.wait()
 def work():
     check(context)
-    with engine.refit_lock, segment_program._lock:
-        pass
+    for one in safe:
+        with one:
+            pass
     assert isinstance(hooks.failed, frozenset)
     for one in schedules:
         one.run()

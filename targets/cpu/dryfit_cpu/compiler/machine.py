@@ -9,18 +9,18 @@ import functools
 import platform
 import re
 import sys
-import threading
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from dryfit.errors import DryfitError
+from dryfit.forking import ForkSafeLock
 from dryfit_cpu.compiler.loading import EXTERNALS
 from dryfit_cpu.compiler.processor import feature_string, this_processor
 from dryfit_cpu.compiler.relocations import INSTRUCTION_SETS
 from dryfit_cpu.compiler.tier import current_tier, host_features, is_x86
 
-_LOCK = threading.Lock()
+_LOCK = ForkSafeLock()
 _IS_LINKED_HERE = sys.platform == "linux" and platform.machine() in INSTRUCTION_SETS
 _CODE_MODEL = (
     {"reloc": "pic", "codemodel": "small"} if _IS_LINKED_HERE else {"reloc": "default", "codemodel": "jitdefault"}

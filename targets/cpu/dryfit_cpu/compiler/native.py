@@ -7,18 +7,18 @@ else about making them run stands here and in `compilation.py`.
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Mapping
 
 import numpy as np
 
 from dryfit.errors import DryfitError
+from dryfit.forking import ForkSafeLock
 from dryfit.target.machine_code import compiling
 from dryfit_cpu.compiler import loading, object_cache
 from dryfit_cpu.compiler.object_cache import CompiledFunction
 from dryfit_cpu.steps import Work
 
-_LOCK = threading.RLock()
+_LOCK = ForkSafeLock()
 NATIVE_FUNCTIONS: dict[str, NativeFunction] = {}
 """Every native function of this process that a kernel names, loaded or not."""
 
