@@ -100,7 +100,7 @@ def pick_elements(binding: Binding) -> NativeStep:
     require_extents([len(index) for index in places], output.shape, "output that is picked")
     for index, extent in zip(places, source.shape, strict=True):
         outside = np.extract((index < _OUTSIDE) | (index >= extent), index)
-        require_extents(outside, (), "places beside the input")
+        require_extents(outside.tolist(), (), "places beside the input")
     offsets = [
         np.where(index < 0, _OUTSIDE, index * stride).astype(np.int64)
         for index, stride in zip(places, source.strides, strict=True)
