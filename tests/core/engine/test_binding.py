@@ -25,6 +25,11 @@ from dryfit.reference.registry import evaluate
 from dryfit.target.kernels import Binding, HostLayout, Kernel
 
 
+shares_memory = pytest.mark.skipif(
+    "config.getoption('--guard-pages')", reason="between guard pages each array has memory of its own"
+)
+
+
 def run(plan, *inputs):
     return Engine(plan).create_execution_context(1).run(*inputs)
 
@@ -78,6 +83,7 @@ def chain_network(length: int, shape=(2, 4, 5, 6)) -> Network:
     return network
 
 
+@shares_memory
 def test_kernels_get_aligned_memory_that_never_overlaps_while_alive(recording):
     x = np.random.default_rng(0).standard_normal((2, 4, 5, 6)).astype(np.float32)
     layouts = {f"u{index}_out": HostLayout.CHANNELS_LAST for index in range(0, 6, 2)}
@@ -131,6 +137,7 @@ def test_a_group_is_bound_as_one(recording):
     np.testing.assert_array_equal(outputs["y"], run(plan_of(convolution_network(2)), x)["y"])
 
 
+@shares_memory
 def test_weights_are_shared_read_only_by_all_contexts(recording):
     weights = {"packed": np.arange(3, dtype=np.float32)}
     engine = Engine(plan_of(relu_network(), kernel="test.recording", weights={"relu": weights}))
