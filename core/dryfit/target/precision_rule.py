@@ -105,5 +105,5 @@ def _foreign_plugin_types(layer: Layer, precisions: Sequence[DataType]) -> str:
         stated = [{tensor.dtype for tensor in (*filter(None, layer.inputs), *layer.outputs)}]
     else:
         stated = [{*one.input_types, *one.output_types} for one in combinations]
-    foreign = [{dtype.name for dtype in types.intersection(EXCHANGED_TYPES).difference(precisions)} for types in stated]
-    return ", ".join(sorted(min(foreign, key=len, default=set())))
+    foreign = [sorted(one.name for one in {*EXCHANGED_TYPES} & types - {*precisions}) for types in stated]
+    return ", ".join(min(foreign, key=len, default=[]))

@@ -485,7 +485,7 @@ def test_each_declaration_is_a_test_of_its_own():
     kit_of(TARGET).pytest_generate_tests(metafunc)
     assert made["pool"] == ["ACME_SRAM"]
     assert "input-HALF-CHW8" in made["format_use"]
-    assert made["rule"] == [one.id for one in LIMITS.all_rules]
+    assert made["rule"] == [one.id for one in TARGET.limits.all_rules]
     kit_of(acme_npu.BARE).pytest_generate_tests(metafunc)
     assert (made["pool"], made["format_use"], made["rule"]) == (["none"],) * 3
 
