@@ -54,6 +54,20 @@ def test_fallback_gives_refused_layers_another_device(dryfit_command: Any, digit
     assert summary["reformat_bytes"] == sum(one["bytes"] for one in answer["reformats"]) > 0
 
 
+def test_types_are_told_for_each_device(dryfit_command: Any, digits_model: Path) -> None:
+    options = ("--device", "DLA", "--precision", "fp16,int8", "--assume-scales", "--fallback", "GPU")
+    answer = dryfit_command("check", digits_model, *options, "--shape", "image=4x1x8x8", "--json").json
+    counted = {device: {} for device in ("DLA", "GPU")}
+    for layer in answer["layers"]:
+        counts = counted[layer["device"]]
+        counts[layer["precision"]] = counts.get(layer["precision"], 0) + 1
+    assert answer["summary"]["precisions_by_device"] == counted
+    assert set(counted["DLA"]) <= {"INT8", "HALF"}
+    told = dryfit_command("check", digits_model, *DLA, "--fallback", "GPU").out.splitlines()
+    on_dla = answer["summary"]["layers_by_device"]["DLA"]
+    assert f"DLA: {on_dla} layers FP16" in told
+
+
 def test_every_layer_is_in_the_segment_that_names_it(dryfit_command: Any, digits_model: Path) -> None:
     answer = dryfit_command("check", digits_model, *DLA, "--fallback", "GPU", "--json").json
     for layer in answer["layers"]:
