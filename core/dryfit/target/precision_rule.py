@@ -106,4 +106,5 @@ def _foreign_plugin_types(layer: Layer, precisions: Sequence[DataType]) -> str:
     else:
         stated = [{*one.input_types, *one.output_types} for one in combinations]
     foreign = [sorted(one.name for one in {*EXCHANGED_TYPES} & types - {*precisions}) for types in stated]
-    return ", ".join(min(foreign, key=len, default=[]))
+    fewest = min(foreign, key=len) if foreign else []
+    return ", ".join(fewest)
