@@ -1,8 +1,8 @@
 """The types and formats that a layer plugin can compute with, and which of them it gets.
 
-Two formats reach a plugin: LINEAR, and HWC, whose channels lie innermost. In both it sees arrays of the tensor's own
-shape. The formats of TensorRT that cut channels into vectors (CHW4, CHW32) hold the same values in an order that only
-a device's own code reads, so a plugin that runs on this machine has no use for them.
+In LINEAR and in HWC, whose channels lie innermost, a plugin sees arrays of the tensor's own shape. A format of a
+device, such as one that cuts channels into vectors (CHW16, CHW32), is given by its record: the plugin then sees the
+memory as the device has it, padding and all.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import numpy as np
 from dryfit.errors import NetworkError, PluginError
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Inputs
-from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, plugin_title
+from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, MemoryLayout, plugin_title
 from dryfit.network.tensor import TensorSpec
 
 LINEAR, CHANNELS_LAST = "LINEAR", "HWC"
 PLUGIN_FORMATS = (LINEAR, CHANNELS_LAST)
+
+Layout = str | MemoryLayout
+"""`LINEAR`, `HWC`, or the record of a device's format."""
 
 
 @attrs.frozen
@@ -32,8 +35,8 @@ class FormatCombination:
         outputs: (type, format) of each output.
     """
 
-    inputs: Sequence[tuple[DataType, str]]
-    outputs: Sequence[tuple[DataType, str]]
+    inputs: Sequence[tuple[DataType, Layout]]
+    outputs: Sequence[tuple[DataType, Layout]]
 
     @property
     def input_types(self) -> tuple[DataType, ...]:
@@ -46,8 +49,10 @@ class FormatCombination:
         return tuple(dtype for dtype, _ in self.outputs)
 
     def __str__(self) -> str:
-        sides = [", ".join(f"{dtype.name} {layout}" for dtype, layout in side) for side in (self.inputs, self.outputs)]
-        return " -> ".join(sides)
+        return " -> ".join(
+            ", ".join(f"{dtype.name} {layout if isinstance(layout, str) else layout.name}" for dtype, layout in side)
+            for side in (self.inputs, self.outputs)
+        )
 
 
 def stated_combinations(plugin: LayerPlugin, fields: Fields, inputs: Inputs) -> list[FormatCombination] | None:
@@ -68,16 +73,18 @@ def stated_combinations(plugin: LayerPlugin, fields: Fields, inputs: Inputs) -> 
                 "A combination has a type, or a (type, format) pair, for each input and then each output",
                 where=f"layer plugin {plugin_title(plugin.key)}",
                 found=slots,
-                allowed=f"{len(inputs)} inputs and {num_outputs} outputs; formats {', '.join(PLUGIN_FORMATS)}",
+                allowed=f"{len(inputs)} inputs and {num_outputs} outputs; formats {', '.join(PLUGIN_FORMATS)}, or a "
+                "TensorFormat",
             )
         pairs = [slot for slot in read if slot is not None]
         combinations.append(FormatCombination(pairs[: len(inputs)], pairs[len(inputs) :]))
     return combinations
 
 
-def _slot(slot: Any) -> tuple[DataType, str] | None:
+def _slot(slot: Any) -> tuple[DataType, Layout] | None:
     dtype, layout = slot if isinstance(slot, tuple) and len(slot) == 2 else (slot, LINEAR)
-    return (dtype, layout) if isinstance(dtype, DataType) and layout in PLUGIN_FORMATS else None
+    is_layout = layout in PLUGIN_FORMATS if isinstance(layout, str) else callable(getattr(layout, "unpack", None))
+    return (dtype, layout) if isinstance(dtype, DataType) and is_layout else None
 
 
 def chosen_combination(
@@ -144,11 +151,11 @@ def _fits(
 ) -> bool:
     """Whether the inputs can be had in a combination's types and formats, and the plugin then gives its outputs."""
     for (dtype, layout), spec in zip(combination.inputs, inputs, strict=True):
-        if spec is not None and not (_can_be(spec.dtype, dtype, allowed) and _has_channels(spec, layout)):
+        if spec is not None and not (_can_be(spec.dtype, dtype, allowed) and _is_defined(spec, dtype, layout)):
             return False
     outputs = list(plugin.output_specs(fields, with_types(inputs, combination.input_types)))
     return tuple(spec.dtype for spec in outputs) == combination.output_types and all(
-        _has_channels(spec, layout) for spec, (_, layout) in zip(outputs, combination.outputs, strict=True)
+        _is_defined(spec, dtype, layout) for spec, (dtype, layout) in zip(outputs, combination.outputs, strict=True)
     )
 
 
@@ -156,8 +163,11 @@ def _can_be(own: DataType, other: DataType, allowed: Sequence[DataType] | None) 
     return own is other if allowed is None or own not in EXCHANGED_TYPES else other in allowed
 
 
-def _has_channels(spec: TensorSpec, layout: str) -> bool:
-    return layout == LINEAR or spec.rank >= 3
+def _is_defined(spec: TensorSpec, dtype: DataType, layout: Layout) -> bool:
+    """Whether a tensor can have a format; one whose extents are not known yet, where its rank and type allow that."""
+    if isinstance(layout, str):
+        return layout == LINEAR or spec.rank >= 3
+    return layout.allows([max(extent, 1) if extent < 0 else extent for extent in spec.shape], dtype)
 
 
 def with_types(inputs: Inputs, types: Sequence[DataType]) -> list[TensorSpec | None]:
@@ -170,9 +180,21 @@ def with_types(inputs: Inputs, types: Sequence[DataType]) -> list[TensorSpec | N
     ]
 
 
-def arranged(array: Array, dtype: DataType, layout: str) -> Array:
+def plugin_shape(spec: TensorSpec, layout: Layout) -> tuple[int, ...]:
+    """The extents of the array in which a plugin has a tensor; its own where the format has no memory of its own."""
+    return spec.shape if isinstance(layout, str) else layout.array_shape(spec.shape, spec.dtype)
+
+
+def rearranged(array: Array, shape: Sequence[int], layout: Layout) -> Array:
+    """The tensor of this shape that a plugin gave in a format."""
+    return array if isinstance(layout, str) else layout.unpack(np.ascontiguousarray(array), shape)
+
+
+def arranged(array: Array, dtype: DataType, layout: Layout) -> Array:
     """A read-only array of the type, with its memory in the order of the format. A copy only where it has to be."""
-    if layout == CHANNELS_LAST:
+    if not isinstance(layout, str):
+        view = layout.pack(np.ascontiguousarray(array, dtype.numpy))
+    elif layout == CHANNELS_LAST:
         memory = np.ascontiguousarray(np.moveaxis(array, -3, -1), dtype.numpy)
         view = np.moveaxis(memory, -1, -3)
     else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
@@ -22,8 +22,35 @@ FieldValue = bool | int | float | str | bytes | Array | tuple[Any, ...]
 Fields = Mapping[str, Any]
 """Field name to value, a `FieldValue`; of which kind, the plugin declares."""
 
-Slot = DataType | tuple[DataType, str]
-"""The type of one input or output, row-major; or the type and the name of a format, `LINEAR` or `HWC`."""
+
+class MemoryLayout(Protocol):
+    """How a tensor lies in a device's memory; a `dryfit.target.formats.TensorFormat` is one."""
+
+    @property
+    def name(self) -> str:
+        """The format's name."""
+        ...
+
+    def allows(self, shape: Sequence[int], dtype: DataType) -> bool:
+        """Whether the format is defined for tensors of this shape and type."""
+        ...
+
+    def array_shape(self, shape: Sequence[int], dtype: DataType) -> tuple[int, ...]:
+        """The extents of the array that holds such a tensor."""
+        ...
+
+    def pack(self, array: Array) -> Array:
+        """The memory of a tensor."""
+        ...
+
+    def unpack(self, memory: Array, shape: Sequence[int]) -> Array:
+        """The tensor of this shape that a memory holds."""
+        ...
+
+
+Slot = DataType | tuple[DataType, str | MemoryLayout]
+"""The type of one input or output, row-major; or the type and a format: `LINEAR`, `HWC`, or the record of any format of
+a device, such as `registry.target("DLA").format("CHW16")`."""
 
 PluginKey = tuple[str, str, str]
 """(name, version, namespace)."""
@@ -137,7 +164,8 @@ class LayerPlugin(abc.ABC):
         Args:
             fields: what `configure` returned.
             inputs: arrays that cannot be written to. In the format HWC the shape is the same `[N, C, H, W]`, and the
-                channels of an element lie together in memory.
+                channels of an element lie together in memory. In a device's format they have the extents of its
+                `array_shape`, padding and all, and so have the outputs.
         """
 
     def serialized_fields(self, fields: Fields) -> Fields:

@@ -11,7 +11,15 @@ import numpy as np
 
 from dryfit.errors import DryfitError, ExecutionError
 from dryfit.network.data_types import DataType
-from dryfit.network.format_combinations import LINEAR, arranged, chosen_combination, with_types
+from dryfit.network.format_combinations import (
+    LINEAR,
+    Layout,
+    arranged,
+    chosen_combination,
+    plugin_shape,
+    rearranged,
+    with_types,
+)
 from dryfit.network.layer import Inputs
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.tensor import TensorSpec
@@ -46,6 +54,7 @@ class ConfiguredPlugin:
         self._promised = list(layer.infer_outputs(inputs))
         fields = layer.complete_fields()
         own = [spec.dtype for spec in (*inputs, *self._promised) if spec is not None]
+        self._layouts: list[Layout] = [LINEAR for _ in self._promised]
         with self._failures_told("configure"):
             combination = chosen_combination(self._plugin, fields, inputs, [*own[:1], DataType.FLOAT])
             if combination is None:
@@ -53,6 +62,7 @@ class ConfiguredPlugin:
                 self._given, given_inputs = self._promised, list(inputs)
             else:
                 self._slots = list(combination.inputs)
+                self._layouts = [layout for _, layout in combination.outputs]
                 given_inputs = with_types(inputs, combination.input_types)
                 self._given = list(self._plugin.output_specs(fields, given_inputs))
             self._fields = MappingProxyType(dict(self._plugin.configure(fields, given_inputs, self._given)))
@@ -88,22 +98,28 @@ class ConfiguredPlugin:
     def _checked(self, outputs: Any) -> list[Array]:
         is_sequence = isinstance(outputs, Sequence)
         arrays = [np.asarray(one) if isinstance(one, np.generic) else one for one in outputs] if is_sequence else []
-        if is_sequence and len(arrays) == len(self._given) and all(map(_is_as_promised, arrays, self._given)):
-            return arrays
+        layouts = self._layouts
+        if is_sequence and len(arrays) == len(self._given) and all(map(_is_as_promised, arrays, self._given, layouts)):
+            given = zip(arrays, self._given, layouts, strict=True)
+            return [rearranged(array, spec.shape, layout) for array, spec, layout in given]
         raise ExecutionError(
             "The plugin's outputs are not what it said they would be",
             where=self._where,
             found=[_described(array) for array in arrays] if is_sequence else type(outputs).__name__,
-            allowed=[f"{spec.dtype.numpy} {spec.shape}" for spec in self._given],
+            allowed=[
+                f"{spec.dtype.numpy} {plugin_shape(spec, layout)}"
+                for spec, layout in zip(self._given, layouts, strict=True)
+            ],
         )
 
 
-def _is_as_promised(array: Any, spec: TensorSpec) -> bool:
+def _is_as_promised(array: Any, spec: TensorSpec, layout: Layout) -> bool:
+    shape = plugin_shape(spec, layout)
     return (
         isinstance(array, np.ndarray)
         and array.dtype == spec.dtype.numpy
-        and array.ndim == spec.rank
-        and all(promised in (-1, extent) for promised, extent in zip(spec.shape, array.shape, strict=True))
+        and array.ndim == len(shape)
+        and all(promised in (-1, extent) for promised, extent in zip(shape, array.shape, strict=True))
     )
 
 

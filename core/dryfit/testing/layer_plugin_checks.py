@@ -14,7 +14,7 @@ import numpy as np
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import WrongTypeError, check_for
-from dryfit.network.format_combinations import FormatCombination, arranged, stated_combinations
+from dryfit.network.format_combinations import FormatCombination, arranged, rearranged, stated_combinations
 from dryfit.network.layer_plugin import REQUIRED, Array, Fields, LayerPlugin
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
@@ -232,17 +232,20 @@ def combination_problems(
     example: PluginExample, combination: FormatCombination, oracle: Oracle, tolerances: Tolerances
 ) -> list[str]:
     """What goes wrong when the plugin gets its inputs in a combination that it names itself."""
-    pairs = zip(example.inputs, combination.inputs, strict=True)
+    pairs = [*zip(example.inputs, combination.inputs, strict=True)]
     inputs = [None if array is None else arranged(array, dtype, layout) for array, (dtype, layout) in pairs]
-    given = attrs.evolve(example, inputs=inputs)
+    plain = [None if array is None else array.astype(dtype.numpy) for array, (dtype, _) in pairs]
+    given = attrs.evolve(example, inputs=plain)
     fields = given.complete_fields()
     specs = given.output_specs(given.specs)
     if tuple(spec.dtype for spec in specs) != combination.output_types:
         return [f"{combination}: `output_specs` says {_written(specs)}"]
-    outputs = given.plugin.enqueue(given.plugin.configure(fields, given.specs, specs), inputs)
+    layouts = [layout for _, layout in combination.outputs]
+    found = given.plugin.enqueue(given.plugin.configure(fields, given.specs, specs), inputs)
+    outputs = [rearranged(one, spec.shape, layout) for one, spec, layout in zip(found, specs, layouts, strict=True)]
     wrong = [
         f"{combination}: output {index} is {array.dtype}"
         for index, (array, dtype) in enumerate(zip(outputs, combination.output_types, strict=True))
         if array.dtype != dtype.numpy
     ]
-    return wrong or [f"{combination}: {one}" for one in value_problems(outputs, oracle(fields, inputs), tolerances)]
+    return wrong or [f"{combination}: {one}" for one in value_problems(outputs, oracle(fields, plain), tolerances)]

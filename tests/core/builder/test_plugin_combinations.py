@@ -8,12 +8,16 @@ import pytest
 from dryfit.builder.assessment import assess
 from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderFlag
-from dryfit.errors import NetworkError
+from dryfit.engine.engine import Engine
+from dryfit.errors import ExecutionError, NetworkError, PluginError
 from dryfit.network import plugin_table
 from dryfit.network.data_types import DataType
 from dryfit.network.layer_plugin import LayerPlugin
 from dryfit.network.plugin_function import layer_plugin
 from dryfit.network.tensor import TensorSpec
+from dryfit.plugins import registry
+from dryfit.target.formats import TensorFormat
+from dryfit.testing.layer_plugin_checks import PluginExample, combination_problems, combinations
 
 FLOAT, HALF, BF16, INT32 = DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.INT32
 X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(1, 2, 3, 4)
@@ -91,6 +95,68 @@ def test_a_network_in_fp16_is_widened_for_a_plugin_of_fp32():
 def test_each_input_has_its_own_type_and_format():
     plugin = Seen([(HALF, "HWC"), INT32, HALF])
     assert seen(plugin, BuilderFlag.FP16, dtypes=(FLOAT, INT32)) == [("float16", CHANNELS), ("int32", ROWS)]
+
+
+# Formats of devices ---------------------------------------------------------------------------------------------------
+
+CHW16 = registry.target("DLA").format("CHW16")
+HWC8 = TensorFormat("ACME_HWC8", [FLOAT], channels_vector=8, channels_last=True, line_alignment_bytes={"": 64})
+
+
+class Doubled(Seen):
+    """Twice its input, as the device's memory has it."""
+
+    def enqueue(self, fields, inputs):
+        self.seen.append(inputs[0].shape)
+        assert not inputs[0].flags.writeable
+        return [2 * inputs[0]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "layout", "flags"),
+    [(HALF, CHW16, [BuilderFlag.FP16]), (FLOAT, HWC8, [])],
+    ids=["vectors", "padded lines"],
+)
+def test_a_plugin_gets_the_format_of_a_device_as_its_memory_has_it(dtype, layout, flags):
+    plugin = Doubled([(dtype, layout), (dtype, layout)])
+    builder, network, config = built(plugin, *flags)
+    engine = builder.build_engine(network, config)
+    for one in (engine, Engine.load(engine.serialize())):
+        (output,) = one.create_execution_context().run({"x0": X}).values()
+        np.testing.assert_allclose(output, 2 * X, rtol=1e-3)
+        assert plugin.seen[-1] == layout.array_shape(X.shape, dtype)
+
+
+def test_a_format_that_a_tensor_cannot_have_is_not_taken():
+    plugin = Doubled([(FLOAT, CHW16), (FLOAT, CHW16)], [FLOAT, FLOAT])
+    builder, network, config = built(plugin)
+    (output,) = builder.build_engine(network, config).create_execution_context().run({"x0": X}).values()
+    assert plugin.seen == [X.shape]
+    np.testing.assert_array_equal(output, 2 * X)
+
+
+def test_an_output_of_the_wrong_extents_is_told_with_those_of_the_format():
+    class Cut(Doubled):
+        def enqueue(self, fields, inputs):
+            return [inputs[0][..., :8]]
+
+    builder, network, config = built(Cut([(HALF, CHW16), (HALF, CHW16)]), BuilderFlag.FP16)
+    context = builder.build_engine(network, config).create_execution_context()
+    with pytest.raises(ExecutionError) as caught:
+        context.run({"x0": X})
+    assert str(CHW16.array_shape(X.shape, HALF)) in str(caught.value)
+
+
+def test_a_format_by_a_name_that_needs_a_device_is_refused_with_what_to_give():
+    with pytest.raises(PluginError, match="TensorFormat"):
+        built(Doubled([(HALF, "CHW16"), (HALF, "CHW16")]))
+
+
+def test_the_kit_gives_a_plugin_the_format_and_compares_the_tensor():
+    example = PluginExample(Doubled([(FLOAT, HWC8), (FLOAT, HWC8)]), {}, [X])
+    (combination,) = combinations(example)
+    found = combination_problems(example, combination, lambda fields, inputs: [2 * inputs[0]], {FLOAT: 1e-6})
+    assert found == []
 
 
 def test_a_layers_own_precision_decides():
