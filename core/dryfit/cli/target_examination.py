@@ -6,6 +6,7 @@ A question that a user may ask later is asked here, so that what fails then is k
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import EntryPoint
 
@@ -72,7 +73,7 @@ def _problems(record: Target, target: Target) -> Iterator[Problem]:
     broken = False
     for field in attrs.fields(Target):
         if field.name.endswith("_at"):
-            for problem in _raised(field.name, lambda name=field.name: getattr(record, name.removesuffix("_at"))):
+            for problem in _raised(field.name, functools.partial(getattr, record, field.name.removesuffix("_at"))):
                 broken = True
                 yield problem
     if broken:
@@ -150,7 +151,7 @@ def _rule_problems(table: LimitTable, target: Target) -> Iterator[Problem]:
         for rule in table.rules:
             if rule.id in told or (rule.kinds and question.layer.kind not in rule.kinds):
                 continue
-            for problem in _raised(f"rule {rule.id}", lambda rule=rule, asked=question: _ask(rule, asked)):
+            for problem in _raised(f"rule {rule.id}", functools.partial(_ask, rule, question)):
                 told.add(rule.id)
                 yield attrs.evolve(problem, place=problem.place or rule.declared_at)
 

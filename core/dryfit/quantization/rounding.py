@@ -128,6 +128,21 @@ def declared_rounding(declared: object) -> Rounding:
     )
 
 
+def required_mode(rounding: Rounding) -> RoundingMode:
+    """The mode, for what only modes are defined for.
+
+    Raises:
+        PluginError: it is a function.
+    """
+    if isinstance(rounding, RoundingFunction):
+        raise PluginError(
+            "A quantize method rounds by a mode",
+            found=str(rounding),
+            allowed=", ".join(one.value for one in RoundingMode),
+        )
+    return rounding
+
+
 def round_values(values: np.ndarray[Any, Any], mode: Rounding) -> np.ndarray[Any, Any]:
     """The whole numbers nearest to the values, in the values' own type; or those of a device's own function.
 

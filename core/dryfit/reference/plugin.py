@@ -58,7 +58,9 @@ class ConfiguredPlugin:
         with self._failures_told("configure"):
             combination = chosen_combination(self._plugin, fields, inputs, [*own[:1], DataType.FLOAT])
             if combination is None:
-                self._slots = [(None if spec is None else spec.dtype, LINEAR) for spec in inputs]
+                self._slots: list[tuple[DataType | None, Layout]] = [
+                    (None if spec is None else spec.dtype, LINEAR) for spec in inputs
+                ]
                 self._given, given_inputs = self._promised, list(inputs)
             else:
                 self._slots = list(combination.inputs)

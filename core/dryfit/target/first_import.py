@@ -71,7 +71,7 @@ def _stdout_to_stderr() -> Iterator[None]:
 def _kept_alive() -> Iterator[None]:
     """Raise where this thread of this process ends the interpreter. Children that it forks may end as they like."""
     process, thread = os.getpid(), threading.get_ident()
-    ends = {"_exit": os._exit, "abort": os.abort}
+    ends: dict[str, Callable[..., NoReturn]] = {"_exit": os._exit, "abort": os.abort}
 
     def ending(name: str, end: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
         def raise_instead(*arguments: Any) -> NoReturn:

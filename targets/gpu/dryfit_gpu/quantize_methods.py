@@ -8,12 +8,13 @@ from dryfit.quantization.methods.definitions.calibrated_weights import calibrate
 from dryfit.quantization.methods.devices.method import device_method
 from dryfit.quantization.methods.devices.weighted import device_requantization
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
+from dryfit.quantization.rounding import required_mode
 from dryfit_gpu.arithmetic import ARITHMETIC
 
 _INT8 = ARITHMETIC[DataType.INT8]
-_WEIGHT_ROUNDING = _INT8.weight_rounding_for(())
+_WEIGHT_ROUNDING = required_mode(_INT8.weight_rounding_for(()))
 
-GPU = device_method("gpu", "TensorRT's compute kernels on the GPU", _INT8.rounding_for(()), _INT8.source)
+GPU = device_method("gpu", "TensorRT's compute kernels on the GPU", required_mode(_INT8.rounding_for(())), _INT8.source)
 """INT32 sums, everything else in FP32, one rounding to even."""
 
 CALIBRATED_WEIGHTS = QuantizeMethod(

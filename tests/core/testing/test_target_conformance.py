@@ -252,8 +252,8 @@ def test_a_rule_that_raises_fails_with_what_it_raised_and_the_layer(monkeypatch,
     kit = kit_of(install(declared(monkeypatch, limits=acme_npu.with_rule(check=acme_npu.raises))), layers=4)
     failures = outcomes(kit, TargetConformance.test_any_layer_gets_a_verdict)
     assert len(failures) == 1
-    assert "can_run_on raises PluginError" in failures[0]
-    assert "found AttributeError: 'Convolution' object has no attribute 'no_such_attribute'" in failures[0]
+    assert "limit rule acme_npu.convolution.kernel could not be evaluated" in failures[0]
+    assert "AttributeError: 'Convolution' object has no attribute 'no_such_attribute'" in failures[0]
     assert "on board-" in failures[0]
 
 

@@ -212,8 +212,8 @@ class _Fuser:
         others = self._dequantizations(layer) if growing.is_quantized else []
         for group in [LayerGroup((*growing.group.layers, *others)), *([growing.group] if others else [])]:
             longer = LayerGroup((*group.layers, layer))
-            candidates = self._choice.taking(growing.joined.candidates, group, layer, self._specs)
-            candidates = self._able_to_round(place, longer, candidates)
+            taking = self._choice.taking(growing.joined.candidates, group, layer, self._specs)
+            candidates = self._able_to_round(place, longer, taking)
             if candidates and self._grow(growing, longer, candidates):
                 return True
         return False
@@ -225,8 +225,8 @@ class _Fuser:
             if before is None or not before.is_quantized or before.place != growing.place:
                 continue
             longer = LayerGroup((*before.group.layers, *growing.group.layers))
-            candidates = self._choice.running(before.joined.candidates, longer, growing.group, self._specs)
-            candidates = self._able_to_round(before.place, longer, candidates)
+            running = self._choice.running(before.joined.candidates, longer, growing.group, self._specs)
+            candidates = self._able_to_round(before.place, longer, running)
             if candidates and self._grow(before, longer, candidates):
                 self._groups.remove(growing)
                 for layer in growing.group.layers:
