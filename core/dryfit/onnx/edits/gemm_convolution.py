@@ -15,7 +15,7 @@ from dryfit.onnx.editing.reshapes import keeps_batch, reshape_node
     "gemm-convolution",
     title="flatten and Gemm as a convolution",
     cures=[
-        "fully_connected.inputs",
+        "fully_connected.flattened",
         "fully_connected.cbuf",
         "matrix_multiply.rank",
         "shuffle.rank",

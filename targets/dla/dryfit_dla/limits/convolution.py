@@ -248,7 +248,7 @@ FULLY_CONNECTED = rules(
         when=comes_from_onnx,
         source=f"{REPORTS}: VGG's first Gemm, 25088 inputs, was refused; {OPERATORS}: a Gemm is a 1x1 convolution",
         fidelity="inferred",
-        remedy="Write it as a convolution with the input's height and width as kernel",
+        remedy="Write it as a convolution with the input's height and width as kernel (`dryfit explain --apply` does)",
     ),
     rule(
         "fully_connected.window",
