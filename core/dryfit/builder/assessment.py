@@ -14,6 +14,7 @@ from dryfit.builder.calibration.observation import build_observer
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.explicit_quantization.operator_rules import OperatorRule, operator_rules
+from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.reason import PrecisionReason
 from dryfit.builder.refit.preparation import check_refit_flags
 from dryfit.builder.refusals import build_errors, refusals_of
@@ -21,6 +22,7 @@ from dryfit.builder.segments.cost import segment_estimate
 from dryfit.builder.stages import Stages
 from dryfit.engine.plan import LayerPlacement, Reformat, RejectedSegment, Segment
 from dryfit.errors import DryfitError
+from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
@@ -155,17 +157,18 @@ def segment_records(design: Design) -> list[Segment]:
                 ),
                 pools=design.pools(index),
                 cut_cause=run.cut_cause,
-                estimate=_whole(
-                    segment_estimate(variant, run.layers, design.specs, design.precisions, design.sparse_layers)
-                ),
+                estimate=_kept_estimate(design, variant, run.layers),
             )
         )
     return records
 
 
-def _whole(estimate: CostEstimate | None) -> CostEstimate | None:
-    """An estimate without its steps, which `network_cost` tells; none where it depends on the machine at hand."""
-    return None if estimate is None or estimate.is_nominal else attrs.evolve(estimate, steps=())
+def _kept_estimate(design: Design, variant: TargetVariant, layers: Sequence[Layer]) -> CostEstimate | None:
+    """A segment's estimate without its steps, which `network_cost` tells; none where it depends on this machine."""
+    if variant.target.segment_rules.is_host:
+        return None
+    found = segment_estimate(variant, layers, design.specs, design.precisions, design.sparse_layers)
+    return None if found is None or found.is_nominal else attrs.evolve(found, steps=())
 
 
 def _is_from(tensor: Tensor, members: set[str]) -> bool:

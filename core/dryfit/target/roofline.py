@@ -1,4 +1,4 @@
-"""A roofline: each step takes as long as its arithmetic or its bytes at a device's peaks, whichever is longer."""
+"""A roofline as a target's cost function, for devices of which no more is known than their peaks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,22 @@ FOLLOWING = frozenset({"activation", "elementwise", "parametric_relu", "scale", 
 
 @attrs.frozen
 class Roofline:
-    """What a device does at most. A time at these peaks is one that no run beats, and few reach.
+    """A cost function: a step takes as long as its arithmetic or its bytes at peak, whichever is longer, and a start.
+
+    A time at these peaks is one that no run beats, and few reach. `estimate_cost_at` of a target may name one.
 
     Attributes:
         macs_per_cycle: computation type to multiply-accumulates in a cycle, of the whole device.
         clock_hz: cycles a second.
         bytes_per_second: of the memory.
         step_seconds: to start a step, whatever its size.
+        source: of the peaks.
+        basis: how the time is reckoned, in one sentence.
+        is_nominal: as `CostEstimate.is_nominal`.
 
     Example:
-        >>> peaks = Roofline(lambda precision: 1024, clock_hz=1e9, bytes_per_second=20e9, step_seconds=5e-6)
-        >>> peaks.estimate(question, basis="roofline of the data sheet", source="ACME NPU manual, 2.1").is_lower_bound
+        >>> peaks = Roofline(lambda precision: 1024, 800e6, 12.8e9, 2e-6, source="ACME NPU manual, 2.1")
+        >>> peaks(question).is_lower_bound
         True
     """
 
@@ -38,27 +43,23 @@ class Roofline:
     clock_hz: float
     bytes_per_second: float
     step_seconds: float
+    source: str
+    basis: str = "the longer of multiply-accumulates and bytes at the device's peaks, and a start for each step"
+    is_nominal: bool = False
 
-    def estimate(self, question: CostQuestion, *, basis: str, source: str, is_nominal: bool = False) -> CostEstimate:
-        """The estimate of a segment, step by step.
-
-        Args:
-            question: layers, shapes and types.
-            basis: as `CostEstimate.basis`.
-            source: of the peaks.
-            is_nominal: as `CostEstimate.is_nominal`.
-        """
+    def __call__(self, question: CostQuestion) -> CostEstimate:
+        """The estimate of a segment, step by step."""
         rules = StepRules(WEIGHTED_KINDS | {"matrix_multiply"}, FOLLOWING, lambda layer: layer.kind == "shape")
         steps = [self._cost(step, question) for step in layer_steps(question.layers, rules)]
         return CostEstimate(
             microseconds=sum(step.microseconds for step in steps),
             bytes_moved=sum(step.bytes_moved for step in steps),
             macs=sum(step.macs for step in steps),
-            basis=basis,
-            source=source,
+            basis=self.basis,
+            source=self.source,
             steps=steps,
             is_lower_bound=True,
-            is_nominal=is_nominal,
+            is_nominal=self.is_nominal,
         )
 
     def _cost(self, step: LayerStep, question: CostQuestion) -> StepCost:

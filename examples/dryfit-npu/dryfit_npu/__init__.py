@@ -14,5 +14,6 @@ TARGET = Target(
     output_formats_at="dryfit_npu.device:FORMATS",
     memory_pools_at="dryfit_npu.device:POOLS",
     kernels_at="dryfit_npu.kernels:KERNELS",
+    estimate_cost_at="dryfit_npu.device:ESTIMATE",
     simulated="placement, limits, memory and tensor format of an ACME NPU; the numbers are computed on this machine",
 )

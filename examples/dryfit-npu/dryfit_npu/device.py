@@ -5,6 +5,7 @@ from dryfit.target.checks import between, each
 from dryfit.target.formats import TensorFormat
 from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.memory_pools import MemoryPool
+from dryfit.target.roofline import Roofline
 
 MANUAL = "ACME NPU manual"
 
@@ -31,3 +32,6 @@ FORMATS = {DataType.HALF: (ACME_HWC,)}
 
 SRAM = MemoryPool("ACME_SRAM", {"": 4 << 20}, "activations", minimum_bytes=4096, per="segment", source=f"{MANUAL}, 4.2")
 POOLS = (SRAM,)
+
+# 1,024 multiply-accumulates a cycle at 800 MHz, 12.8 GB/s of memory, 2 us to start a step.
+ESTIMATE = Roofline(lambda precision: 1024, 800e6, 12.8e9, 2e-6, source=f"{MANUAL}, 2.1")

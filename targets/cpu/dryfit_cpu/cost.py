@@ -80,19 +80,17 @@ def _clock() -> tuple[float, str]:
 def estimate_cost(question: CostQuestion) -> CostEstimate:
     """The estimate of a segment on all threads."""
     machine = this_machine()
-    peaks = Roofline(
+    roofline = Roofline(
         lambda precision: machine.threads * machine.macs_per_cycle(precision),
         machine.clock_hz,
         MEMORY_BYTES_PER_SECOND,
         STEP_SECONDS,
-    )
-    return peaks.estimate(
-        question,
+        source="cores, clock and instruction set as the system states them; vector units, memory and start are our "
+        "assumptions; nothing is fitted",
         basis="roofline of this machine: the longer of multiply-accumulates and bytes at their peaks, and a start of "
         f"{STEP_SECONDS * 1e6:.0f} us for each step; {machine.threads} threads at {machine.clock_hz / 1e9:.2g} GHz "
         f"({machine.clock_source}), {VECTOR_UNITS} vector units of {machine.tier.lanes} FP32 lanes "
         f"({machine.tier.name}), {MEMORY_BYTES_PER_SECOND / 1e9:.1f} GB/s",
-        source="cores, clock and instruction set as the system states them; vector units, memory and start are our "
-        "assumptions; nothing is fitted",
         is_nominal=True,
     )
+    return roofline(question)

@@ -71,11 +71,13 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
     is_board = question.platform.name in PEAKS
     peak = PEAKS[question.platform.name] if is_board else STAND_IN_PEAK
     title = f"{question.platform.title} in power mode {mode.name}" if is_board else STAND_IN_TITLE
-    peaks = Roofline(peak.macs, mode.clock_hz, peak.memory_bytes * mode.memory_clock_hz, LAUNCH_SECONDS)
-    found = peaks.estimate(
-        question,
-        basis=f"{BASIS}; {title}",
+    found = Roofline(
+        peak.macs,
+        mode.clock_hz,
+        peak.memory_bytes * mode.memory_clock_hz,
+        LAUNCH_SECONDS,
         source=SOURCE if is_board else f"{STAND_IN.source}; the launch is our choice; nothing is fitted",
+        basis=f"{BASIS}; {title}",
         is_nominal=not is_board,
-    )
+    )(question)
     return attrs.evolve(found, energy=energy_of(found.steps, question.platform.name, mode.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -171,3 +172,37 @@ def test_energy_is_refused_where_no_energy_is_estimated(dryfit_command: Any, dig
 
 def test_rules_are_one_a_line_below_a_comment() -> None:
     assert rules_text({"a": "GPU", "b = c": "DLA"}, "one\ntwo") == "# one\n# two\na = GPU\nb = c = DLA\n"
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("objective", ["latency", "throughput"])
+def test_a_strangers_device_is_compared_with_the_host(dryfit_command: Any, tmp_path: Any, objective: str) -> None:
+    model = model_of(tmp_path / "m.onnx", NAMES)
+    asked = ("--device", "ACME_FAST", "--fallback", "CPU", "--precision", "fp32", "--objective", objective)
+    answer = dryfit_command("place", model, *asked, "--json").json
+    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    assert (answer["device"], answer["fallback"]) == ("ACME_FAST", "CPU")
+    assert all(one["value"] > 0 for one in answer["options"])
+    bases = {one["of"]: one["basis"] for one in answer["bases"]}
+    assert "roofline of this machine" in bases["CPU"]
+    assert answer["lower_bounds"]["devices"] == ["CPU"]
+
+
+@pytest.mark.parametrize("fallback", ["CPU", "GPU"])
+def test_the_example_of_a_target_can_be_placed_by_cost(
+    dryfit_command: Any,
+    install: Any,
+    repository: Path,
+    digits_model: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    fallback: str,
+) -> None:
+    monkeypatch.syspath_prepend(repository / "examples/dryfit-npu")
+    install("npu_shown", "from dryfit_npu import TARGET", {"dryfit.targets": {"acme-npu": "npu_shown:TARGET"}})
+    asked = (digits_model, *SHAPE, "--device", "acme_npu", "--fallback", fallback, "--precision", "fp16")
+    answer = dryfit_command("place", *asked, "--objective", "latency", "--json").json
+    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    assert {"ACME_NPU", fallback} <= {one["of"] for one in answer["bases"]}
+    estimated = dryfit_command("estimate", *asked, "--json").json
+    assert estimated["network"]["latency_text"].startswith("at least ")
+    assert estimated["network"]["lower_bounds"] == sorted(["ACME_NPU", fallback])

@@ -86,7 +86,7 @@ class NetworkCost:
     def latency_error(self) -> float | None:
         """How far the latency may be off, as `CostEstimate.error_factor`; a time that is a lower bound counts as it is.
 
-        None where the error of a part is not known, and where all parts are lower bounds.
+        None where the error of a part is not known, and where times that are lower bounds are more than the error.
         """
         return _error([one.estimate for one in (*self.segments, *self.transfers)])
 
@@ -191,10 +191,13 @@ def transfer_cost(variants: Mapping[str, TargetVariant], copy: Reformat, source:
 
 
 def _error(estimates: Sequence[CostEstimate | None]) -> float | None:
-    known = [one for one in estimates if one is not None]
-    if all(one.is_lower_bound for one in known):
+    known = [one for one in estimates if one is not None and one.microseconds]
+    parts = [(one.microseconds or 0.0, 1.0 if one.is_lower_bound else one.error_factor) for one in known]
+    error = combined_error(parts)
+    if error is None:
         return None
-    return combined_error((one.microseconds or 0.0, 1.0 if one.is_lower_bound else one.error_factor) for one in known)
+    bounded = sum(one.microseconds or 0.0 for one in known if one.is_lower_bound)
+    return None if bounded > (error - 1) * sum(time for time, _ in parts) else error
 
 
 def _time(estimate: CostEstimate | None) -> float | None:

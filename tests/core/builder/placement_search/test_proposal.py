@@ -18,6 +18,7 @@ from dryfit.builder.placement_search.proposal import propose_placement
 from dryfit.builder.placement_search.repair import moved
 from dryfit.builder.segments.network_cost import network_cost
 from dryfit.errors import ConfigError, PlacementError, PluginError
+from dryfit.estimate_text import duration
 from dryfit.network.layer_macs import multiply_accumulates
 
 FAST, PLAIN = "ACME_FAST", "ACME_PLAIN"
@@ -214,10 +215,8 @@ def test_the_reason_of_a_change_is_what_it_would_cost_to_stay(acme):
     without = amount(design_with(network, stays), Objective.LATENCY)
     assert change.value_otherwise == pytest.approx(without)
     assert without > proposal.after.value
-    assert (
-        f"one run takes an estimated {without:,.6g} microseconds instead of {proposal.after.value:,.6g}"
-        in change.reason
-    )
+    told = f"one run takes an estimated {duration(without)} instead of {duration(proposal.after.value)}"
+    assert told in change.reason
 
 
 def test_the_same_question_has_the_same_answer_and_leaves_the_config_as_it_is(acme):
