@@ -11,10 +11,12 @@ SEVERAL_TIMES = 2.0
 
 
 def two_digits(value: float) -> str:
-    """A number rounded to two digits: `0.93`, `4.6`, `46`, `12,000`."""
+    """A number rounded to two digits: `0.93`, `4.6`, `46`, `12,000`; a count below 10 has one."""
     if not value:
         return "0"
     decimals = 1 - math.floor(math.log10(abs(value)))
+    if isinstance(value, int):
+        return f"{round(value, min(decimals, 0)):,}"
     rounded = round(value, decimals)
     decimals = 1 - math.floor(math.log10(abs(rounded)))  # 0.996 became 1.0
     return f"{rounded:,.{max(decimals, 0)}f}"

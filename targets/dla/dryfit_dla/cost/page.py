@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.network.data_types import DataType
+from dryfit.target.platform import Platform
 from dryfit_dla.cost.energy_page import energy_section
 from dryfit_dla.cost.estimate import TRANSFER_SOURCE
 from dryfit_dla.cost.fit import fit, mean_error
@@ -157,7 +158,11 @@ def _boards() -> list[str]:
                 )
             )
     columns = ["platform", "cores", "power mode", "clock, MHz", "memory, MHz", "BW, GB/s a core", "basis of the clocks"]
-    sources = [f"* `{platform.name}`: {PARAMETERS[platform.name].source}." for platform in PLATFORMS if platform.cores]
+    sources = [
+        f"* `{platform.name}`: {PARAMETERS[platform.name].source}. Times may be off by a factor of {_errors(platform)}."
+        for platform in PLATFORMS
+        if platform.cores
+    ]
     return [
         "## Boards and power modes",
         "",
@@ -167,6 +172,12 @@ def _boards() -> list[str]:
         *sources,
         "",
     ]
+
+
+def _errors(platform: Platform) -> str:
+    """How far estimates may be off, as reports print it."""
+    factors = PARAMETERS[platform.name].error_factors
+    return " and ".join(f"{factor:g} ({dtype.name})" for dtype, factor in factors.items())
 
 
 def _published() -> list[str]:
