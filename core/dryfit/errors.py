@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copyreg
 import difflib
+import functools
 import inspect
 import re
 import sys
@@ -221,15 +222,13 @@ class UnknownNameError(DryfitError):
 _MOST_LISTED_ATTRIBUTES = 25
 
 
-class UnknownAttributeError(UnknownNameError, AttributeError):  # type: ignore[misc]  both have a name
-    """An attribute that an object does not have, with what serves in its place, or the closest of those it has.
-
-    The text is composed when it is first read: `hasattr` and `getattr` with a default raise this often, and drop it.
+class MissingAttributeError(UnknownNameError):
+    """What is to be told of an attribute that an object does not have.
 
     Args:
         owner: the class, or the module.
         name: as it was asked for.
-        known: gives the names that exist.
+        known: the names that exist, or that can be set.
         is_set: whether it was to be set, and not read.
         remedy: what to do instead, for a name that is known from TensorRT; None: the closest name is suggested.
         where: as in `DryfitError`.
@@ -239,38 +238,57 @@ class UnknownAttributeError(UnknownNameError, AttributeError):  # type: ignore[m
         self,
         owner: str,
         name: str,
-        known: Callable[[], Iterable[str]],
+        known: Iterable[str],
         *,
         is_set: bool = False,
         remedy: str | None = None,
         where: str | None = None,
     ) -> None:
-        AttributeError.__init__(self, name=name)
-        self._asked = (owner, known, is_set, remedy, where)
-
-    def _compose(self) -> None:
-        if "_asked" not in vars(self):
-            return
-        owner, known, is_set, remedy, where = vars(self).pop("_asked")
-        name, names = self.name, sorted(known())
+        names = sorted(known)
         told = f"{len(names)} names, which dir() lists" if len(names) > _MOST_LISTED_ATTRIBUTES else None
-        UnknownNameError.__init__(self, "attribute", name, names, where=where, told=told)
+        super().__init__("attribute", name, names, where=where, told=told)
         self.message = f"{owner} has no attribute {name!r}{' that can be set' if is_set else ''}"
         if remedy is not None:
             self.allowed, self.remedy = None, remedy
         self.args = (self._text(),)
-        self.name = name  # which the parents set to None, as every `AttributeError` without it
+        self.name = name  # again: every `AttributeError` that is not given one sets it to None
 
-    def __getattr__(self, field: str) -> Any:
-        if "_asked" not in vars(self) or field.startswith("_"):
-            raise AttributeError(field)
-        self._compose()
-        return getattr(self, field)
 
-    def __str__(self) -> str:
-        self._compose()
-        return super().__str__()
+class UnknownSettingError(MissingAttributeError, AttributeError):  # type: ignore[misc]  # both have a name
+    """An attribute was set that an object does not have, or that cannot be set."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        self._compose()
-        return copyreg.__newobj__, (type(self), *self.args), {**vars(self), "name": self.name}  # type: ignore[attr-defined]
+        make, arguments, state = super().__reduce__()
+        return make, arguments, {**state, "name": self.name}
+
+
+class UnknownAttributeError(AttributeError):
+    """An attribute was read that an object does not have; `facts` has what `UnknownNameError` tells.
+
+    It is no `DryfitError`: where a plugin misspells an attribute, the plugin fails, and not its user's input. The facts
+    are put together when they are first read: `hasattr` and `getattr` with a default raise this often, and drop it.
+
+    Args:
+        name: as it was asked for.
+        tell: makes the facts.
+    """
+
+    def __init__(self, name: str, tell: Callable[[], MissingAttributeError]) -> None:
+        super().__init__(name=name)
+        self._tell = tell
+
+    @functools.cached_property
+    def facts(self) -> MissingAttributeError:
+        """What exists, what is closest, and what to do."""
+        return self._tell()
+
+    @property
+    def remedy(self) -> str | None:
+        """What to do."""
+        return self.facts.remedy
+
+    def __str__(self) -> str:
+        return str(self.facts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self),), {"facts": self.facts, "name": self.name}  # type: ignore[attr-defined]

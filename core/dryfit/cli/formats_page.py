@@ -22,8 +22,8 @@ never read by `unpack`.
 
 `context.get_strides(name)` gives the steps along N, C, H and W in elements, and in vectors of elements for the formats
 whose last axis is a vector of channels. `tensor.allowed_formats` says which formats an input or output of a network may
-have, by name, as members of `TensorFormat`, or as TensorRT's bit mask `1 << int(TensorFormat.CHW16)`. On the command line
-`--input-io-formats fp16:chw16` does, where `chw` stands for LINEAR.
+have, by name, as members of `TensorFormat`, or as TensorRT's bit mask `1 << int(TensorFormat.CHW16)`. On the command
+line `--input-io-formats fp16:chw16` does, where `chw` stands for LINEAR.
 """
 
 REFORMATS = """## Copies between formats

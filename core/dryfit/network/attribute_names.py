@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dryfit.errors import UnknownAttributeError
+from dryfit.errors import MissingAttributeError, UnknownAttributeError, UnknownSettingError
 from dryfit.network.tensorrt_names import INSTEAD
 
 
@@ -34,7 +34,9 @@ class KnownAttributes:
                 raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}", name=name, obj=self)
             if hasattr(cls, name):
                 return object.__getattribute__(self, name)  # a property failed: its own error is the one to show
-            raise UnknownAttributeError(cls.__name__, name, lambda: dir_of(cls), remedy=instead(cls, name))
+            raise UnknownAttributeError(
+                name, lambda: MissingAttributeError(cls.__name__, name, dir_of(cls), remedy=instead(cls, name))
+            )
 
         def __setattr__(self, name: str, value: Any) -> None:
             require_settable(self, name)
@@ -45,14 +47,14 @@ def require_settable(holder: KnownAttributes, name: str) -> None:
     """Refuse to set an attribute that is not declared.
 
     Raises:
-        UnknownAttributeError: it is not.
+        UnknownSettingError: it is not.
     """
     cls: type = type(holder)
     if name.startswith("_") or name in settable_names(cls) or _is_open(cls):
         return
     known = settable_names(cls) - holder._not_for_users  # noqa: SLF001  the mixin's own
-    raise UnknownAttributeError(
-        cls.__name__, name, lambda: known, is_set=True, remedy=instead(cls, name), where=getattr(holder, "where", None)
+    raise UnknownSettingError(
+        cls.__name__, name, known, is_set=True, remedy=instead(cls, name), where=getattr(holder, "where", None)
     )
 
 
@@ -76,8 +78,10 @@ def unknown_in_module(module: str, name: str, known: Sequence[str], *, is_set: b
     """The error for a name that a module does not have."""
     if name.startswith("_"):
         return AttributeError(f"module {module!r} has no attribute {name!r}")
-    remedy = INSTEAD[module].get(name)
-    return UnknownAttributeError(f"module {module!r}", name, lambda: known, is_set=is_set, remedy=remedy)
+    owner, remedy = f"module {module!r}", INSTEAD[module].get(name)
+    if is_set:
+        return UnknownSettingError(owner, name, known, is_set=True, remedy=remedy)
+    return UnknownAttributeError(name, lambda: MissingAttributeError(owner, name, known, remedy=remedy))
 
 
 @functools.cache

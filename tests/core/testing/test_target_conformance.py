@@ -253,7 +253,7 @@ def test_a_rule_that_raises_fails_with_what_it_raised_and_the_layer(monkeypatch,
     failures = outcomes(kit, TargetConformance.test_any_layer_gets_a_verdict)
     assert len(failures) == 1
     assert "limit rule acme_npu.convolution.kernel could not be evaluated" in failures[0]
-    assert "AttributeError: 'Convolution' object has no attribute 'no_such_attribute'" in failures[0]
+    assert "AttributeError: Convolution has no attribute 'no_such_attribute'" in failures[0]
     assert "on board-" in failures[0]
 
 
