@@ -57,7 +57,8 @@ STANDALONE_RULES: Sequence[ModeRule] = (
         "standalone.formats",
         "Each input and output of a standalone loadable has a type of the device, and states formats of it only",
         MODE,
-        "Set type and allowed_formats of these tensors (on the command line: --input-io-formats, --output-io-formats)",
+        "Set type and allowed_formats of these tensors (on the command line, for example: --input-io-formats "
+        "fp16:chw16 --output-io-formats fp16:chw16)",
         "SA-01",
         find=standalone_checks.open_formats,
     ),

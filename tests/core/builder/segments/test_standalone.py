@@ -173,7 +173,7 @@ def test_a_layer_that_the_dla_refuses_is_told_with_its_rules():
         tensor.allowed_formats = frozenset({"CHW16"})
     words = refused(network, standalone_config(), PlacementError)
     assert "'e' cannot run on DLA" in words
-    assert "has no fallback: change what is named" in words
+    assert "has no fallback: change the layers that are named" in words
 
 
 def test_an_input_in_another_type_than_is_computed_in_would_need_a_copy():
