@@ -5,6 +5,8 @@ import io
 import pytest
 
 from dryfit.cli import console
+from dryfit.cli.console import TABLE_NAME, device_text, table_name
+from dryfit.short_text import count_text
 
 
 @pytest.mark.parametrize(
@@ -28,3 +30,21 @@ def test_on_a_terminal_a_table_has_every_cell(monkeypatch: pytest.MonkeyPatch) -
     console.print_table("Layers", ["layer", "runs"], [("[bold]conv1", "yes")])
     assert "[bold]conv1" in terminal.getvalue()
     assert "yes" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 layers"), (1, "1 layer"), (2, "2 layers")])
+def test_a_count_has_its_noun_in_the_right_number(number: int, text: str) -> None:
+    assert count_text(number, "layer") == text
+
+
+def test_a_device_without_a_variant_has_no_brackets() -> None:
+    assert device_text("CPU", "", "") == "CPU"
+    assert device_text("DLA", "orin-nx-16", "10.3") == "DLA (orin-nx-16 10.3)"
+
+
+def test_a_long_name_in_a_table_keeps_both_ends() -> None:
+    name = f"model/{'block/' * 30}Conv"
+    assert len(table_name(name)) == TABLE_NAME
+    assert table_name(name).startswith("model/block")
+    assert table_name(name).endswith("block/Conv")
+    assert table_name("conv1") == "conv1"

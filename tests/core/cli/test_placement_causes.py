@@ -10,6 +10,8 @@ import pytest
 from tests.core.onnx.models import model
 from tests.core.passes.claiming_package import ACME, CLAIMING, ENTRIES
 
+from dryfit.cli.placement_causes import FIRST_ONLY, other_causes
+
 VOTER = """
 from dryfit import hookimpl
 from dryfit.plugins.contributions import PlacementVote
@@ -67,3 +69,19 @@ def test_claims_are_told_with_who_claimed_what_and_why(
 
 def test_without_plugins_there_is_nothing_to_tell(dryfit_command: Any, digits_model: Path) -> None:
     assert "Placed as they are" not in dryfit_command("check", digits_model, *ORIN).out
+
+
+def test_causes_that_differ_in_names_and_numbers_only_are_one_entry() -> None:
+    causes = {
+        f"conv{index}": f"DLA segment of layer 'conv{index}': it is segment {index} of DLA, which loads at most 16"
+        for index in range(17, 59)
+    }
+    ((names, text, _),) = other_causes(causes)
+    assert names == "conv17, conv18, conv19, conv20 and 38 more"
+    assert text.startswith("DLA segment of layer 'conv17'")
+    assert text.endswith(FIRST_ONLY)
+    assert len(other_causes(causes, is_full=True)) == len(causes)
+
+
+def test_a_cause_of_one_layer_is_not_called_the_first() -> None:
+    assert other_causes({"a": "a plugin wants 'a' on GPU"}) == [("a", "a plugin wants 'a' on GPU", "")]

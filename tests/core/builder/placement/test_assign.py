@@ -76,4 +76,4 @@ def test_the_error_lists_every_refusal_and_says_what_to_do():
     assert "first reason\n" in str(error)
     assert "second reason\n" in str(error)
     assert "GPU_FALLBACK" in str(error.remedy)
-    assert "1 part of the network cannot run on its device or on GPU" in str(placement_error(["a"], DeviceType.GPU))
+    assert "1 network part cannot run on DLA or GPU" in str(placement_error(["a"], DeviceType.GPU))
