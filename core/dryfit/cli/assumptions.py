@@ -39,13 +39,11 @@ def with_defaults(options: NetworkOptions, precision: str | None = "") -> tuple[
 
 
 def with_every_precision(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
-    """The same for commands that weigh what a board could do: its accelerator, all types it has, a scale everywhere."""
+    """The defaults of commands that weigh what a board could do: its accelerator, in all types that it computes in."""
     asked = attrs.evolve(options, device=accelerator(options.platform)) if options.is_device_default else options
     if not asked.precisions and not asked.strongly_typed:
-        asked = attrs.evolve(
-            asked, precisions=device_words(asked.device), assume_scales=asked.assume_scales or not has_scales(asked)
-        )
-    asked, _ = with_defaults(asked)
+        asked = attrs.evolve(asked, precisions=device_words(asked.device))
+    asked, _ = with_scales(asked)
     return asked, _differences(options, asked)
 
 

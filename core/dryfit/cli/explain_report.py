@@ -12,8 +12,8 @@ from dryfit.cli.arithmetic_report import arithmetic_report
 from dryfit.cli.explain_apply import Placed, cost_data, fixed_shapes, measured, place
 from dryfit.cli.explain_reformats import reformat_report
 from dryfit.cli.network_options import NetworkOptions
+from dryfit.cli.placement_causes import unknown_layer
 from dryfit.engine.progress import ProgressMonitor
-from dryfit.errors import UnknownNameError
 from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
 from dryfit.onnx.editing.edit import all_edits
 from dryfit.onnx.model_file import read_model
@@ -101,7 +101,7 @@ def _chosen(placed: Placed, name: str | None) -> list[dict[str, Any]]:
     found = [layer for layer in layers if layer["name"] == name] or [one for one in layers if name in one["onnx_nodes"]]
     if not found:
         known = {layer["name"] for layer in layers} | {node for layer in layers for node in layer["onnx_nodes"]}
-        raise UnknownNameError("layer or ONNX node", name, known)
+        raise unknown_layer(name, known)
     return found
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from dryfit.errors import UnknownNameError
 from dryfit.short_text import likeness, short_name, with_short_names
 
 LISTED_NAMES = 4
 """How many layers are named where many have the same reason."""
+KNOWN_NAMES = 20
+"""How many layers are listed to who asks for one that does not exist."""
 FIRST_ONLY = " (values of the first one; the others differ)"
 
 
@@ -42,6 +45,12 @@ def grouped_entries(entries: Sequence[tuple[str, str, str]]) -> list[tuple[str, 
         text = f"{with_short_names(text)}{FIRST_ONLY if differ else ''}"
         found.append((listed_names([name for name, _, _ in members]), text, remedy))
     return found
+
+
+def unknown_layer(name: str, known: Collection[str]) -> UnknownNameError:
+    """The error about a layer that does not exist; of many names it has the closest only."""
+    told = f"{len(known)} names, which `dryfit check --verbose` lists" if len(known) > KNOWN_NAMES else None
+    return UnknownNameError("layer or ONNX node", name, known, told=told)
 
 
 def listed_names(names: Sequence[str]) -> str:

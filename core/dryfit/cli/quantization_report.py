@@ -13,9 +13,9 @@ from dryfit.builder.explicit_quantization.trace import trace_quantizations
 from dryfit.cli.assumptions import QUANTIZED_PRECISION, with_defaults
 from dryfit.cli.network_config import create_config, load_model
 from dryfit.cli.network_options import NetworkOptions
+from dryfit.cli.placement_causes import unknown_layer
 from dryfit.cli.placement_report import placement_report
 from dryfit.cli.quantization_paths import integer_share, traced_data
-from dryfit.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from dryfit.builder.assessment import Assessment
@@ -108,7 +108,7 @@ def _chosen(
     if not found and not beside:
         known = {one.layer for one in layers} | {node for one in layers for node in one.onnx_nodes}
         known |= {one.layer.name for one in quantizations}
-        raise UnknownNameError("layer or ONNX node", name, known)
+        raise unknown_layer(name, known)
     return found, beside
 
 

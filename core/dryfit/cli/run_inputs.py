@@ -107,7 +107,8 @@ def random_inputs(engine: Engine, seed: int) -> Arrays:
     """
     import numpy as np
 
-    from dryfit.engine.buffers import aligned_bytes, check_size
+    from dryfit.engine.buffers import check_size
+    from dryfit.target.memory import aligned_bytes
 
     rng = np.random.default_rng(seed)
     arrays: Arrays = {}

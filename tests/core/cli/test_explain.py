@@ -278,3 +278,16 @@ def test_the_network_as_it_is_is_designed_once(
     monkeypatch.setattr(assessment, "design_network", counted)
     assert dryfit_command("explain", str(average_model), "--shape", "x=1x3x14x14", *ORIN).code == 0
     assert len(designed) == len(set(designed)) > 2
+
+
+def test_a_layer_that_does_not_exist_is_answered_with_the_closest_and_not_with_all(
+    dryfit_command: Any, tmp_path: Path
+) -> None:
+    nodes = " ".join(f"x{index + 1} = Relu (x{index})" for index in range(40))
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[1,3,4,4] x0) => (float[1,3,4,4] x40) {{ {nodes} }}'
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    ended = dryfit_command("explain", path, "nod_of_x7", *ORIN)
+    assert ended.code == 2
+    assert "Did you mean 'node_of_x7'?" in ended.err
+    assert len(ended.err) < 400

@@ -88,7 +88,7 @@ class NetworkCost:
 
         None where the error of a part is not known, and where times that are lower bounds are more than the error.
         """
-        return _error([one.estimate for one in (*self.segments, *self.transfers)])
+        return _error([*(one.estimate for one in self.segments), *(one.estimate for one in self.transfers)])
 
     def busy_error(self, device: str) -> float | None:
         """How far `busy_microseconds` of a device may be off."""
