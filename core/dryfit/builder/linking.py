@@ -17,6 +17,7 @@ from dryfit.builder.fusion.fused_group import FusedGroup
 from dryfit.builder.kernels.compilation import CompilationPhase, compile_kernels
 from dryfit.builder.kernels.settings import kernel_choice, optimum_specs
 from dryfit.builder.lowering import LoweredNetwork, lower_network
+from dryfit.builder.precision.overflowing_ranges import overflow_warnings
 from dryfit.builder.refit.packed_weights import drop_packed_weights
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.segments.device_memory import DeviceMemory, plan_device_memory
@@ -89,6 +90,7 @@ def link(
         *unused_settings(config, design),
         *exceeded_workspaces(config, design, lowered, groups),
         *choice.without_effect({fused.group.main.name: fused.kernel.name for fused in groups}),
+        *overflow_warnings(design.network, lowered.network),
     ]
     for warning in unused:
         logger.warning("%s", warning)

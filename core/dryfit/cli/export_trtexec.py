@@ -8,6 +8,7 @@ import click
 
 from dryfit.cli.console import json_option, print_json, print_line, print_note
 from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.short_text import printable
 
 
 @click.command()
@@ -95,7 +96,10 @@ def trtexec(
         return
     is_printed = exports.line is not None and output is None
     if exports.line is not None and is_printed:
-        print_line(exports.line.shell_text(program))
+        line = exports.line.shell_text(program)
+        print_line(line)
+        if printable(line) != line:
+            notes.append("control characters in names are shown as escapes; --output writes them as they are")
     for file in written:  # beside the line, so that a shell can take what stands on stdout
         (print_note if is_printed else print_line)(f"{file['file']}: {file['use']}")
     for note in notes:

@@ -98,3 +98,15 @@ def test_samples_are_refused_where_there_is_no_engine_to_run(
     ended = dryfit_command("build", saved(tmp_path, 1.0), "-o", tmp_path / "e", "--stripped", "--data", samples)
     assert ended.code == 2
     assert "--data" in ended.err
+
+
+@pytest.mark.parametrize(("largest", "is_told"), [(180000, True), (60000, False)])
+def test_a_build_warns_of_calibrated_ranges_that_fp16_does_not_hold(
+    dryfit_command: Any, tmp_path: Path, largest: int, is_told: bool
+) -> None:
+    ranges = tmp_path / "ranges.txt"
+    ranges.write_text(f"x: 2\na: 320\nb: {largest}\ne: {largest}\ny: 2000\n")
+    options = ("--precision", "int8,fp16", "--ranges", ranges, "--layer-precisions", "elu:fp16")
+    ended = dryfit_command("build", saved(tmp_path, 1.0), "-o", tmp_path / "m.engine", *options)
+    assert ended.code == 0
+    assert (f"have ranges beyond 65504: 'b' ({largest})" in ended.err) is is_told

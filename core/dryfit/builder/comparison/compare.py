@@ -16,6 +16,7 @@ import numpy as np
 
 from dryfit.builder.comparison.sides import EngineSide, Feeds, Side, SideValues, definition_of
 from dryfit.builder.comparison.tensor_difference import Difference, DifferenceSums
+from dryfit.builder.precision.overflowing_ranges import LARGEST_FP16
 from dryfit.engine.operation_runner import OperationRunner
 from dryfit.engine.plan import Operation
 from dryfit.engine.resolved_operation import ResolvedOperation
@@ -24,9 +25,6 @@ from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.target.kernels import Array
-
-LARGEST_FP16 = 65504.0
-"""The largest finite number of FP16."""
 
 
 @attrs.frozen
