@@ -12,8 +12,8 @@ import click
 
 if TYPE_CHECKING:
     from dryfit.network.network import Network
-    from dryfit.quantization.calibration_data import Feeds
     from dryfit.quantization.picture_preparation import PicturePreparation
+    from dryfit.quantization.sample_arrays import Feeds
 
 
 class Numbers(click.ParamType):

@@ -24,7 +24,6 @@ from dryfit.plugins import registry
 from dryfit.reference.registry import evaluate
 from dryfit.target.kernels import Binding, HostLayout, Kernel
 
-
 shares_memory = pytest.mark.skipif(
     "config.getoption('--guard-pages')", reason="between guard pages each array has memory of its own"
 )
