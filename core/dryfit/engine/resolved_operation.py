@@ -47,15 +47,19 @@ class ResolvedOperation:
     def workspace_bytes(self, specs: Specs, num_threads: int) -> int:
         """Bytes of scratch memory that one run takes.
 
+        It is a number and nothing more, so the kernel is not asked whether it accepts the group: `bind` asks, and the
+        answer takes time.
+
         Raises:
             EngineFileError: the kernel cannot run what the engine says of the operation.
-            ExecutionError: no memory is so large.
+            ExecutionError: it does not accept the group, or no memory is so large.
         """
         try:
-            size = int(self.kernel.workspace_bytes(self.group, specs, num_threads))
+            size = int(self.kernel.workspace_function(self.group, specs, num_threads))
         except DryfitError:
             raise
         except Exception as error:  # as in `bind`
+            self.kernel.require(self.group, specs)
             raise self._stumbled(error) from error
         return check_size(size, f"engine layer {self.operation.name!r}", f"the workspace of {self.kernel.name}")
 
