@@ -7,13 +7,13 @@ read, some of it at once.
 
 from __future__ import annotations
 
-import enum
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 import numpy as np
+from tests.integration.forgeries.other_values import OtherValues
 
 from dryfit.builder.refit.packed_weights import drop_packed_weights
 from dryfit.engine import engine_file
@@ -24,13 +24,7 @@ from dryfit.plugins import registry
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import HostLayout, Kernel
 
-Array = np.ndarray[Any, Any]
-
-_SMALL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, 16, 17, 20, 31, 32, 33, 40, 64, -1, -2, -3)
-_LARGE = (100, 1000, -100, 2**15, 2**31 - 1, -(2**31), 2**31, 2**40, 2**62, 2**63 - 1, -(2**63))
-_REALS = (0.0, -1.0, 1e30, 2.5, 1e-30, -3.0)
 _MOST_CHANGES = 4
-_LARGEST_ARRAY = 1e6
 
 
 @attrs.frozen
@@ -102,7 +96,7 @@ class _Changes:
     """A plan that is changed step by step."""
 
     def __init__(self, name: str, plan: Plan, kernels: Mapping[str, Kernel], rng: random.Random) -> None:
-        self._plan, self._kernels, self._rng = plan, kernels, rng
+        self._plan, self._kernels, self._rng, self._others = plan, kernels, rng, OtherValues(rng)
         self._operations: list[Operation] = list(plan.operations)
         self._placements = dict(plan.placements)
         self._layers = {layer.name: layer for layer in plan.network.layers}
@@ -180,7 +174,7 @@ class _Changes:
             return
         name = self._rng.choice(fields)
         before = getattr(layer, name)
-        after = self._other(before)
+        after = self._others.value(before)
         self._try(
             lambda: setattr(layer, name, after), lambda: setattr(layer, name, before), f"{layer.kind}.{name} = {after}"
         )
@@ -190,7 +184,7 @@ class _Changes:
             return
         tensor = self._rng.choice(self._plan.network.inputs)
         before = tensor.shape
-        after = self._other(before)
+        after = self._others.value(before)
         self._try(
             lambda: setattr(tensor, "shape", after), lambda: setattr(tensor, "shape", before), f"{tensor.name}: {after}"
         )
@@ -262,7 +256,7 @@ class _Changes:
         if not operation.weights:
             return
         name = self._rng.choice(sorted(operation.weights))
-        array = self._other_array(operation.weights[name])
+        array = self._others.array(operation.weights[name])
         self._operations[index] = attrs.evolve(operation, weights={**operation.weights, name: array})
         self._told.append(f"{name} of {operation.name}: {array.dtype} {array.shape}")
         self._is_consistent = False
@@ -282,56 +276,3 @@ class _Changes:
         self._told.append(f"{self._operations[index].name} in another order")
         self._operations[index] = attrs.evolve(self._operations[index], layers=tuple(layers))
         self._pack(index)
-
-    def _other(self, value: Any) -> Any:
-        """Another value of a parameter."""
-        if isinstance(value, bool):
-            return not value
-        if isinstance(value, enum.Enum):
-            return self._rng.choice(list(type(value)))
-        if isinstance(value, int):
-            return self._rng.choice(_SMALL if self._rng.random() < 0.85 else _LARGE)
-        if isinstance(value, float):
-            return self._rng.choice(_REALS)
-        if isinstance(value, np.ndarray):
-            return self._other_array(value)
-        if value is None:
-            return self._rng.choice([1, (1, 1), 0, (0, 1, 2, 3), np.ones(4, np.float32)])
-        return self._other_tuple(value) if isinstance(value, tuple) else value
-
-    def _other_tuple(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
-        if not value:
-            return (self._rng.choice(_SMALL),) * self._rng.randint(1, 4)
-        changed, place = list(value), self._rng.randrange(len(value))
-        way = self._rng.random()
-        if way < 0.1:
-            changed.append(changed[-1])
-        elif way < 0.2:
-            changed.pop()
-        elif way < 0.4:
-            changed = [self._other(changed[0])] * len(changed)
-        else:
-            changed[place] = self._other(changed[place])
-        return tuple(changed)
-
-    def _other_array(self, array: Array) -> Array:
-        """An array of another shape, or of other values."""
-        shape, way = list(array.shape), self._rng.random()
-        if way < 0.5 and shape:
-            place = self._rng.randrange(len(shape))
-            extent = shape[place]
-            shape[place] = max(
-                0, self._rng.choice([extent + 1, extent - 1, 2 * extent, extent // 2, 0, 1, extent + 32])
-            )
-        elif way < 0.6:
-            shape.reverse()
-        elif way < 0.7:
-            shape = [*shape, 1]
-        if np.prod(shape, dtype=float) > _LARGEST_ARRAY:
-            return array
-        numbers = np.random.default_rng(self._rng.randrange(1 << 30))
-        if array.dtype.kind in "iu":
-            limits = np.iinfo(array.dtype)
-            pool = np.array([0, 1, 2, 5, 7, limits.min, limits.max], array.dtype)
-            return numbers.choice(pool, shape)
-        return numbers.standard_normal(shape).astype(np.float32).astype(array.dtype)
