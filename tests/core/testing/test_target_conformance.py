@@ -248,6 +248,16 @@ def test_a_supported_kind_that_is_misspelt_fails(monkeypatch):
     assert failures == ["'poling' is supported, but is no layer kind"]
 
 
+def test_an_int8_target_that_does_not_mention_quantize_layers_fails(monkeypatch):
+    test = TargetConformance.test_a_device_that_computes_in_int8_says_whether_it_takes_quantized_models
+    kinds = LIMITS.supported_kinds - {"quantize", "dequantize"}
+    for supported, expected in ((kinds, "'quantize'"), (kinds | {"quantize", "dequantize"}, None)):
+        target = declared(monkeypatch, limits=attrs.evolve(LIMITS, supported_kinds=supported, unsupported={}))
+        failures = outcomes(kit_of(attrs.evolve(target, precisions=[DataType.INT8, DataType.HALF])), test)
+        assert len(failures) == (expected is not None)
+        assert all(expected in one for one in failures)
+
+
 def test_a_rule_that_raises_fails_with_what_it_raised_and_the_layer(monkeypatch, install):
     kit = kit_of(install(declared(monkeypatch, limits=acme_npu.with_rule(check=acme_npu.raises))), layers=4)
     failures = outcomes(kit, TargetConformance.test_any_layer_gets_a_verdict)
