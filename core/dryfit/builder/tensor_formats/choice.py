@@ -53,12 +53,16 @@ def choose_forms(giver: Side, takers: Sequence[Side], size_of: SizeOf) -> FormCh
     Where bytes are equal, what the user chose is used as it is, and else devices are spared: there is a copy, as
     TensorRT makes it. Then what stands first with giver and takers wins, their native formats.
     """
-    kinds = list(Counter(map(_abilities, takers)).items())
+    if not takers:  # most tensors: they stay inside a segment
+        produced, cost = min(giver.forms(), key=lambda form: form[1])
+        return FormChoice(produced, [], cost)
+    abilities_of = [_abilities(taker) for taker in takers]
+    kinds = list(Counter(abilities_of).items())
     best = min(_combinations(giver, [kind for kind, _ in kinds]), key=lambda one: _rank(giver, kinds, one, size_of))
     forms = {abilities: form for (abilities, _), (form, _) in zip(kinds, best[1:], strict=True)}
     (produced, cost), *taken = best
     converted = cost + sum(inside * count for (_, inside), (_, count) in zip(taken, kinds, strict=True))
-    return FormChoice(produced, [forms[_abilities(taker)] for taker in takers], converted)
+    return FormChoice(produced, [forms[abilities] for abilities in abilities_of], converted)
 
 
 @attrs.frozen

@@ -36,9 +36,9 @@ def caller_device(config: BuilderConfig, devices_in_use: Iterable[str]) -> str:
     LINEAR.
     """
     fallback = [config.fallback_device] if config.fallback_device else []
-    candidates = [config.default_device_type, *fallback, *devices_in_use]
-    plain = [device for device in candidates if _reads_linear(TargetVariant.chosen(config, device), None)]
-    return (plain or candidates)[0]
+    candidates = [*dict.fromkeys([config.default_device_type, *fallback, *devices_in_use])]
+    plain = (device for device in candidates if _reads_linear(TargetVariant.chosen(config, device), None))
+    return next(plain, candidates[0])
 
 
 def _reads_linear(variant: TargetVariant, dtype: DataType | None) -> bool:
