@@ -17,6 +17,7 @@ from dryfit.cli.sparsity_options import take_sparsity
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.short_text import count_text
+from dryfit.target.target import platform_key
 
 if TYPE_CHECKING:
     from dryfit.builder.config.builder_config import BuilderConfig
@@ -137,7 +138,7 @@ def create_config(network: Network, options: NetworkOptions) -> BuilderConfig:
 
 def _note_platform(config: BuilderConfig, options: NetworkOptions) -> None:
     """Say which board a name of several stands for."""
-    asked, platform = str(options.platform).lower(), config.platform(options.device)
+    asked, platform = platform_key(str(options.platform)), config.platform(options.device)
     target = registry.target(options.device)
     alike = [one for one in target.platforms if one.name.startswith(f"{asked}-")]
     if asked in platform.aliases and platform in alike[:1] and alike[1:]:

@@ -257,7 +257,7 @@ class Target:
         if name is None:
             return self.platforms[0]
         names = {n.lower(): p for p in self.platforms for n in (p.name, *p.aliases)}
-        asked = re.sub(r"[\s_]+", "-", name.strip().lower()).removeprefix("jetson-")
+        asked = platform_key(name)
         if asked in self.boards_without:
             raise ConfigError(
                 f"{self.boards_without[asked]} has no {self.device}",
@@ -302,6 +302,11 @@ class Target:
 def _with_precisions(table: LimitTable, precisions: tuple[DataType, ...]) -> LimitTable:
     """A target's limits, with the rule on the types that it computes in."""
     return attrs.evolve(table, precisions=precisions)
+
+
+def platform_key(name: str) -> str:
+    """A platform's name as it is looked up: `orin-nx` of `Orin NX` and of `Jetson Orin NX`."""
+    return re.sub(r"[\s_]+", "-", name.strip().lower()).removeprefix("jetson-")
 
 
 def inherited(target: Target, host: Target) -> Target:

@@ -90,10 +90,10 @@ def test_an_unknown_release_lists_those_that_there_are(dryfit_command: Any, digi
 
 
 def test_a_name_of_several_boards_says_which_is_meant(dryfit_command: Any, digits_model: Path) -> None:
-    ended = dryfit_command("check", digits_model, *SHAPE, "--platform", "Orin NX", "--json")
-    assert ended.json["platform"] == "orin-nx-16"
-    noted = dryfit_command("check", digits_model, *SHAPE, "--platform", "orin-nx", "--json").err
-    assert "orin-nx-8 (1 DLA core)" in noted
+    for name in ("orin-nx", "Orin NX", "Jetson Orin NX"):
+        ended = dryfit_command("check", digits_model, *SHAPE, "--platform", name, "--json")
+        assert ended.json["platform"] == "orin-nx-16"
+        assert "orin-nx-8 (1 DLA core)" in ended.err
     assert "Note" not in dryfit_command("check", digits_model, *SHAPE, "--platform", "orin-nx-16", "--json").err
 
 
