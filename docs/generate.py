@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from guides import guide_pages, page_as_it_should_be
+from guides import guide_pages, is_same_page, page_as_it_should_be
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -84,7 +84,9 @@ def main() -> int:
     for name in PAGES:
         (REFERENCE / name).write_text(page(name), encoding="utf-8")
     for guide in guide_pages():
-        guide.write_text(page_as_it_should_be(guide), encoding="utf-8")
+        text = page_as_it_should_be(guide)
+        if not is_same_page(text, guide.read_text(encoding="utf-8")):
+            guide.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -28,12 +28,27 @@ BLOCK = re.compile(
     r"^```(?P<kind>\w+)\n(?P<body>.*?)^```\n(?P<printed>\n```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE
 )
 FILE_MARK = "# file: "
+_LONG_NUMBER = re.compile(r"\d+\.\d{5,}(e[+-]\d+)?")
 
 
 def guide_pages() -> list[Path]:
     """The pages whose examples are run."""
     docs = REPOSITORY / "docs"
     return [REPOSITORY / "README.md", *sorted(docs.glob("tutorial/*.md")), *sorted(docs.glob("how-to/*.md"))]
+
+
+def is_same_page(one: str, other: str) -> bool:
+    """Whether two texts of a page are the same but for what differs between processors.
+
+    Sums of FP32 values are added in another order where vectors are longer, so that the last of six digits may differ,
+    and with it the width of a column.
+    """
+    return _on_any_processor(one) == _on_any_processor(other)
+
+
+def _on_any_processor(text: str) -> str:
+    rounded = _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.4g}", text)
+    return re.sub(r" {2,}", "  ", rounded)
 
 
 def refreshed(page: Path) -> str:
