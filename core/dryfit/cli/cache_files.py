@@ -44,7 +44,7 @@ def write_ranges(place: Path, stored: StoredRanges, form: str) -> dict[str, Any]
     Raises:
         CalibrationError: a name does not fit the form, or the file cannot be written.
     """
-    from dryfit.engine.atomic_file import write_atomically
+    from dryfit.atomic_file import write_atomically
     from dryfit.quantization.cache_forms import cache_form
 
     chosen = cache_form(form)

@@ -201,7 +201,7 @@ def _state_of(place: Path, chosen: Calibrator, skips_nonfinite: bool) -> Calibra
 
 
 def _write_state(place: Path, state: CalibrationState) -> None:
-    from dryfit.engine.atomic_file import write_atomically
+    from dryfit.atomic_file import write_atomically
 
     write_atomically(place, [state.to_bytes()])
 

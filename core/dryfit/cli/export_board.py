@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.atomic_file import write_atomically
 from dryfit.builder.board.board_build import BoardBuild, BoardFiles
 from dryfit.builder.board.from_config import board_build
 from dryfit.builder.board.lowered_limits import lowered_limits
@@ -19,7 +20,6 @@ from dryfit.builder.board.trtexec_parser import parse_trtexec
 from dryfit.builder.board.versions import Version, version_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.cli.log import log_to_stderr
-from dryfit.engine.atomic_file import write_atomically
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
 from dryfit.quantization import calibration_cache

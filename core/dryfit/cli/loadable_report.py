@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dryfit.atomic_file import write_atomically
 from dryfit.cli.assumptions import print_defaults
 from dryfit.cli.console import bytes_text, print_json, print_line, print_note, print_table
 from dryfit.cli.placement_report import placement_report
 from dryfit.cli.placement_tables import heading, print_offloading, summary_line
-from dryfit.engine.atomic_file import write_atomically
 from dryfit.errors import BuildError, EngineFileError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dryfit.engine.atomic_file import write_atomically
+from dryfit.atomic_file import write_atomically
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.estimate_text import two_digits
 

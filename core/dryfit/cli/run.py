@@ -144,7 +144,7 @@ def _run_all(context: Any, runs: Iterable[Any], length: int) -> Arrays:
 def _write(outputs: Arrays, folder: Path) -> dict[str, str]:
     import numpy as np
 
-    from dryfit.engine.atomic_file import write_atomically
+    from dryfit.atomic_file import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, str] = {}

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import attrs
 
-from dryfit.engine.atomic_file import write_atomically
+from dryfit.atomic_file import write_atomically
 from dryfit.engine.container import Array, chunks, json_text
 from dryfit.engine.container_reader import read_arrays, read_manifest
 from dryfit.engine.file_arrays import FileArrays

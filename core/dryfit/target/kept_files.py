@@ -9,9 +9,9 @@ from __future__ import annotations
 import hmac
 import os
 import stat
-import tempfile
 from pathlib import Path
 
+from dryfit.atomic_file import write_atomically
 from dryfit.target.cache_folder import distrust, make_private
 from dryfit.target.cache_key import cache_key
 
@@ -56,14 +56,7 @@ def write(path: Path, contents: bytes) -> None:
     problem = distrust(path.parent.stat())
     if problem:
         raise PermissionError(f"{path.parent}: {problem}")
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(sealed(contents, _name(path)))
-        Path(temporary).replace(path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, [sealed(contents, _name(path))], permissions=0o600)
 
 
 def _signature(contents: bytes, name: str) -> bytes:

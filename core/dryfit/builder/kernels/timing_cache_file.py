@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, ClassVar
 
+from dryfit.atomic_file import write_atomically
 from dryfit.builder.kernels.processor import processor_name
 from dryfit.builder.kernels.timing_cache import TimingCache
-from dryfit.engine.atomic_file import write_atomically
 from dryfit.errors import ConfigError
 from dryfit.target.cache_folder import cache_folder
 

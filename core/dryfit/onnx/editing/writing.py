@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from dryfit.engine.atomic_file import write_atomically
+from dryfit.atomic_file import write_atomically
 from dryfit.errors import OnnxImportError
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.model_file import LARGEST_FILE_BYTES

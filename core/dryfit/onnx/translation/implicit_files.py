@@ -20,8 +20,8 @@ from pathlib import Path
 
 import attrs
 
+from dryfit.atomic_file import write_atomically
 from dryfit.builder.placement.layer_list import PRECISION_WORDS, layer_list
-from dryfit.engine.atomic_file import write_atomically
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import DataType
 from dryfit.onnx.editing.writing import write_model

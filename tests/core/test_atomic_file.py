@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from dryfit.engine.atomic_file import write_atomically
+from dryfit.atomic_file import write_atomically
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices, links and locks are those of POSIX")
 
 WRITER = """
 import sys
-from dryfit.engine.atomic_file import write_atomically
+from dryfit.atomic_file import write_atomically
 
 def chunks():
     yield b"begun "
@@ -162,7 +162,7 @@ def test_standard_output_gets_the_bytes_in_their_place(tmp_path, mode):
         pytest.skip("no /dev/stdout")
     (tmp_path / "stdout").symlink_to("/dev/stdout")
     program = (
-        "import sys; from dryfit.engine.atomic_file import write_atomically;"
+        "import sys; from dryfit.atomic_file import write_atomically;"
         "print('before'); write_atomically(sys.argv[1], [b'bytes ']); print('after')"
     )
     (tmp_path / "out").write_bytes(b"old ")
