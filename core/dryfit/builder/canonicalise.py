@@ -14,6 +14,7 @@ from dryfit.passes.canonical import canonical_pipeline
 from dryfit.passes.pipeline import Pipeline
 from dryfit.passes.specialise import specialise
 from dryfit.reference.inference import infer_specs
+from dryfit.short_text import printable
 
 
 def profiles_of(config: BuilderConfig) -> list[OptimizationProfile]:
@@ -55,7 +56,7 @@ def suggested_shape(tensor: Tensor) -> str:
     extents = (
         extent if extent >= 0 else 224 if rank == 4 and axis >= 2 else 1 for axis, extent in enumerate(tensor.shape)
     )
-    return f"--shape {tensor.name}={'x'.join(map(str, extents))}"
+    return f"--shape {printable(tensor.name, kept='')}={'x'.join(map(str, extents))}"
 
 
 def _require_shapes(network: Network, profile: OptimizationProfile, index: int) -> None:
@@ -68,7 +69,12 @@ def _require_shapes(network: Network, profile: OptimizationProfile, index: int) 
     if profile.is_fixed or not inputs & profile.shapes.keys():
         return
     for place, word in enumerate(("minimum", "optimum", "maximum")):
-        shapes = {name: triple[place] for name, triple in profile.shapes.items() if name in inputs}
+        # Of no elements a reshape cannot tell the extent that it is to find.
+        shapes = {
+            name: tuple(extent or 1 for extent in triple[place])
+            for name, triple in profile.shapes.items()
+            if name in inputs
+        }
         try:
             infer_specs(network, shapes)
         except DryfitError as error:

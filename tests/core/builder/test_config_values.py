@@ -83,7 +83,7 @@ def test_a_pool_and_its_limit_are_of_their_types():
     assert (error.value.message, error.value.found) == ("The limit of memory pool WORKSPACE is an integer", "'1G'")
     with pytest.raises(UnknownNameError, match="memory pool"):
         config.set_memory_pool_limit(0, 1)
-    with pytest.raises(ConfigError, match="text of numbers with dots"):
+    with pytest.raises(ConfigError, match="numbers with dots"):
         config.set_software("DLA", 10.3)
 
 

@@ -118,13 +118,14 @@ def test_a_device_of_a_board_that_was_not_named_tells_no_estimate(dryfit_command
 
 @pytest.mark.parametrize(
     ("device", "message"),
-    [("acme_stumbles", "ZeroDivisionError: division by zero"), ("acme_number", "gives an estimate (found int")],
+    [("acme_stumbles", "ZeroDivisionError: division by zero"), ("acme_number", "not int")],
 )
 def test_a_cost_function_that_fails_is_named(dryfit_command: Any, digits_model: Any, device: str, message: str) -> None:
     ended = dryfit_command("check", digits_model, "--device", device, "--fallback", "gpu", *SHAPE)
-    assert ended.code == 2
+    assert ended.code == 0
     assert message in ended.err
-    assert f"target {device.upper()}, acme_cost:" in ended.err
+    assert "estimate_cost: " in ended.err
+    assert "stimated" not in ended.out
 
 
 def test_targets_show_lists_the_fusions(dryfit_command: Any) -> None:

@@ -20,6 +20,7 @@ WITH_ARRAYS = {
     "kernel_declaration",
     "kernel_formats",
     "layer_steps",
+    "memory",
     "packing",
     "sparsity",
 }

@@ -90,7 +90,7 @@ def transfer(question):
     return CostEstimate(SETTINGS["copy"], question.bytes_moved, 0, "a stated time", "Acme manual", energy=drawn)
 
 
-RULES = SegmentRules(max_segments={{(1, 0): SETTINGS["segments"]}}, source="Acme manual")
+RULES = SegmentRules(max_segments={{(1, 0): SETTINGS["segments"]}}, cuts_to_fit=False, source="Acme manual")
 FAST_TARGET = Target(
     "ACME_FAST",
     "Acme, fast",
