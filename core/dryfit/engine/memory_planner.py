@@ -7,6 +7,7 @@ worst, until one comes within a hundredth of the largest live set, which no plan
 from __future__ import annotations
 
 import bisect
+import functools
 import heapq
 import itertools
 from collections.abc import Callable, Sequence
@@ -48,6 +49,13 @@ def plan_memory(buffers: Sequence[Buffer], alignment: int = 64) -> MemoryPlan:
         >>> plan_memory([(100, 0, 1), (50, 1, 2), (100, 2, 3)], alignment=1)
         MemoryPlan(offsets=[0, 100, 0], total=150)
     """
+    plan = _planned(tuple(buffers), alignment)
+    return MemoryPlan([*plan.offsets], plan.total)
+
+
+@functools.lru_cache(maxsize=64)
+def _planned(buffers: tuple[Buffer, ...], alignment: int) -> MemoryPlan:
+    """The plan. It follows from sizes and steps alone, and cuts and trials of one network ask for the same again."""
     for index, (size, first, last) in enumerate(buffers):
         if size < 0 or last < first:
             raise BuildError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from dryfit.network.layer import Layer, LayerT
 from dryfit.network.network import Network
@@ -48,16 +47,12 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
 
 def copy_layer(layer: LayerT) -> LayerT:
     """A layer of the same kind, name, notes and parameters that is in no network. Weights are shared, not copied."""
-    values: dict[str, Any] = {field.name: getattr(layer, field.name) for field in layer.parameters()}
-    return type(layer)(
-        name=layer.name,
-        metadata=layer.metadata,
-        onnx_nodes=layer.onnx_nodes,
-        precision=layer.precision,
-        output_types=dict(layer.output_types),
-        quantize_method=layer.quantize_method,
-        **{name: dict(value) if isinstance(value, dict) else value for name, value in values.items()},  # type: ignore[arg-type]
-    )
+    # The values were checked and converted when they were set: neither is done again.
+    copy = object.__new__(type(layer))
+    for name, value in vars(layer).items():
+        vars(copy)[name] = dict(value) if isinstance(value, dict) else value
+    copy.inputs, copy.outputs, copy.network, copy.index = [], [], None, -1
+    return copy
 
 
 def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:

@@ -104,6 +104,9 @@ def _refusing_unknown(set_known: Callable[[Any, str, Any], None]) -> Callable[[A
     """What attrs makes of `__setattr__`, which asks no base class, after the question whether there is such a name."""
 
     def set_attribute(layer: Layer, name: str, value: Any) -> None:
+        if name in _CONNECTIONS:  # has no type to check, and nothing follows from it
+            object.__setattr__(layer, name, value)
+            return
         require_settable(layer, name)
         set_known(layer, name, value)
 

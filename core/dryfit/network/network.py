@@ -390,4 +390,5 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
 
     def _renumber(self) -> None:
         for index, layer in enumerate(self.layers):
-            layer.index = index
+            if layer.index != index:
+                layer.index = index

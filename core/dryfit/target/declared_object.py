@@ -27,8 +27,11 @@ def declared_object(place: str, device: str, field: str) -> Any:
     Raises:
         PluginError: the module cannot be imported, or has no such attribute, or it is something else.
     """
-    where = f"target {device}, {field} = {place!r}"
     module, _, attribute = place.partition(":")
+    known = _examined.get((place, field))
+    if known is not None and getattr(sys.modules.get(module), attribute, None) is known:
+        return known
+    where = f"target {device}, {field} = {place!r}"
     try:
         with contextlib.nullcontext() if module in sys.modules else first_import(module):
             loaded = getattr(importlib.import_module(module), attribute)
@@ -42,8 +45,6 @@ def declared_object(place: str, device: str, field: str) -> Any:
             allowed=None if module and attribute else "`module:attribute`",
             remedy="`dryfit plugins doctor` shows the traceback",
         ) from error
-    if (place, field) in _examined and _examined[place, field] is loaded:
-        return loaded
     found, allowed = mistaken(field, loaded)
     if found:
         raise PluginError(

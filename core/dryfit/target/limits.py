@@ -6,7 +6,7 @@ apply are evaluated; none stops another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -96,7 +96,7 @@ class LimitTable:
         found: dict[str, list[Violation]] = {severity: [] for severity in SEVERITIES}
         precision = question.precision
         for one in self._asked(question):
-            finding = self.finding(one, question)
+            finding = self._found(one, question, one.finding_in_scope)
             if finding is None:
                 continue
             # What fails to note something is told as a warning: the device does nothing of its own that we know of.
@@ -141,8 +141,11 @@ class LimitTable:
         Raises:
             NetworkError: the layer itself is wrong.
         """
+        return self._found(rule, question, rule.finding)
+
+    def _found(self, rule: Rule, question: Question, find: Callable[[Question], Finding | None]) -> Finding | None:
         try:
-            return rule.finding(question)
+            return find(question)
         except NetworkError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  a rule may be a stranger's

@@ -94,7 +94,15 @@ class Rule:
             TypeError: the check returned something else.
             Exception: whatever the check or a condition raises.
         """
-        found = self.check(question) if self.applies_to(question) else None
+        layer = question.layer
+        is_in_scope = self.may_apply(layer.kind, question.family, question.software, question.precision)
+        return self.finding_in_scope(question) if is_in_scope else None
+
+    def finding_in_scope(self, question: Question) -> Finding | None:
+        """What `finding` says of a question of which `may_apply` is known to hold. Raises what that raises."""
+        if any(condition(question) is not None for condition in self.when):
+            return None
+        found = self.check(question)
         if found is not None and not isinstance(found, Finding):
             raise TypeError(f"a check returns a Finding or None, not {type(found).__name__}")
         return found

@@ -12,11 +12,16 @@ import pytest
 
 from dryfit.builder.assessment import assess
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.platforms import ConfigPlatforms
+from dryfit.engine.memory_planner import _place_in_time, plan_memory
+from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
+from dryfit.network.layer import _checked as check_parameter
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
+from dryfit.target.rule import Rule
 
 SHAPE = (1, 4, 8, 8)
 
@@ -38,6 +43,24 @@ def lines_run(work: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return lines
+
+
+def calls_of(function: Any, work: Callable[[], object]) -> int:
+    """How often some work calls a function that is written in Python."""
+    calls = 0
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        del argument
+        calls += event == "call" and frame.f_code is function.__code__
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
 
 
 def chain(count: int) -> Network:
@@ -92,6 +115,32 @@ def test_a_network_is_assessed_in_work_that_grows_with_its_layers(draw: Callable
     assessed(draw(5))  # loads modules and tables
     small, large = (lines_run(lambda count=count: assessed(draw(count))) for count in (150, 600))
     assert large < 4.1 * small
+
+
+def test_what_a_device_is_is_looked_up_for_each_device_and_not_for_each_layer() -> None:
+    small, large = (
+        calls_of(ConfigPlatforms.platform, lambda count=count: assessed(chain(count))) for count in (10, 40)
+    )
+    assert small == large
+
+
+def test_a_rule_whose_scope_is_known_is_not_asked_for_it_again() -> None:
+    assessed(chain(1))
+    assert calls_of(Rule.may_apply, lambda: assessed(chain(40))) == 0
+
+
+def test_parameters_are_checked_when_they_are_set_and_not_when_a_layer_is_copied() -> None:
+    network = chain(5)
+    assert calls_of(check_parameter, lambda: [copy_layer(layer) for layer in network.layers]) == 0
+
+
+def test_the_same_buffers_are_placed_once() -> None:
+    buffers = [(64 + index, index, index + 2) for index in range(20)]
+    first = plan_memory(buffers, 32)
+    first.offsets.append(1)  # a plan is the caller's own
+    again: list[object] = []
+    assert calls_of(_place_in_time, lambda: again.append(plan_memory(list(buffers), 32))) == 0
+    assert again == [(first.offsets[:-1], first.total)]
 
 
 def test_a_sum_is_imported_in_work_that_grows_with_its_inputs() -> None:

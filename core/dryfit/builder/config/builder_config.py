@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dryfit.builder.config.calibration import ConfigCalibration
@@ -23,6 +23,7 @@ from dryfit.builder.config.profiles import ConfigProfiles
 from dryfit.builder.precision.requested import computation_type
 from dryfit.errors import ConfigError
 from dryfit.network.attribute_names import KnownAttributes
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
@@ -108,29 +109,51 @@ class BuilderConfig(
         *,
         assume_scales: bool | None = None,
     ) -> Question:
-        """What the limit table of a target is asked about a layer.
+        """What the limit table of a target is asked about a layer; `questions` says of what."""
+        return self.questions(target, specs, assume_scales=assume_scales)(layer)
+
+    def asked_type(self, layer: Layer, target: Target) -> DataType:
+        """The computation type that a layer is asked for on a device, as `question` has it."""
+        return computation_type(layer, target, self._flags, assume_scales=self._assume_scales)
+
+    def questions(
+        self,
+        target: Target,
+        specs: Mapping[str, TensorSpec] | None = None,
+        *,
+        assume_scales: bool | None = None,
+        is_put_here: Callable[[Layer], bool] | None = None,
+    ) -> Callable[[Layer], Question]:
+        """What the limit table of a target is asked about layers: layer to question, as this config stands now.
+
+        The layers may belong to a copy of the network that the config was made for.
 
         Args:
-            layer: a layer, which may belong to a copy of the network that the config was made for.
             target: the device.
             specs: the tensors' specs where they are not those that the network states.
             assume_scales: whether every tensor counts as if it had a scale; None: as the config says.
+            is_put_here: whether the user set a layer's device to this one; None: as the config says of its own layers.
         """
         assumes = self.assume_scales if assume_scales is None else assume_scales
-        platform = self.platform(target.device)
-        return Question(
-            layer=layer,
-            precision=computation_type(layer, target, self._flags, assume_scales=assumes),
-            device=target.device,
-            platform=platform.name,
-            family=platform.family,
-            software=self.software(target.device),
-            explicit_device=self._device_types.get(layer) == target.device,
-            is_put_here=lambda other: self._device_types.get(other) == target.device,
-            options=self._options(assumes),
-            cores=platform.cores,
-            specs=specs,
-        )
+        platform, software, options = self.platform(target.device), self.software(target.device), self._options(assumes)
+        is_here = is_put_here or (lambda layer: self._device_types.get(layer) == target.device)
+
+        def question(layer: Layer) -> Question:
+            return Question(
+                layer=layer,
+                precision=computation_type(layer, target, self._flags, assume_scales=assumes),
+                device=target.device,
+                platform=platform.name,
+                family=platform.family,
+                software=software,
+                explicit_device=is_here(layer),
+                is_put_here=is_here,
+                options=options,
+                cores=platform.cores,
+                specs=specs,
+            )
+
+        return question
 
     def _options(self, assume_scales: bool) -> dict[str, Any]:
         return {

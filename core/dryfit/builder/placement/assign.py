@@ -7,7 +7,7 @@ is allowed, plugins may vote that a layer without a device of its own goes there
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -152,6 +152,7 @@ class _Placer:
         self._config = config
         self._own_devices = own_devices
         self._observer = observer
+        self._verdict_on: dict[str, Callable[[Layer], Verdict]] = {}
         self.votes = PlacementVotes()
         self.devices: dict[str, str] = {}
         self.causes: dict[str, str] = {}
@@ -192,16 +193,22 @@ class _Placer:
     def _ask(self, layer: Layer, device: str) -> Verdict:
         asked = self.verdicts.setdefault(layer.name, {})
         if device not in asked:
-            asked[device] = ask(layer, device, self._config, self._own_devices)
+            if device not in self._verdict_on:
+                self._verdict_on[device] = verdicts_of(device, self._config, self._own_devices)
+            asked[device] = self._verdict_on[device](layer)
             self._observer.verdict_given(asked[device])
         return asked[device]
 
 
 def ask(layer: Layer, device: str, config: BuilderConfig, own_devices: Mapping[str, str]) -> Verdict:
-    """The verdict on a layer of the network that is built, which is a copy of the user's.
+    """The verdict on one layer; see `verdicts_of`."""
+    return verdicts_of(device, config, own_devices)(layer)
+
+
+def verdicts_of(device: str, config: BuilderConfig, own_devices: Mapping[str, str]) -> Callable[[Layer], Verdict]:
+    """Gives the verdict on a layer of the network that is built, which is a copy of the user's.
 
     Args:
-        layer: with its tensors as they are built.
         device: the one that is asked about.
         config: precision, platform.
         own_devices: name of each layer to which the user gave a device, to that device.
@@ -211,5 +218,5 @@ def ask(layer: Layer, device: str, config: BuilderConfig, own_devices: Mapping[s
     def is_put_here(one: Layer) -> bool:
         return own_devices.get(one.name) == device
 
-    question = attrs.evolve(config.question(layer, target), explicit_device=is_put_here(layer), is_put_here=is_put_here)
-    return target.verdict(question)
+    question = config.questions(target, is_put_here=is_put_here)
+    return lambda layer: target.verdict(question(layer))

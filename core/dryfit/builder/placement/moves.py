@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.placement.assign import NOWHERE, Assignment, ask
+from dryfit.builder.placement.assign import NOWHERE, Assignment, verdicts_of
 from dryfit.builder.placement.partition import Partition
 from dryfit.network.network import Network
 
@@ -26,9 +26,10 @@ def moved_assignment(
     fallback = config.fallback_device or ""
     refused = list(assignment.refused)
     verdicts = {name: dict(of_layer) for name, of_layer in assignment.verdicts.items()}
+    verdict_on = verdicts_of(fallback, config, {})
     for layer in network.layers:
         if layer.name in partition.moved:
-            verdict = verdicts[layer.name][fallback] = ask(layer, fallback, config, {})
+            verdict = verdicts[layer.name][fallback] = verdict_on(layer)
             if not verdict:
                 refused.append(verdict)
     warnings = [f"{cause}. It runs on {fallback}" for cause in dict.fromkeys(partition.moved.values())]

@@ -118,7 +118,7 @@ class _Chooser:
         self._obeys = config.get_flag(BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
         self._flagged = [dtype for flag, dtype in REDUCED_TYPES if config.get_flag(flag)]
         self.layers: dict[str, DataType] = {}
-        self.converted: list[str] = []
+        self.converted: dict[str, None] = {}
         self.output_types: dict[tuple[str, int], DataType] = {}
         self.warnings: list[str] = []
         self.problems: list[str] = []
@@ -142,7 +142,7 @@ class _Chooser:
         else:
             found = self._computation_type(layer, target, own, verdict)
             self.layers[layer.name] = found
-            self.converted.append(layer.name)
+            self.converted[layer.name] = None
             if found is DataType.INT8:
                 text = "Scales are assumed" if self._config.assume_scales else "Its tensors have scales"
                 self.reasons[layer.name] = PrecisionReason(PrecisionCause.INT8, text)
@@ -152,7 +152,7 @@ class _Chooser:
                 wider = real_type(layer, target, self._config)
                 self._candidates[layer.name] = Candidate(layer, target, wider, missing, inside)
             else:
-                asked = self._config.question(layer, target).precision
+                asked = self._config.asked_type(layer, target)
                 notes = [] if verdict is None else [str(note) for note in verdict.notes]
                 self.reasons[layer.name] = first_reason(
                     layer, target, self._config, asked, notes, is_explicit=self._is_explicit

@@ -94,9 +94,9 @@ def test_the_fallback_device_is_asked_about_a_layer_that_stays_only_where_somebo
     asked = []
     monkeypatch.setattr(
         assign,
-        "ask",
-        lambda layer, device, *a, ask=assign.ask, **k: (
-            asked.append((layer.name, device)) or ask(layer, device, *a, **k)
+        "verdicts_of",
+        lambda device, *a, verdicts_of=assign.verdicts_of: (
+            lambda layer: asked.append((layer.name, device)) or verdicts_of(device, *a)(layer)
         ),
     )
     assign_devices(chain("c"), dla_config(), {})
