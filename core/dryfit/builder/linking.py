@@ -97,7 +97,9 @@ def link(
     if export is not None:
         export.take(lowered.network, groups, layouts, compilation)
     drop_packed_weights(lowered.network, [(fused.group, fused.kernel) for fused in groups])
-    laid_out = segment_activations(design.partition, memory, design.variants, design.specs, design.precisions)
+    laid_out = segment_activations(
+        design.partition, memory.segment_pools, design.variants, design.specs, design.precisions
+    )
     segments = segment_records(attrs.evolve(design, activations=laid_out))
     return stages.run(
         "write the plan",

@@ -7,7 +7,7 @@ here is refused with that place (`dryfit.network.tensorrt_names`), any other wit
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -56,6 +56,26 @@ def require_settable(holder: KnownAttributes, name: str) -> None:
     raise UnknownSettingError(
         cls.__name__, name, known, is_set=True, remedy=instead(cls, name), where=getattr(holder, "where", None)
     )
+
+
+def refusing_unknown(
+    set_known: Callable[[Any, str, Any], None], plain: frozenset[str]
+) -> Callable[[Any, str, Any], None]:
+    """A `__setattr__` that attrs made, which asks no base class, after the question whether there is such a name.
+
+    Args:
+        set_known: what attrs made.
+        plain: declared names that have no hook: no type to check, and nothing follows from them.
+    """
+
+    def set_attribute(holder: KnownAttributes, name: str, value: Any) -> None:
+        if name in plain:
+            object.__setattr__(holder, name, value)
+            return
+        require_settable(holder, name)
+        set_known(holder, name, value)
+
+    return set_attribute
 
 
 class KnownNames(ModuleType):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 import attrs
 
 from dryfit.errors import NetworkError, UnfinishedLayerError, UnknownNameError
-from dryfit.network.attribute_names import KnownAttributes, require_settable
+from dryfit.network.attribute_names import KnownAttributes, refusing_unknown
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import Check, WrongTypeError, check_for
 from dryfit.network.tensor import Tensor, TensorSpec
@@ -100,19 +100,6 @@ _CONNECTIONS = frozenset({"inputs", "outputs", "network", "index"})
 """Fields that the network writes."""
 
 
-def _refusing_unknown(set_known: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any], None]:
-    """What attrs makes of `__setattr__`, which asks no base class, after the question whether there is such a name."""
-
-    def set_attribute(layer: Layer, name: str, value: Any) -> None:
-        if name in _CONNECTIONS:  # has no type to check, and nothing follows from it
-            object.__setattr__(layer, name, value)
-            return
-        require_settable(layer, name)
-        set_known(layer, name, value)
-
-    return set_attribute
-
-
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
 def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
     """The attrs decorator of every layer: identity equality, keyword parameters, types checked, changes noticed.
@@ -124,7 +111,7 @@ def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
         eq=False, repr=False, slots=False, kw_only=True, on_setattr=hooks, field_transformer=_with_checks
     )
     made: Any = define(cls)
-    made.__setattr__ = _refusing_unknown(made.__setattr__)
+    made.__setattr__ = refusing_unknown(made.__setattr__, _CONNECTIONS)
     return made  # type: ignore[no-any-return]
 
 

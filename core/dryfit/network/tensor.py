@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import NetworkError
-from dryfit.network.attribute_names import KnownAttributes
+from dryfit.network.attribute_names import KnownAttributes, refusing_unknown
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
 from dryfit.network.shape_inputs import feeds_dimensions
 from dryfit.network.tensor_format import AllowedFormats, format_names
@@ -63,14 +63,15 @@ class TensorSpec:
         return cls(value.shape, DataType.from_numpy(value.dtype), value)
 
 
-def _renamed(tensor: Tensor, attribute: attrs.Attribute[Any], name: str) -> str:
+def _noted(tensor: Tensor, attribute: attrs.Attribute[Any], value: Any) -> Any:
     """Let the network find the tensor by its new name."""
-    del attribute
-    tensor.network.note_name(tensor, name)
-    return name
+    if attribute.name == "name":
+        tensor.network.note_name(tensor, value)
+    return value
 
 
-@attrs.define(eq=False, repr=False, slots=False)
+# The hook stands here and not at `name`: attrs then makes a tensor without asking for the hook of each field.
+@attrs.define(eq=False, repr=False, slots=False, on_setattr=_noted)
 class Tensor(KnownAttributes):
     """One tensor of a network: an input, or an output of a layer.
 
@@ -89,7 +90,7 @@ class Tensor(KnownAttributes):
         dimension_names: axis to symbolic name, for dynamic dimensions.
     """
 
-    name: str = attrs.field(on_setattr=_renamed)
+    name: str
     network: Network = attrs.field(repr=False)
     producer: Layer | None = attrs.field(default=None, repr=False)
     output_index: int = 0
@@ -268,3 +269,8 @@ class Tensor(KnownAttributes):
                 where=f"tensor {self.name!r}, output of layer {self.producer.name!r}",
                 remedy="Change the layer's parameters, or add a cast or shuffle layer",
             )
+
+
+Tensor.__setattr__ = refusing_unknown(  # type: ignore[method-assign,assignment]
+    Tensor.__setattr__, frozenset({"producer", "output_index", "_spec"})
+)

@@ -7,7 +7,7 @@ board. A device that declares no pool for activations has everything there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -18,7 +18,7 @@ from dryfit.builder.placement.target_variant import TargetVariant, knowing
 from dryfit.builder.segments.pools import Specs, known_shape
 from dryfit.builder.tensor_formats.forms import TensorForm
 from dryfit.builder.tensor_formats.insertion import Formats
-from dryfit.engine.memory_planner import Buffer, plan_memory
+from dryfit.engine.memory_planner import MemoryPlan, plan_memory
 from dryfit.engine.plan import Placement
 from dryfit.network.tensor import Tensor
 from dryfit.target.formats import LINEAR
@@ -83,23 +83,15 @@ def plan_device_memory(
         specs: tensor name to spec at the shapes the engine is optimised for, of the network that was cut.
         num_segments: how many segments there are.
     """
-    stored = _Collector(lowered, groups, formats, variants, specs).collect()
-    border = {tensor.name for tensor in (*lowered.network.inputs, *lowered.network.outputs)}
-    placements: dict[str, Placement] = {}
+    on_border, pools = _by_pool(lowered, _Collector(lowered, groups, formats, variants, specs).collect(), variants)
     pool_sizes: dict[str, int] = {}
     segment_pools: list[dict[str, int]] = [{} for _ in range(num_segments)]
-    pools: dict[tuple[str, int], tuple[MemoryPool, list[_Stored]]] = {}
-    for one in stored:
-        layout = layouts.get(one.name or "", HostLayout.LINEAR)
-        if one.name in border:
-            placements[one.name] = Placement(one.name, one.form.device, one.form.layout.name, "", 0, one.size, layout)
-            continue
-        pool = _activations_pool(variants[one.form.device], one.segment)
-        key = one.segment if pool.per == "segment" else -1
-        pools.setdefault((f"{one.form.device}/{pool.name}", key), (pool, []))[1].append(one)
+    placements: dict[str, Placement] = {}
+    for name, one in on_border.items():
+        layout = layouts.get(name, HostLayout.LINEAR)
+        placements[name] = Placement(name, one.form.device, one.form.layout.name, "", 0, one.size, layout)
     for (name, segment), (pool, members) in pools.items():
-        buffers: list[Buffer] = [(one.size, *one.life) for one in members]
-        offsets, total = plan_memory(buffers, pool.alignment_bytes)
+        offsets, total = _planned(pool, members)
         pool_sizes[name] = pool_sizes.get(name, 0) + total
         if segment >= 0:
             segment_pools[segment][pool.name] = total
@@ -111,6 +103,48 @@ def plan_device_memory(
                 )
     order = [tensor.name for tensor in lowered.network.tensors if tensor.name in placements]
     return DeviceMemory({name: placements[name] for name in order}, dict(sorted(pool_sizes.items())), segment_pools)
+
+
+def segment_pool_bytes(
+    lowered: LoweredNetwork,
+    groups: Sequence[FusedGroup],
+    formats: Formats,
+    variants: Mapping[str, TargetVariant],
+    specs: Specs,
+    num_segments: int,
+) -> Sequence[Mapping[str, int]]:
+    """`DeviceMemory.segment_pools` alone: the large pools, which all segments share, are not laid out."""
+    _, pools = _by_pool(lowered, _Collector(lowered, groups, formats, variants, specs).collect(), variants)
+    found: list[dict[str, int]] = [{} for _ in range(num_segments)]
+    for (_, segment), (pool, members) in pools.items():
+        if segment >= 0:
+            found[segment][pool.name] = _planned(pool, members).total
+    return found
+
+
+_Pools = Mapping[tuple[str, int], tuple[MemoryPool, Sequence[_Stored]]]
+"""(`device/pool`, segment or -1) to the pool and what lies in it."""
+
+
+def _by_pool(
+    lowered: LoweredNetwork, stored: Iterable[_Stored], variants: Mapping[str, TargetVariant]
+) -> tuple[Mapping[str, _Stored], _Pools]:
+    """(inputs and outputs of the network, which the caller stores; the others by pool)."""
+    border = {tensor.name for tensor in (*lowered.network.inputs, *lowered.network.outputs)}
+    on_border: dict[str, _Stored] = {}
+    pools: dict[tuple[str, int], tuple[MemoryPool, list[_Stored]]] = {}
+    for one in stored:
+        if one.name is not None and one.name in border:
+            on_border[one.name] = one
+            continue
+        pool = _activations_pool(variants[one.form.device], one.segment)
+        key = one.segment if pool.per == "segment" else -1
+        pools.setdefault((f"{one.form.device}/{pool.name}", key), (pool, []))[1].append(one)
+    return on_border, pools
+
+
+def _planned(pool: MemoryPool, members: Sequence[_Stored]) -> MemoryPlan:
+    return plan_memory([(one.size, *one.life) for one in members], pool.alignment_bytes)
 
 
 def _activations_pool(variant: TargetVariant, segment: int) -> MemoryPool:

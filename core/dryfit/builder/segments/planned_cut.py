@@ -23,7 +23,7 @@ from dryfit.builder.placement.partition import Partition, layer_edges
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.requested import with_assumed_ranges
-from dryfit.builder.segments.device_memory import DeviceMemory, plan_device_memory
+from dryfit.builder.segments.device_memory import segment_pool_bytes
 from dryfit.builder.segments.fitting import parts_that_fit, units_in_order
 from dryfit.builder.segments.pools import PoolNeeds, Specs
 from dryfit.builder.tensor_formats.insertion import Formats, choose_formats
@@ -169,8 +169,8 @@ class CutPlanner:
         roles, caller = self.assignment.roles, caller_device(self.config, (run.device for run in partition.runs))
         lowered = lower_network(network, roles, partition, precisions)
         groups = fuse_layers(lowered.network, layer_places(roles, partition, precisions, caller, lowered), self.choice)
-        memory = plan_device_memory(lowered, groups, formats, {}, self.variants, self.specs, len(partition.runs))
-        found = segment_activations(partition, memory, self.variants, self.specs, precisions)
+        held = segment_pool_bytes(lowered, groups, formats, self.variants, self.specs, len(partition.runs))
+        found = segment_activations(partition, held, self.variants, self.specs, precisions)
         # A compiled segment is one group, and yet its compiler takes any part of it.
         own = [one.group for one in groups if not is_compiled(one.place)]
         return found, [[layer.name for layer in group.layers] for group in own if len(group.layers) > 1]
@@ -178,7 +178,7 @@ class CutPlanner:
 
 def segment_activations(
     partition: Partition,
-    memory: DeviceMemory,
+    planned: ActivationBytes,
     variants: Mapping[str, TargetVariant],
     specs: Specs,
     precisions: Precisions,
@@ -187,7 +187,7 @@ def segment_activations(
 
     Args:
         partition: the segments.
-        memory: the layout.
+        planned: for each segment pool name to the bytes that were laid out.
         variants: device name to target.
         specs: tensor name to spec.
         precisions: computation types.
@@ -196,7 +196,7 @@ def segment_activations(
         held
         if variants[run.device].target.compile_segment_at is None
         else PoolNeeds(variants[run.device], specs, precisions).of(run.layers)
-        for run, held in zip(partition.runs, memory.segment_pools, strict=True)
+        for run, held in zip(partition.runs, planned, strict=True)
     ]
 
 
