@@ -13,6 +13,7 @@ import pytest
 from dryfit.builder.assessment import assess
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.platforms import ConfigPlatforms
+from dryfit.builder.segments import device_memory
 from dryfit.engine.memory_planner import _place_in_time, plan_memory
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
@@ -141,6 +142,24 @@ def test_the_same_buffers_are_placed_once() -> None:
     again: list[object] = []
     assert calls_of(_place_in_time, lambda: again.append(plan_memory(list(buffers), 32))) == 0
     assert again == [(first.offsets[:-1], first.total)]
+
+
+def test_while_cuts_are_tried_only_memory_that_has_a_limit_a_segment_is_laid_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    laid_out: list[str] = []
+    planned = device_memory._planned
+    monkeypatch.setattr(
+        device_memory, "_planned", lambda pool, members: laid_out.append(pool.per) or planned(pool, members)
+    )
+    network, config = chain(8), BuilderConfig()
+    config.default_device_type = "DLA"
+    config.set_flag(BuilderFlag.FP16)
+    config.allow_fallback("GPU")
+    for layer in network.layers[4:]:
+        config.set_device_type(layer, "GPU")
+    assert {segment.device for segment in assess(network, config).segments} == {"DLA", "GPU"}
+    assert set(laid_out) == {"segment"}
 
 
 def test_a_sum_is_imported_in_work_that_grows_with_its_inputs() -> None:
