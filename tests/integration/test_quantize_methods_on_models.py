@@ -40,8 +40,11 @@ def _values(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def _session(model: onnx.ModelProto | Path):
+def _session(model: onnx.ModelProto | Path, *, is_exact: bool = True):
     options = ort.SessionOptions()
+    if is_exact:
+        # Else pairs of products saturate in 16 bits on processors without VNNI.
+        options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
     source = str(model) if isinstance(model, Path) else model.SerializeToString()
     return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -119,7 +122,8 @@ def test_an_asymmetric_network_finds_the_same_pictures_by_a_method_as_onnxruntim
     assert not caplog.records  # nothing stays in real numbers
     kinds = {layer.kind for layer in engine.plan.network.layers}
     assert kinds == {"constant", "quantized_operator", "shuffle"}
-    session, context = _session(path), engine.create_execution_context()
+    # ONNX Runtime 1.31 cannot load this model in its exact mode.
+    session, context = _session(path, is_exact=False), engine.create_execution_context()
     for photo in PHOTOS:
         picture = (
             Image.open(shared_images / "photos" / photo).convert("RGB").resize((224, 224), Image.Resampling.BILINEAR)

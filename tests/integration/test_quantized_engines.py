@@ -69,7 +69,8 @@ def picture():
 
 def test_every_layer_between_two_quantizations_runs_in_integers():
     kernels = [operation.kernel for operation in built(residual_network(), dryfit.DeviceType.CPU).plan.operations]
-    assert kernels == [
+    # Which of the two convolves 3x3 depends on the processor; their bits are the same.
+    assert [name.replace("winograd", "convolution") for name in kernels] == [
         "cpu.quantization",
         "cpu.integer_convolution",
         "cpu.integer_depthwise_convolution",

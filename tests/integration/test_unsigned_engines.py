@@ -72,7 +72,8 @@ def picture():
 def test_unsigned_codes_run_by_the_kernels_of_signed_ones_and_give_the_same_bits(picture, tmp_path):
     unsigned, signed = built(np.uint8), built(np.int8)
     assert [one.kernel for one in unsigned.plan.operations] == [one.kernel for one in signed.plan.operations]
-    assert {one.kernel for one in unsigned.plan.operations} == {
+    # Which of the two convolves 3x3 depends on the processor; their bits are the same.
+    assert {one.kernel.replace("winograd", "convolution") for one in unsigned.plan.operations} == {
         "cpu.quantization",
         "cpu.integer_convolution",
         "cpu.integer_pooling",

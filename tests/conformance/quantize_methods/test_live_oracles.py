@@ -18,6 +18,7 @@ from dryfit.testing.oracles import Refusal, oracle_of_method, trial_cases
 from dryfit.testing.oracles.case_table import DRAWN
 from dryfit.testing.oracles.operator_case import case_of
 from dryfit.testing.oracles.table import ORACLES
+from dryfit_cpu.compiler.tier import current_tier
 
 SEED = 31
 ROUNDS = {"convolution": 1, "eltwise_sum": 2}
@@ -58,6 +59,8 @@ def takes(method, case):
 
 @pytest.mark.parametrize(("method", "operator"), CELLS)
 def test_a_definition_gives_the_codes_of_the_library(method, operator):
+    if method == "onnx" and operator in {"convolution", "inner_product"} and "vnni" not in current_tier().name:
+        pytest.skip("without VNNI ONNX Runtime adds pairs of UINT8 times INT8 in 16 bits, which saturates")
     pairs = answered(method, operator)
     assert pairs
     wrong = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import llvmlite.binding as llvm
 import pytest
 
@@ -92,6 +94,8 @@ def test_without_a_description_of_features_llvm_is_asked_each_time(description, 
     assert ask(monkeypatch, "third") == "third"
 
 
-def test_a_cache_that_cannot_be_written_to_is_no_error(description, monkeypatch):
+def test_a_cache_that_cannot_be_written_to_is_no_error(description, monkeypatch, tmp_path):
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, "/dev/null/cache")
-    assert [ask(monkeypatch, answer) for answer in ("first", "second")] == ["first", "second"]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    # It is kept in a private folder among the temporary files.
+    assert [ask(monkeypatch, answer) for answer in ("first", "second")] == ["first", "first"]
