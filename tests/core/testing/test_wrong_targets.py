@@ -66,5 +66,6 @@ def test_each_test_of_the_kit_finds_some_fault():
         "test_only_precisions_have_an_arithmetic",
         "test_some_network_can_be_made_for_the_target",
         "test_the_memory_of_a_plan_adds_up",
+        "test_a_device_that_computes_in_int8_says_whether_it_takes_quantized_models",
     }
     assert set(every_test()) - found - elsewhere == set()
