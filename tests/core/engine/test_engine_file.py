@@ -19,7 +19,8 @@ from hypothesis.extra import numpy as arrays_of
 from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, relu_network
 
-from dryfit.engine import atomic_file, engine_file
+from dryfit import atomic_file
+from dryfit.engine import engine_file
 from dryfit.engine.plan import Plan
 from dryfit.engine.records import record_to_plain
 from dryfit.errors import EngineFileError
