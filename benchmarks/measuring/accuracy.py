@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 import dryfit
-from dryfit.builder.calibration.executor import EngineExecutor
+from dryfit.calibration.executor import EngineExecutor
 from dryfit.cli.log import log_to_stderr
 from dryfit.plugins.calibrators import calibrator
 from dryfit.quantization.calibration import collect

@@ -41,7 +41,7 @@ def plain(model: Path, folder: Path, threads: int) -> float:
 def dryfit_entropy2(model: Path, folder: Path, threads: int) -> float:
     """The entropy2 calibrator of dryfit: histograms of all tensors, and the search."""
     import dryfit
-    from dryfit.builder.calibration.executor import EngineExecutor
+    from dryfit.calibration.executor import EngineExecutor
     from dryfit.plugins.calibrators import calibrator
     from dryfit.quantization.calibration import collect
     from dryfit.quantization.network_ranges import solve_network

@@ -16,7 +16,7 @@ from digits_data import Split, train_and_test
 
 import dryfit
 from dryfit.builder.assessment import assess
-from dryfit.builder.calibration.calibrate import calibrate
+from dryfit.calibration.calibrate import calibrate
 from dryfit.cli.console import bytes_text, print_line, print_table
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.placement_report import placement_report

@@ -8,9 +8,9 @@ import attrs
 import numpy as np
 import pytest
 
+from dryfit.answers.comparison.compare import compare, declared_types
+from dryfit.answers.comparison.sides import DefinitionSide, EngineSide
 from dryfit.builder.builder import Builder
-from dryfit.builder.comparison.compare import compare, declared_types
-from dryfit.builder.comparison.sides import DefinitionSide, EngineSide
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.engine.plan import Plan
 from dryfit.network.network import Network

@@ -11,10 +11,10 @@ import onnx
 import pytest
 
 from dryfit.builder.builder import Builder
-from dryfit.builder.calibration.calibrate import calibrate
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.design import NUM_STAGES, design_network
 from dryfit.builder.stages import Stages
+from dryfit.calibration.calibrate import calibrate
 from dryfit.engine.tensor_values import tensor_values
 from dryfit.errors import OnnxImportError
 from dryfit.network.network import Network

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.calibration.observation import build_observer
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.explicit_quantization.operator_rules import OperatorRule, operator_rules
+from dryfit.builder.observation import build_observer
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.reason import PrecisionReason
 from dryfit.builder.refit.preparation import check_refit_flags

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dryfit.builder import design, linking
-from dryfit.builder.calibration.observation import build_observer
 from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.observation import build_observer
 from dryfit.builder.placement.offloading import offloadings
 from dryfit.builder.refit.preparation import check_refit_flags, prepared_for_refit
 from dryfit.builder.refusals import require_buildable

@@ -30,7 +30,7 @@ from dryfit.builder.precision.scales import apply_scales, check_unscaled, int8_i
 from dryfit.builder.segments.planned_cut import ActivationBytes, CutPlanner
 from dryfit.builder.segments.pools import PoolNeeds, Specs
 from dryfit.builder.segments.standalone import standalone_problems
-from dryfit.builder.sparse_weights.detection import sparse_layers
+from dryfit.builder.sparse_weights import sparse_layers
 from dryfit.builder.stage_texts import assignment_lines, partition_lines, scale_lines
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.tensor_formats.insertion import Formats

@@ -16,7 +16,7 @@ from dryfit.cli.console import print_json, print_note
 from dryfit.errors import CalibrationError
 
 if TYPE_CHECKING:
-    from dryfit.builder.calibration.task import CalibrationTask
+    from dryfit.calibration.task import CalibrationTask
     from dryfit.network.network import Network
     from dryfit.quantization.calibration_state import CalibrationState
     from dryfit.quantization.calibrator import Calibrator
@@ -138,8 +138,8 @@ def _run(
 
 
 def _task(model: Path, network: Network, options: CalibrateOptions, chosen: Calibrator) -> CalibrationTask:
-    from dryfit.builder.calibration.calibrate import tensors_after_fusion
-    from dryfit.builder.calibration.task import CalibrationTask
+    from dryfit.calibration.calibrate import tensors_after_fusion
+    from dryfit.calibration.task import CalibrationTask
     from dryfit.cli.calibrate_jobs import threads_per_job
     from dryfit.cli.network_config import load_model
     from dryfit.quantization.calibration_data import source_of

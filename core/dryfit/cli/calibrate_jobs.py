@@ -13,8 +13,8 @@ from dryfit.errors import DryfitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dryfit.builder.calibration.shards import Shard
-    from dryfit.builder.calibration.task import CalibrationTask
+    from dryfit.calibration.shards import Shard
+    from dryfit.calibration.task import CalibrationTask
     from dryfit.cli.calibration_progress import Interruption, SampleProgress
     from dryfit.quantization.calibration_state import CalibrationState
 
@@ -57,10 +57,10 @@ def run_jobs(
         keep: is given what was finished where the rest fails.
 
     Raises:
-        DryfitError: as `dryfit.builder.calibration.shards.collect_shards`.
+        DryfitError: as `dryfit.calibration.shards.collect_shards`.
     """
-    from dryfit.builder.calibration.shards import SAMPLES_PER_SHARD, collect_shards
-    from dryfit.builder.calibration.worker_processes import WorkerProcesses
+    from dryfit.calibration.shards import SAMPLES_PER_SHARD, collect_shards
+    from dryfit.calibration.worker_processes import WorkerProcesses
     from dryfit.plugins import registry
 
     finished: list[CalibrationState] = []

@@ -35,10 +35,10 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
         from dryfit.cli.compare_methods import compare_methods_of
 
         return compare_methods_of(model, options, comparing)
-    from dryfit.builder.comparison.compare import compare as compared
-    from dryfit.builder.comparison.compare import declared_types
-    from dryfit.builder.comparison.sides import EngineSide, compared_sides
-    from dryfit.builder.comparison.stored_network import compared_network
+    from dryfit.answers.comparison.compare import compare as compared
+    from dryfit.answers.comparison.compare import declared_types
+    from dryfit.answers.comparison.sides import EngineSide, compared_sides
+    from dryfit.answers.comparison.stored_network import compared_network
     from dryfit.cli.compare_report import comparison_report, falls_below
     from dryfit.cli.compare_tables import print_comparison
     from dryfit.engine.progress import TerminalProgress

@@ -27,8 +27,8 @@ def compare_methods_of(model: Path, options: NetworkOptions, comparing: CompareO
         ConfigError: the file is an engine.
         DryfitError: the model cannot be built, or a sample cannot be read.
     """
-    from dryfit.builder.comparison.compare_methods import compare_methods
-    from dryfit.builder.comparison.method_sides import method_sides
+    from dryfit.answers.comparison.compare_methods import compare_methods
+    from dryfit.answers.comparison.method_sides import method_sides
     from dryfit.cli.compare_methods_report import methods_report
     from dryfit.cli.compare_methods_tables import print_methods
     from dryfit.cli.compare_report import falls_below

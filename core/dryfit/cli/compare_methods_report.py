@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from dryfit.cli.compare_report import difference_data
 
 if TYPE_CHECKING:
-    from dryfit.builder.comparison.compare_methods import (
+    from dryfit.answers.comparison.compare_methods import (
         CodeDifference,
         ComparedCodes,
         ComparedOutput,
         MethodComparison,
     )
-    from dryfit.builder.comparison.method_sides import MethodSide
-    from dryfit.builder.comparison.tensor_difference import Difference
+    from dryfit.answers.comparison.method_sides import MethodSide
+    from dryfit.answers.comparison.tensor_difference import Difference
 
 Report = dict[str, Any]
 

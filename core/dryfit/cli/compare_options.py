@@ -16,7 +16,7 @@ from dryfit.cli.sample_options import data_option, limit_option, picture_options
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dryfit.builder.comparison.sides import Feeds
+    from dryfit.answers.comparison.sides import Feeds
     from dryfit.engine.plan import Plan
     from dryfit.network.network import Network
 

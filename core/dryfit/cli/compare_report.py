@@ -13,10 +13,10 @@ from dryfit.cli.overflow_report import overflow_data
 from dryfit.cli.placement_report import placement_report
 
 if TYPE_CHECKING:
-    from dryfit.builder.comparison.compare import ComparedTensor, Comparison
-    from dryfit.builder.comparison.sides import Side
-    from dryfit.builder.comparison.stored_network import StoredNetwork
-    from dryfit.builder.comparison.tensor_difference import Difference, ElementDifference
+    from dryfit.answers.comparison.compare import ComparedTensor, Comparison
+    from dryfit.answers.comparison.sides import Side
+    from dryfit.answers.comparison.stored_network import StoredNetwork
+    from dryfit.answers.comparison.tensor_difference import Difference, ElementDifference
     from dryfit.engine.plan import Plan
 
 Report = dict[str, Any]

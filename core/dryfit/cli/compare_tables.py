@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit.builder.comparison.stored_network import MODEL_WEIGHTS
+from dryfit.answers.comparison.stored_network import MODEL_WEIGHTS
 from dryfit.cli.arithmetic_report import print_arithmetic
 from dryfit.cli.compare_report import decibels_text, ratio_text
 from dryfit.cli.console import print_line, print_list, print_table

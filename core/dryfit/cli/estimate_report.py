@@ -12,7 +12,7 @@ from dryfit.cli.network_options import NetworkOptions
 from dryfit.estimate_text import time_text
 
 if TYPE_CHECKING:
-    from dryfit.builder.segments.network_cost import NetworkCost, SegmentCost, TransferCost
+    from dryfit.answers.network_cost import NetworkCost, SegmentCost, TransferCost
     from dryfit.target.cost import CostEstimate, StepCost
 
 Report = dict[str, Any]
@@ -32,9 +32,9 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
         PlacementError: a layer can run nowhere.
         ConfigError: what was asked for does not fit together.
     """
+    from dryfit.answers.network_cost import network_cost
     from dryfit.builder.assessment import design_for_assessment
     from dryfit.builder.refusals import require_places
-    from dryfit.builder.segments.network_cost import network_cost
 
     network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dryfit.builder.tensor_formats.reformat_removal import find_removals
+from dryfit.answers.reformat_removal import find_removals
 from dryfit.cli.arithmetic_report import arithmetic_report
 from dryfit.cli.explain_apply import Placed, cost_data, fixed_shapes, measured, place
 from dryfit.cli.explain_reformats import reformat_report

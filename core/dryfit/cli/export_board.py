@@ -9,15 +9,15 @@ from typing import Any
 import attrs
 
 from dryfit.atomic_file import write_atomically
-from dryfit.builder.board.board_build import BoardBuild, BoardFiles
-from dryfit.builder.board.from_config import board_build
-from dryfit.builder.board.lowered_limits import lowered_limits
-from dryfit.builder.board.python_script import comment_text, python_script
-from dryfit.builder.board.script_data import parse_script
-from dryfit.builder.board.trtexec_arguments import arguments_of
-from dryfit.builder.board.trtexec_line import TrtexecLine, trtexec_line
-from dryfit.builder.board.trtexec_parser import parse_trtexec
-from dryfit.builder.board.versions import Version, version_text
+from dryfit.board.board_build import BoardBuild, BoardFiles
+from dryfit.board.from_config import board_build
+from dryfit.board.lowered_limits import lowered_limits
+from dryfit.board.python_script import comment_text, python_script
+from dryfit.board.script_data import parse_script
+from dryfit.board.trtexec_arguments import arguments_of
+from dryfit.board.trtexec_line import TrtexecLine, trtexec_line
+from dryfit.board.trtexec_parser import parse_trtexec
+from dryfit.board.versions import Version, version_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.cli.log import log_to_stderr
 from dryfit.errors import ConfigError

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import attrs
 
+from dryfit.board.from_config import TENSORRT_DEVICES
+from dryfit.board.layer_names import layers_by_name
+from dryfit.board.versions import Version
 from dryfit.builder.assessment import assess
-from dryfit.builder.board.from_config import TENSORRT_DEVICES
-from dryfit.builder.board.layer_names import layers_by_name
-from dryfit.builder.board.versions import Version
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile

@@ -71,7 +71,7 @@ def trtexec(
     Devices, precisions, formats, pools, shapes and scales are told. What was written is read back and compared before
     it is given out. Nothing is built.
     """
-    from dryfit.builder.board.board_build import BoardFiles
+    from dryfit.board.board_build import BoardFiles
     from dryfit.cli.export_board import Exports
     from dryfit.cli.export_source import board_version, exported_config
 

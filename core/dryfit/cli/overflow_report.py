@@ -9,7 +9,7 @@ from dryfit.cli.console import print_list, print_note
 from dryfit.short_text import printable
 
 if TYPE_CHECKING:
-    from dryfit.builder.comparison.compare import Comparison
+    from dryfit.answers.comparison.compare import Comparison
     from dryfit.cli.sample_options import SampleOptions
     from dryfit.engine.plan import Plan
     from dryfit.network.network import Network
@@ -50,8 +50,8 @@ def found_overflows(network: Network, plan: Plan, samples: SampleOptions) -> lis
     """
     if samples.data is None:
         return None
-    from dryfit.builder.comparison.compare import compare, declared_types
-    from dryfit.builder.comparison.sides import DEFINITION, EngineSide, compared_sides
+    from dryfit.answers.comparison.compare import compare, declared_types
+    from dryfit.answers.comparison.sides import DEFINITION, EngineSide, compared_sides
 
     declared = declared_types(network)
     sides = compared_sides([DEFINITION], network, plan, declared)

@@ -9,10 +9,10 @@ from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions
 
 if TYPE_CHECKING:
+    from dryfit.answers.network_cost import NetworkCost
+    from dryfit.answers.placement_search.changes import Change
+    from dryfit.answers.placement_search.proposal import PlacementOption, PlacementProposal
     from dryfit.builder.config.builder_config import BuilderConfig
-    from dryfit.builder.placement_search.changes import Change
-    from dryfit.builder.placement_search.proposal import PlacementOption, PlacementProposal
-    from dryfit.builder.segments.network_cost import NetworkCost
     from dryfit.network.network import Network
     from dryfit.target.cost import CostEstimate, Energy
 
@@ -33,8 +33,8 @@ def proposal_of(
     Raises:
         DryfitError: the model cannot be imported, the options do not fit it, or a target estimates no such thing.
     """
-    from dryfit.builder.placement_search.objective import Objective
-    from dryfit.builder.placement_search.proposal import propose_placement
+    from dryfit.answers.placement_search.objective import Objective
+    from dryfit.answers.placement_search.proposal import propose_placement
 
     network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)

@@ -11,7 +11,7 @@ from dryfit.network.layers.quantize import Quantize
 from dryfit.short_text import short_name, with_short_names
 
 if TYPE_CHECKING:
-    from dryfit.builder.explicit_quantization.trace import TracedQuantization
+    from dryfit.answers.quantization_trace import TracedQuantization
     from dryfit.network.layers.dequantize import Dequantize
     from dryfit.quantization.rewrites import Rewrite
 
@@ -93,7 +93,7 @@ def integer_share(macs_by_type: Mapping[str, int]) -> float:
     """The share of multiply-accumulates whose operands are all integers; 0 where there are none.
 
     Args:
-        macs_by_type: see `dryfit.builder.explicit_quantization.trace.QuantizationTrace`.
+        macs_by_type: see `dryfit.answers.quantization_trace.QuantizationTrace`.
     """
     total = sum(macs_by_type.values())
     whole = sum(count for name, count in macs_by_type.items() if all(DataType[one].is_integer for one in _types(name)))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dryfit.answers.quantization_trace import trace_quantizations
 from dryfit.builder.assessment import assessment_of, design_for_assessment
 from dryfit.builder.explicit_quantization.mode import is_explicit
-from dryfit.builder.explicit_quantization.trace import trace_quantizations
 from dryfit.cli.assumptions import QUANTIZED_PRECISION, with_defaults
 from dryfit.cli.network_config import create_config, load_model
 from dryfit.cli.network_options import NetworkOptions
@@ -18,8 +18,8 @@ from dryfit.cli.placement_report import placement_report
 from dryfit.cli.quantization_paths import integer_share, traced_data
 
 if TYPE_CHECKING:
+    from dryfit.answers.quantization_trace import QuantizationTrace, TracedQuantization
     from dryfit.builder.assessment import Assessment
-    from dryfit.builder.explicit_quantization.trace import QuantizationTrace, TracedQuantization
     from dryfit.engine.plan import LayerPlacement
     from dryfit.quantization.scale_table import RangeConflict, ScaleEntry
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dryfit.builder.explicit_quantization.trace import QuantizationOutcome
+from dryfit.answers.quantization_trace import QuantizationOutcome
 from dryfit.builder.precision.reason import PrecisionCause
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 from dryfit.quantization.rewrites import RewriteAction

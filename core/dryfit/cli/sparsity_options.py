@@ -12,8 +12,8 @@ from dryfit.cli.log import log_to_stderr
 from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
+    from dryfit.answers.pruning import Pruning
     from dryfit.builder.config.builder_config import BuilderConfig
-    from dryfit.builder.sparse_weights.pruning import Pruning
     from dryfit.network.network import Network
 
 SPARSITY = ("disable", "enable", "force")
@@ -42,7 +42,7 @@ def take_sparsity(sparsity: str, network: Network, config: BuilderConfig) -> Non
         return
     config.set_flag(BuilderFlag.SPARSE_WEIGHTS)
     if sparsity == "force":
-        from dryfit.builder.sparse_weights.pruning import ACCURACY, plan_pruning
+        from dryfit.answers.pruning import ACCURACY, plan_pruning
 
         with log_to_stderr(None):  # the command's own run says it all
             pruning = plan_pruning(network, config)

@@ -13,7 +13,7 @@ from dryfit.cli.network_options import NetworkOptions, network_options
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dryfit.builder.sparse_weights.pruning import Pruning
+    from dryfit.answers.pruning import Pruning
 
 
 @click.command()
@@ -35,7 +35,7 @@ def prune(model: Path, output: Path, force: bool, options: NetworkOptions, as_js
     Of each four neighbours along the input channels the two largest stay; of equal ones those that stand first.
     Pruned weights compute something else: measure the accuracy, and train again.
     """
-    from dryfit.builder.sparse_weights.pruning import ACCURACY
+    from dryfit.answers.pruning import ACCURACY
     from dryfit.cli.assumptions import print_defaults, with_every_precision
     from dryfit.cli.sparsity_options import pruning_text
     from dryfit.cli.sparsity_tables import summary_line
@@ -80,7 +80,7 @@ def _require_free(model: Path, output: Path, *, force: bool) -> None:
 
 def _pruned(path: Path, output: Path, options: NetworkOptions, assumed: list[str]) -> tuple[Pruning, dict[str, Any]]:
     """Prune, write, and say what was done as plain data."""
-    from dryfit.builder.sparse_weights.pruning import ACCURACY, LeftWeights, plan_pruning
+    from dryfit.answers.pruning import ACCURACY, LeftWeights, plan_pruning
     from dryfit.cli.log import log_to_stderr
     from dryfit.cli.network_config import create_config, load_model, require_shapes
     from dryfit.cli.sparsity_report import sparsity_report

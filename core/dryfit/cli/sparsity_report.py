@@ -16,7 +16,7 @@ from dryfit.onnx.model_file import ModelSource
 from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
-    from dryfit.builder.sparse_weights.detection import LayerSparsity
+    from dryfit.builder.sparse_weights import LayerSparsity
     from dryfit.target.verdict import Violation
 
 Report = dict[str, Any]
@@ -43,7 +43,7 @@ def sparsity_report(
     """
     from dryfit.builder.assessment import design_for_assessment
     from dryfit.builder.placement.target_variant import TargetVariant
-    from dryfit.builder.sparse_weights.detection import network_sparsity
+    from dryfit.builder.sparse_weights import network_sparsity
 
     network = load_model(
         model if source is None else source,

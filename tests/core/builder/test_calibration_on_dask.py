@@ -1,11 +1,11 @@
 """Calibration on the workers of a dask cluster on this machine, with the bytes of one process."""
 
 import pytest
-from tests.core.builder.calibration.test_shards import CALIBRATOR, COUNT, NAMES, task
 from tests.core.builder.shard_work import Pictures, network
+from tests.core.calibration.test_shards import CALIBRATOR, COUNT, NAMES, task
 
-from dryfit.builder.calibration.calibrate import calibrate_shards
-from dryfit.builder.calibration.shards import collect_shards
+from dryfit.calibration.calibrate import calibrate_shards
+from dryfit.calibration.shards import collect_shards
 from dryfit.errors import CalibrationError
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'dryfit[dask]'")

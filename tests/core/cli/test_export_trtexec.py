@@ -8,11 +8,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.core.builder.board.boards import small_model
+from tests.core.board.boards import small_model
 
-from dryfit.builder.board.script_data import parse_script
-from dryfit.builder.board.trtexec_arguments import arguments_of
-from dryfit.builder.board.trtexec_parser import parse_trtexec
+from dryfit.board.script_data import parse_script
+from dryfit.board.trtexec_arguments import arguments_of
+from dryfit.board.trtexec_parser import parse_trtexec
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.cli.export_trtexec_schema import SCHEMA
 from dryfit.network.data_types import DataType

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tests.core.builder.placement_search import acme_costs
+from tests.core.answers.placement_search import acme_costs
 
 from dryfit.cli.place_output import rules_text
 from dryfit.cli.place_schema import SCHEMA

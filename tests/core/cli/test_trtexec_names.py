@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from dryfit.builder.board.trtexec_options import BUILD_OPTIONS, RUN_OPTIONS
+from dryfit.board.trtexec_options import BUILD_OPTIONS, RUN_OPTIONS
 from dryfit.cli.main import dryfit
 from dryfit.cli.trtexec_names import COUNTERPARTS, trtexec_page
 

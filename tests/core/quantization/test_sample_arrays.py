@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dryfit import ActivationType, Builder, BuilderFlag, DataType, Network, calibrate_ranges
-from dryfit.builder.calibration.calibrate import calibrate
+from dryfit.calibration.calibrate import calibrate
 from dryfit.errors import CalibrationError
 from dryfit.plugins.calibrators import calibrator
 from dryfit.quantization.calibration_data import source_of

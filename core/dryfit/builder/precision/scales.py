@@ -169,7 +169,7 @@ def _calibrated(
 ) -> dict[str, Solution]:
     """What a calibrator finds by running the network, for all its tensors or for those that are left after fusion."""
     # An engine is built to calibrate, by the builder that asks for the scales.
-    from dryfit.builder.calibration.calibrate import calibrate, tensors_after_fusion
+    from dryfit.calibration.calibrate import calibrate, tensors_after_fusion
 
     shaped = specialise(with_network_types(network), calibration_shapes(network, config))
     tensors = None if before_fusion else tensors_after_fusion(network, config)

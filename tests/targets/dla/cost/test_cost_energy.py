@@ -9,10 +9,10 @@ import pytest
 from tests.core.builder.designs import designed
 from tests.core.builder.networks import activation, chain, convolution, dla_config, image_network
 
+from dryfit.answers.network_cost import network_cost
+from dryfit.answers.placement_search.objective import Objective
+from dryfit.answers.placement_search.proposal import propose_placement
 from dryfit.builder.config.builder_config import BuilderFlag
-from dryfit.builder.placement_search.objective import Objective
-from dryfit.builder.placement_search.proposal import propose_placement
-from dryfit.builder.segments.network_cost import network_cost
 from dryfit.errors import ConfigError
 from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import StepCost, TransferQuestion

@@ -1,0 +1,261 @@
+"""An engine beside the same network in other arithmetic: what differs, and which layer makes it differ.
+
+The engine runs on samples, and so do the sides that it is compared with. Then each of its operations runs once more on
+the inputs that the other side has, given in the type in which the operation takes them. What it makes of these,
+less what the other side has, is the error that the operation itself adds; the rest of its error it inherits. So the
+rounding of its inputs to the type in which it reads them counts as its own where the other side has them unrounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.answers.comparison.sides import EngineSide, Feeds, Side, SideValues, definition_of
+from dryfit.answers.comparison.tensor_difference import Difference, DifferenceSums
+from dryfit.builder.precision.overflowing_ranges import LARGEST_FP16
+from dryfit.engine.operation_runner import OperationRunner
+from dryfit.engine.plan import Operation
+from dryfit.engine.resolved_operation import ResolvedOperation
+from dryfit.engine.stored_tensors import CONVERSIONS, StoredTensor
+from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.target.kernels import Array
+
+
+@attrs.frozen
+class ComparedTensor:
+    """One output of an engine layer beside what other sides have for it.
+
+    Attributes:
+        tensor: the user's name.
+        stored_as: name in the engine: another where the tensor is stored in a type of the engine's own.
+        operation: the engine layer that gives it.
+        is_conversion: whether that layer changes the type, and does nothing else.
+        dtype: the type that it is stored in.
+        saturation: share of elements at an end of the type; None for a type that is as wide as FP32, or wider.
+        differences: name of each side to how far it is from it; None where the side does not store the tensor, or with
+            another shape.
+        unfed: name of each side that does not store all that the layer reads, so that its own error is not known, to
+            the user's names of what it lacks: it computes them inside of layers that it joins otherwise.
+    """
+
+    tensor: str
+    stored_as: str
+    operation: Operation
+    is_conversion: bool
+    dtype: DataType
+    saturation: float | None
+    differences: Mapping[str, Difference | None]
+    unfed: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Comparison:
+    """What was found.
+
+    Attributes:
+        tensors: in the order in which the engine computes them.
+        samples: names of the samples, in order.
+        left_out: names of tensors of the engine that follow from its inputs and stand for none of the user's, so that
+            nothing can be said of them.
+    """
+
+    tensors: Sequence[ComparedTensor]
+    samples: Sequence[str]
+    left_out: Sequence[str]
+
+    def first_error(self, side: str) -> ComparedTensor | None:
+        """The first tensor to which its layer itself adds an error; where that is not known, the first that differs."""
+        for one in self.tensors:
+            found = one.differences.get(side)
+            if found is not None and found.differing and (found.own is None or found.own > 0 or found.own_not_finite):
+                return one
+        return None
+
+    def overflows(self, side: str) -> list[ComparedTensor]:
+        """The FP16 tensors whose layers themselves overflow, in the order in which they are computed."""
+        differences = [(one, one.differences.get(side)) for one in self.tensors]
+        return [one for one, found in differences if found is not None and found.overflowed]
+
+    def largest_errors(self, side: str) -> list[ComparedTensor]:
+        """The tensors to which their layers add errors, the one with the least signal to noise first.
+
+        A layer that makes a number NaN or infinite comes before all others.
+        """
+        ranked = [
+            (-math.inf if found.own_not_finite else ratio, index, one)
+            for index, one in enumerate(self.tensors)
+            if (found := one.differences.get(side)) is not None
+            and (found.own or found.own_not_finite)
+            and (ratio := found.own_sqnr_db) is not None
+        ]
+        return [one for _, _, one in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def declared_types(network: Network) -> dict[str, DataType]:
+    """Name of each tensor of the user's network to its type, where INT8 inputs count as what they stand for."""
+    return {tensor.name: tensor.dtype for tensor in definition_of(network).tensors}
+
+
+def compare(
+    engine: EngineSide, sides: Sequence[Side], samples: Iterable[tuple[str, Feeds]], tolerance: float = 0.0
+) -> Comparison:
+    """Run an engine and what it is compared with on samples.
+
+    Takes one run of each side and, for each of them, another of the engine.
+
+    Args:
+        engine: what is compared.
+        sides: what it is compared with.
+        samples: name and inputs of each.
+        tolerance: differences of elements up to this count as none.
+
+    Raises:
+        ExecutionError: there is no sample, or one does not fit the network.
+    """
+    comparing = _Comparing(engine, sides, tolerance)
+    for name, feeds in samples:
+        comparing.add(name, feeds)
+    return comparing.result()
+
+
+class _Comparing:
+    """Sums up what differs, one sample after another."""
+
+    def __init__(self, engine: EngineSide, sides: Sequence[Side], tolerance: float) -> None:
+        self._engine = engine
+        self._sides = sides
+        self._tolerance = tolerance
+        self._samples: list[str] = []
+        self._tensors: dict[str, _TensorSums] = {}
+        self._left_out: dict[str, None] = {}
+
+    def add(self, sample: str, feeds: Feeds) -> None:
+        self._samples.append(sample)
+        runner, arrays = self._engine.runner(feeds), self._engine.arrays(feeds)
+        values = {side.name: side.values(feeds) for side in self._sides}
+        for resolved in runner.operations:
+            given, fed = dict[str, Mapping[str, Array]](), dict[str, Mapping[str, Array]]()
+            unfed = dict[str, list[str]]()
+            for name, side in values.items():
+                inputs, unfed[name] = self._inputs(runner, resolved, arrays, side)
+                if not unfed[name]:
+                    given[name] = inputs
+                    fed[name] = _results(runner, resolved, arrays, inputs)
+            for tensor in resolved.group.outputs:
+                stored, array = self._engine.tensors.get(tensor.name), arrays[tensor.name]
+                if stored is None:
+                    if tensor.name not in self._engine.fixed:
+                        self._left_out[tensor.name] = None
+                    continue
+                sums = self._tensors.setdefault(tensor.name, _TensorSums(stored, resolved, self._tolerance))
+                sums.add(array)
+                for name, side in values.items():
+                    made = fed.get(name, {}).get(tensor.name)
+                    sums.add_difference(name, sample, array, side.real(stored), made, _is_finite(given.get(name)))
+                    sums.add_unfed(name, unfed[name])
+
+    def _inputs(
+        self, runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], side: SideValues
+    ) -> tuple[dict[str, Array], list[str]]:
+        """(an operation's inputs as a side has them; the user's names of those it lacks or has in another shape)."""
+        inputs: dict[str, Array] = {}
+        lacking: dict[str, None] = {}
+        for tensor in resolved.group.inputs:
+            if tensor.name in runner.known:
+                continue
+            array, stored = arrays[tensor.name], self._engine.tensors.get(tensor.name)
+            if stored is None and tensor.name in self._engine.fixed:
+                inputs[tensor.name] = array
+                continue
+            real = None if stored is None else side.real(stored)
+            if stored is None or real is None or real.shape != array.shape:
+                lacking[tensor.name if stored is None else stored.of] = None
+            else:
+                inputs[tensor.name] = stored.represented(real, resolved.rounding)
+        return inputs, list(lacking)
+
+    def result(self) -> Comparison:
+        if not self._samples:
+            raise ExecutionError("There is no sample to compare on", where=f"engine {self._engine.name!r}")
+        names = [side.name for side in self._sides]
+        return Comparison([one.result(names) for one in self._tensors.values()], self._samples, list(self._left_out))
+
+
+def _results(
+    runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], inputs: Mapping[str, Array]
+) -> Mapping[str, Array]:
+    """What an operation gives on inputs; the engine's own arrays where these are its inputs too."""
+    if all(array.tobytes() == arrays[name].tobytes() for name, array in inputs.items()):
+        return arrays
+    return runner.run(resolved, inputs)
+
+
+def _is_finite(inputs: Mapping[str, Array] | None) -> bool:
+    """Whether the inputs of an operation are finite; False where they are not known."""
+    if inputs is None:
+        return False
+    return all(bool(np.isfinite(array.astype(np.float32)).all()) for array in inputs.values())
+
+
+class _TensorSums:
+    """What is summed up of one tensor of the engine."""
+
+    def __init__(self, stored: StoredTensor, resolved: ResolvedOperation, tolerance: float) -> None:
+        self._stored = stored
+        self._operation = resolved.operation
+        self._is_conversion = all(layer.kind in CONVERSIONS for layer in resolved.group.layers)
+        self._tolerance = tolerance
+        self._elements = 0
+        self._saturated: int | None = 0
+        self._differences: dict[str, DifferenceSums] = {}
+        self._uncompared: set[str] = set()
+        self._unfed: dict[str, list[str]] = {}
+
+    def add(self, array: Array) -> None:
+        saturated = self._stored.saturation(array)
+        self._elements += array.size
+        self._saturated = None if saturated is None or self._saturated is None else self._saturated + saturated
+
+    def add_difference(
+        self,
+        side: str,
+        sample: str,
+        array: Array,
+        others: Array | None,
+        fed_others: Array | None,
+        is_fed_finite: bool,
+    ) -> None:
+        """Add what a side has for the tensor, and what the operation gives on that side's inputs."""
+        if others is None or others.shape != array.shape:
+            self._uncompared.add(side)
+            return
+        known = fed_others if fed_others is not None and fed_others.shape == array.shape else None
+        largest = LARGEST_FP16 if self._stored.dtype is DataType.HALF else None
+        sums = self._differences.setdefault(side, DifferenceSums(self._tolerance, largest))
+        real = self._stored.real
+        sums.add(sample, real(array), others, None if known is None else real(known), is_fed_finite=is_fed_finite)
+
+    def add_unfed(self, side: str, lacking: Sequence[str]) -> None:
+        """Note what the operation reads and a side does not have."""
+        known = self._unfed.setdefault(side, [])
+        known += [name for name in lacking if name not in known]
+
+    def result(self, sides: Sequence[str]) -> ComparedTensor:
+        return ComparedTensor(
+            tensor=self._stored.of,
+            stored_as=self._stored.name,
+            operation=self._operation,
+            is_conversion=self._is_conversion,
+            dtype=self._stored.dtype,
+            saturation=None if self._saturated is None else self._saturated / max(1, self._elements),
+            differences={
+                side: None if side in self._uncompared else self._differences[side].result() for side in sides
+            },
+            unfed={side: lacking for side, lacking in self._unfed.items() if lacking},
+        )

@@ -1,0 +1,226 @@
+"""The network that an engine computes, as a user would have made it, from what any engine file keeps.
+
+An engine's network has the user's layers and, between them, what the builder put there: changes of type. Without these,
+with weights as real numbers, it is a network again that references run and other devices are built from.
+
+What it does not tell: what passes did before (folded constants, layers that nobody reads), the numbers that weights had
+before they were rounded, and what was folded into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.answers.comparison.stored_weights import Array, StoredWeights, stored_weights_of
+from dryfit.builder.precision.engine_tensors import OUTPUT_COPY
+from dryfit.engine.plan import Plan
+from dryfit.engine.progress import ProgressMonitor
+from dryfit.engine.stored_tensors import CONVERSIONS
+from dryfit.errors import ConfigError
+from dryfit.network.copying import copy_layer, copy_tensor_notes
+from dryfit.network.data_types import EXCHANGED_TYPES, DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.cast import Cast
+from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.reference.registry import evaluate
+
+MODEL_WEIGHTS = "those of the model"
+STORED_WEIGHTS = (
+    "those that the engine stores, as real numbers: rounded to the type of the layer, with what was folded into them"
+)
+
+
+@attrs.frozen(eq=False)
+class StoredNetwork:
+    """What an engine computes.
+
+    Attributes:
+        network: layers and tensors in the user's names; real numbers are FLOAT unless the network is strongly typed.
+        weights: what its weights are, in words.
+        unknown: name of each layer that it lacks, with all that follows from it, to why.
+        rounded: names of the engine's layers whose weights were found to within some roundings of FP32.
+    """
+
+    network: Network
+    weights: str = MODEL_WEIGHTS
+    unknown: Mapping[str, str] = attrs.field(factory=dict)
+    rounded: Sequence[str] = ()
+
+
+def compared_network(plan: Plan, progress: ProgressMonitor | None = None) -> StoredNetwork:
+    """The network that others compute beside an engine: the user's where the engine keeps it, else what it stores.
+
+    Args:
+        plan: of an engine.
+        progress: is told how far the search for weights is.
+
+    Raises:
+        ConfigError, PluginError, EngineFileError, ExecutionError: as `stored_network`.
+    """
+    return stored_network(plan, progress) if plan.refit is None else StoredNetwork(plan.refit.network)
+
+
+def stored_network(plan: Plan, progress: ProgressMonitor | None = None) -> StoredNetwork:
+    """The network of any engine.
+
+    Args:
+        plan: whole; it stays as it is.
+        progress: is told how far the search for weights is.
+
+    Raises:
+        ConfigError: the weights of the layers that everything follows from cannot be found.
+        PluginError, EngineFileError, ExecutionError: as `stored_weights_of`.
+    """
+    stored = stored_weights_of(plan, progress)
+    making = _Making(stored, {one.layer for one in plan.layers})
+    for tensor in stored.network.inputs:
+        making.add_input(tensor)
+    for layer in stored.network.layers:
+        making.add(layer)
+    network = making.finish()
+    if not network.layers:
+        reasons = "; ".join(f"{layer!r}: {reason}" for layer, reason in stored.unknown.items())
+        raise ConfigError(
+            "The engine does not tell the weights that others would compute with",
+            where=f"engine {plan.network.name!r}",
+            found=reasons or "no layer that reads an input",
+            remedy="Build it with --refit, or compare the model with the same options: dryfit compare MODEL.onnx ...",
+        )
+    return StoredNetwork(network, STORED_WEIGHTS, stored.unknown, stored.rounded)
+
+
+class _Making:
+    """Copies one layer of an engine's network after another."""
+
+    def __init__(self, stored: StoredWeights, own_layers: set[str]) -> None:
+        self._stored = stored
+        self._own_layers = own_layers
+        self._is_typed = stored.network.is_strongly_typed
+        self._network = Network(stored.network.name, stored.network.flags)
+        self._network.metadata.update(stored.network.metadata)
+        self._tensors: dict[str, Tensor] = {}
+        self._known: dict[str, Array] = {}
+
+    def add_input(self, tensor: Tensor) -> None:
+        """An input in the type in which the engine takes it, which changes no other."""
+        bounds = self._range_of_codes(tensor)
+        is_real = (tensor.dtype in EXCHANGED_TYPES or bounds is not None) and not self._is_typed
+        new = self._network.add_input(tensor.name, DataType.FLOAT if is_real else tensor.dtype, tensor.shape)
+        copy_tensor_notes(tensor, new)
+        if bounds is not None:
+            new.dynamic_range = bounds
+        if new.dtype is not tensor.dtype:
+            new.dtype = tensor.dtype
+        self._tensors[tensor.name] = new
+
+    def _range_of_codes(self, tensor: Tensor) -> tuple[float, float] | None:
+        """The range of an INT8 input that the builder takes for real numbers: stated, or of the scale that it found."""
+        if tensor.dtype is not DataType.INT8 or tensor.dynamic_range is not None:
+            return tensor.dynamic_range
+        for layer, _ in tensor.consumers:
+            if layer.kind == "dequantize" and layer.name not in self._own_layers and layer.inputs[1] is not None:
+                scale = layer.inputs[1].producer
+                if isinstance(scale, Constant) and self._is_told(scale):
+                    limit = 127 * float(scale.weights.item())
+                    return -limit, limit
+        return None
+
+    def _is_told(self, layer: Layer) -> bool:
+        return layer.name not in self._stored.unknown
+
+    def add(self, layer: Layer) -> None:
+        if isinstance(layer, Constant):
+            if self._is_told(layer):
+                self._known[layer.outputs[0].name] = self._widened(layer.outputs[0].spec.value)
+            return
+        if not self._is_told(layer) or any(one is not None and not self._has(one) for one in layer.inputs):
+            return
+        if layer.name not in self._own_layers and layer.kind in CONVERSIONS and self._skip(layer):
+            return
+        self._copy(layer)
+
+    def _has(self, tensor: Tensor) -> bool:
+        return tensor.name in self._tensors or tensor.name in self._known
+
+    def _skip(self, layer: Layer) -> bool:
+        """Leave out what only stores numbers in another type; whether it is that."""
+        source, output = layer.inputs[0], layer.outputs[0]
+        if source is None:
+            return False
+        if all(one is not None and one.name in self._known for one in layer.inputs):
+            values = [None if one is None else self._known[one.name] for one in layer.inputs]
+            self._known[output.name] = self._widened(evaluate(layer, values)[0])
+            return True
+        root = self._tensors.get(source.name)
+        if root is None or (layer.kind == "dequantize" and not self._stands_for_real(root)):
+            return False
+        if layer.name.startswith(OUTPUT_COPY):
+            self._network.rename_tensor(root, self._network.free_tensor_name(output.name))
+            copy_tensor_notes(output, root)
+        self._tensors[output.name] = root
+        return True
+
+    def _stands_for_real(self, tensor: Tensor) -> bool:
+        """Whether a tensor is real numbers already, as an input in INT8 is that the builder takes for such."""
+        return tensor.spec.dtype in EXCHANGED_TYPES
+
+    def _copy(self, layer: Layer) -> None:
+        new = copy_layer(layer)
+        inputs = list(layer.inputs)
+        if not self._is_typed and isinstance(new, (Cast, Dequantize)) and new.to_type in EXCHANGED_TYPES:
+            new.to_type = DataType.FLOAT
+        weights = inputs[1] if len(inputs) > 1 else None
+        if isinstance(new, (KernelLayer, FullyConnected)) and weights is not None and weights.name in self._known:
+            new.kernel, inputs[1] = self._known[weights.name], None
+            inputs = inputs if any(one is not None for one in inputs[2:]) else inputs[:1]
+        self._widen_parameters(new)
+        added = self._network.add_layer(new, [None if one is None else self._given(one) for one in inputs])
+        for old, output in zip(layer.outputs, added.outputs, strict=True):
+            self._network.rename_tensor(output, self._network.free_tensor_name(old.name))
+            copy_tensor_notes(old, output)
+            self._tensors[old.name] = output
+
+    def _widen_parameters(self, layer: Layer) -> None:
+        for field in layer.parameters():
+            value = getattr(layer, field.name)
+            if isinstance(value, np.ndarray) and field.name in {"kernel", "bias"}:
+                setattr(layer, field.name, self._widened(value))
+
+    def _given(self, tensor: Tensor) -> Tensor:
+        """A tensor of the new network; a constant when it is first read."""
+        if tensor.name not in self._tensors:
+            values = self._known[tensor.name]
+            layer = self._network.add_layer(Constant(name=tensor.name, shape=values.shape, weights=values), [])
+            self._network.rename_tensor(layer.outputs[0], self._network.free_tensor_name(tensor.name))
+            self._tensors[tensor.name] = layer.outputs[0]
+        return self._tensors[tensor.name]
+
+    def _widened(self, values: Array | None) -> Array:
+        """Real numbers in FP32, where the network says no types of its own."""
+        if values is None:
+            raise ValueError("a constant has a value")
+        is_exchanged = DataType.from_numpy(values.dtype) in EXCHANGED_TYPES and not self._is_typed
+        return values.astype(np.float32) if is_exchanged else values
+
+    def finish(self) -> Network:
+        """Mark the engine's outputs, in its types, and what layers that are not known would have read."""
+        for tensor in self._stored.network.outputs:
+            if not self._has(tensor):
+                continue
+            output = self._given(tensor)
+            self._network.mark_output(output)
+            if output.producer is not None and output.dtype is not tensor.dtype:
+                output.dtype = tensor.dtype
+        for layer in self._network.layers:
+            for tensor in layer.outputs:
+                if self._stored.unknown and not tensor.consumers:
+                    self._network.mark_output(tensor)
+        return self._network

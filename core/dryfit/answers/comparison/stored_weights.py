@@ -1,0 +1,177 @@
+"""The network of an engine with the weights that the engine stores: found again in what its kernels packed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dryfit.answers.comparison.known_places import KnownPlaces
+from dryfit.answers.comparison.packed_places import Slot, packed_alike, unpack_places
+from dryfit.engine.plan import Operation, Plan
+from dryfit.engine.progress import ProgressMonitor, stepped
+from dryfit.engine.resolved_operation import resolve_operations
+from dryfit.engine.segment_program import operation_group
+from dryfit.network.copying import copy_network
+from dryfit.network.data_types import EXCHANGED_TYPES, DataType
+from dryfit.network.layer import Layer
+from dryfit.network.layers.cast import Cast
+from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.network import Network
+from dryfit.network.stand_ins import is_stand_in, stand_in
+from dryfit.network.weights_role import set_weights, weights_of
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Kernel
+
+Array = np.ndarray[Any, Any]
+
+LARGEST_DEVIATION = 2.0**-18
+"""How far packed weights may lie from those of what was unpacked, beside the largest of them. Our choice: some
+roundings of FP32, which Winograd's transforms add up."""
+
+_STUMBLES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a stranger's `pack` may raise of weights that it was not made for."""
+
+
+@attrs.frozen(eq=False)
+class StoredWeights:
+    """An engine's network with its weights.
+
+    Attributes:
+        network: a copy of the engine's. What was folded into weights is in them, and does nothing where it stood.
+        unknown: name of each layer whose weights could not be found to why.
+        rounded: names of the layers whose weights were found to within some roundings of FP32.
+    """
+
+    network: Network
+    unknown: Mapping[str, str]
+    rounded: Sequence[str]
+
+
+def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> StoredWeights:
+    """The network of a plan with the weights that its operations packed.
+
+    Args:
+        plan: whole; it stays as it is.
+        progress: is told of one phase with a step for each operation.
+
+    Raises:
+        ExecutionError: `progress` cancelled the work.
+        PluginError: a kernel's target is not installed.
+        EngineFileError: the engine names a kernel that there is not.
+    """
+    network = copy_network(plan.network)
+    layers = {layer.name: layer for layer in network.layers}
+    wide: dict[str, Layer] = {}
+    unknown: dict[str, str] = {}
+    rounded: list[str] = []
+    known = KnownPlaces()
+    for resolved in stepped(resolve_operations(plan), "Finding the weights that the engine stores", progress):
+        operation, group = resolved.operation, operation_group(resolved.operation, layers)
+        slots = _slots(group)
+        if not slots:
+            continue
+        reason = _unpacked(operation, resolved.kernel, group, slots, known)
+        if reason is not None and not operation.is_compiled:
+            # What was folded into rounded weights is FP32, which a layer in FP32 alone takes as it is.
+            wide = wide or {layer.name: layer for layer in _widened(plan.network).layers}
+            same = operation_group(operation, wide)
+            reason = _unpacked(operation, resolved.kernel, same, _slots(same), known)
+            for slot in slots if reason is None else ():
+                setattr(slot.layer, slot.name, getattr(wide[slot.layer.name], slot.name))
+        if reason is not None:
+            unknown.update((slot.layer.name, reason) for slot in slots)
+        elif resolved.kernel.unpack is not None:
+            rounded.append(operation.name)
+    network.refresh_shapes()
+    return StoredWeights(network, unknown, rounded)
+
+
+def _widened(network: Network) -> Network:
+    """A copy of an engine's network in which real numbers are FP32."""
+    copy = copy_network(network)
+    for tensor in copy.inputs:
+        if tensor.dtype in EXCHANGED_TYPES:
+            tensor.dtype = DataType.FLOAT
+    for layer in copy.layers:
+        if isinstance(layer, (Cast, Dequantize)) and layer.to_type in EXCHANGED_TYPES:
+            layer.to_type = DataType.FLOAT
+        for role, array in list(weights_of(layer)):
+            if DataType.from_numpy(array.dtype) in EXCHANGED_TYPES:
+                is_left_out = is_stand_in(array)
+                set_weights(
+                    layer, role, stand_in(DataType.FLOAT, array.shape) if is_left_out else array.astype(np.float32)
+                )
+    copy.refresh_shapes()
+    return copy
+
+
+def _slots(group: LayerGroup) -> list[Slot]:
+    """The weights of a group that the engine's network does not have, and a bias for what may be folded into one."""
+    found = [
+        Slot(layer, field.name, DataType.from_numpy(value.dtype), value.shape)
+        for layer in (*group.layers, *_constants(group))
+        for field in layer.parameters()
+        if isinstance(value := getattr(layer, field.name), np.ndarray) and is_stand_in(value)
+    ]
+    main = group.main
+    has_shift = any(slot.name == "shift" and slot.layer is not main for slot in found)
+    has_bias = isinstance(main, (KernelLayer, FullyConnected)) and (main.bias is not None or len(main.inputs) > 2)
+    if has_shift and not has_bias and isinstance(main, (KernelLayer, FullyConnected)):
+        maps = main.num_output_maps if isinstance(main, KernelLayer) else main.num_output_channels
+        found.append(Slot(main, "bias", DataType.FLOAT, (maps,)))
+    return found
+
+
+def _constants(group: LayerGroup) -> list[Constant]:
+    """The constants that the group dequantizes."""
+    sources = [layer.inputs[0] for layer in group.prologue if layer.inputs and layer.inputs[0] is not None]
+    return [one.producer for one in sources if isinstance(one.producer, Constant)]
+
+
+def _unpacked(
+    operation: Operation, kernel: Kernel, group: LayerGroup, slots: Sequence[Slot], known: KnownPlaces
+) -> str | None:
+    """Put the weights of an operation where they were; returns why they cannot be found, or None."""
+    if operation.is_compiled:
+        return f"the program that {operation.device} compiled holds its weights, in a form of its own"
+    try:
+        if kernel.unpack is None:
+            is_found = unpack_places(
+                lambda: kernel.pack(group), slots, operation.weights, operation.precision, known, kernel.name
+            )
+        else:
+            is_found = _put(kernel.unpack(group, operation.weights), slots, group.main)
+            is_found = is_found and _is_close(kernel.pack(group), operation.weights)
+    except _STUMBLES as error:
+        return f"kernel {kernel.name!r} cannot pack other weights in their place: {type(error).__name__}: {error}"
+    return None if is_found else f"kernel {kernel.name!r} does more to weights than to move them, and has no `unpack`"
+
+
+def _put(found: Mapping[str, Array], slots: Sequence[Slot], main: Layer) -> bool:
+    """Give the main layer its parameters, and let the other slots do nothing; whether none of its own is lacking."""
+    for slot in slots:
+        slot.clear()
+        if slot.layer is main and slot.name in found:
+            slot.put(found[slot.name])
+    return all(slot.name in found for slot in slots if slot.layer is main)
+
+
+def _is_close(found: Mapping[str, Array], packed: Mapping[str, Array]) -> bool:
+    """Whether what is packed from weights that were unpacked lies beside what the engine has."""
+    if packed_alike(found, packed):
+        return True
+    return found.keys() == packed.keys() and all(_lies_beside(found[name], array) for name, array in packed.items())
+
+
+def _lies_beside(found: Array, array: Array) -> bool:
+    if found.shape != array.shape:
+        return False
+    largest = max(array.max(initial=0), -array.min(initial=0))
+    difference = np.subtract(found, array, dtype=np.result_type(found, array, np.float32))
+    return bool(max(difference.max(initial=0), -difference.min(initial=0)) <= LARGEST_DEVIATION * largest)

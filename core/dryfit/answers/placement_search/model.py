@@ -1,0 +1,165 @@
+"""What a placement of layers takes, reckoned by whole segments: the model that a search goes by.
+
+Each segment is asked about as a whole, so that what a device runs as one step, and what a segment takes whatever its
+size, counts as the target has it. Segments are cut and tensors copied as in a build, and each is remembered. One thing
+is simpler: the types are those that layers have where a device runs all that it can. The best placements are therefore
+taken through the stages of a build and reckoned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.answers.placement_search.chain import Amounts
+from dryfit.answers.placement_search.choices import CALLER, Choices
+from dryfit.answers.placement_search.copies import FlowCopies
+from dryfit.answers.placement_search.objective import Meter, Objective, total, value_of
+from dryfit.answers.placement_search.types import DeviceTypes
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import Design
+from dryfit.builder.placement.cutter import Cutter, batch_of
+from dryfit.builder.segments.cost import segment_estimate
+from dryfit.builder.segments.pools import PoolNeeds
+from dryfit.network.layer_macs import multiply_accumulates
+from dryfit.target.cost import CostEstimate
+
+Nodes = tuple[int, ...]
+
+
+@attrs.frozen
+class Placed:
+    """A placement as the model sees it.
+
+    Attributes:
+        devices: of each layer.
+        segments: device and numbers of layers, in execution order.
+        amounts: what it takes.
+        too_large: numbers of segments that do not fit the pools of their device.
+        excess: device to how many segments too many there are.
+        counted: segments of the default device, where the objective counts them.
+        moved: layers that are not on the default device.
+    """
+
+    devices: tuple[str, ...]
+    segments: Sequence[tuple[str, Nodes]]
+    amounts: Amounts
+    too_large: Sequence[int]
+    excess: Mapping[str, int]
+    counted: int
+    moved: int
+
+    @property
+    def can_be_loaded(self) -> bool:
+        """Whether it keeps the limits of segments and pools."""
+        return not self.too_large and not self.excess
+
+    @property
+    def key(self) -> tuple[float, ...]:
+        """What is compared; the least is best. What cannot be loaded is worse than all that can."""
+        return len(self.too_large), sum(self.excess.values()), value_of(self.amounts), self.counted, self.moved
+
+
+class SegmentModel:
+    """Reckons placements of one network for one objective."""
+
+    def __init__(self, choices: Choices, design: Design, config: BuilderConfig, meter: Meter) -> None:
+        self.choices = choices
+        self.meter = meter
+        self.limits: dict[str, int] = {}
+        for device, variant in design.variants.items():
+            limit = variant.target.segment_rules.segment_limit(variant.software)
+            if limit is not None:
+                self.limits[device] = limit
+        self._design = design
+        self._segments: dict[tuple[str, Nodes], Amounts] = {}
+        self._fits: dict[tuple[str, Nodes], bool] = {}
+        self._types = DeviceTypes(choices, design, config)
+        self._copies = FlowCopies(choices, design, config, self._types, meter)
+        self.macs = [multiply_accumulates(layer, design.specs) for layer in choices.layers]
+
+    def placed(self, devices: Sequence[str]) -> Placed:
+        """A placement, cut and reckoned."""
+        choices = self.choices
+        cutter = Cutter(choices.layers, list(choices.edges), choices.with_devices(devices), self._design.variants)
+        segments = [(devices[nodes[0]], tuple(nodes)) for nodes in cutter.cut()]
+        parts = [self.segment(device, nodes) for device, nodes in segments]
+        parts += [self.flow(number, devices) for number in range(len(self.choices.flows))]
+        counts: dict[str, int] = {}
+        for device, _ in segments:
+            counts[device] = counts.get(device, 0) + 1
+        return Placed(
+            devices=tuple(devices),
+            segments=segments,
+            amounts=total((self.meter.zero, *parts)),
+            too_large=[number for number, (device, nodes) in enumerate(segments) if not self.fits(device, nodes)],
+            excess={
+                device: counts[device] - limit for device, limit in self.limits.items() if counts.get(device, 0) > limit
+            },
+            counted=counts.get(choices.device, 0) if self.meter.objective is Objective.DLA_COVERAGE else 0,
+            moved=sum(device != choices.device for device in devices),
+        )
+
+    def joins(self, layer: int, device: str) -> bool:
+        """Whether a layer can be in one segment with the one before it, where both are on the device."""
+        rules = self._design.variants[device].target.segment_rules
+        before, after = (self.choices.layers[one].outputs for one in (layer - 1, layer))
+        return not rules.same_batch or batch_of(before[0].shape) == batch_of(after[0].shape)
+
+    def estimate(self, device: str, nodes: Sequence[int]) -> CostEstimate | None:
+        """The target's estimate of layers as one segment."""
+        layers = [self.choices.layers[node] for node in nodes]
+        precisions = self._types.inside(device, layers)
+        design = self._design
+        sparse = [name for name in design.sparse_layers if design.assignment.devices[name] == device]
+        return segment_estimate(design.variants[device], layers, design.specs, precisions, sparse)
+
+    def segment(self, device: str, nodes: Nodes) -> Amounts:
+        """What layers take as one segment.
+
+        Raises:
+            ConfigError: the target does not estimate what the objective counts.
+        """
+        found = self._segments.get((device, nodes))
+        if found is None:
+            estimate = self.estimate(device, nodes) if self.meter.objective.needs else None
+            found = self.meter.of_segment(device, estimate, sum(self.macs[node] for node in nodes))
+            self._segments[device, nodes] = found
+        return found
+
+    def fits(self, device: str, nodes: Nodes) -> bool:
+        """Whether layers fit the pools of a device as one segment, reckoned as if no two of them ran as one.
+
+        That takes microseconds, as a search asks it of thousands of segments; most need less once they are joined. The
+        stages of a build, which each placement that is compared goes through, reckon exactly.
+        """
+        found = self._fits.get((device, nodes))
+        if found is None:
+            variant = self._design.variants[device]
+            layers = [self.choices.layers[node] for node in nodes]
+            needs = PoolNeeds(variant, self._design.specs, self._types.inside(device, layers))
+            pools = [one.name for one in variant.target.memory_pools if one.per == "segment" and one.holds != "cache"]
+            limits = {name: variant.pool_limits.get(name) for name in pools}
+            needed = needs.of(layers) if pools else {}
+            found = all(limits.get(name) is None or size <= (limits[name] or 0) for name, size in needed.items())
+            self._fits[device, nodes] = found
+        return found
+
+    def flow(self, number: int, devices: Sequence[str] | Mapping[int, str]) -> Amounts:
+        """What the copies of a tensor take."""
+        flow = self.choices.flows[number]
+        return self._copies.amounts(number, tuple(self.place(node, devices) for node in (flow.giver, *flow.takers)))
+
+    def copies(self, number: int, source: str, destination: str) -> Amounts:
+        """What the copies of a tensor take if its giver is on one device, and all takers that can be on the other."""
+        flow = self.choices.flows[number]
+        options = self.choices.options
+        ends = [destination if destination in options[node] else options[node][0] for node in flow.takers if node >= 0]
+        giver = [source if flow.giver >= 0 else self.place(CALLER, ())]
+        caller = [self.place(CALLER, ()) for node in flow.takers if node == CALLER]
+        return self._copies.amounts(number, (*giver, *ends, *caller))
+
+    def place(self, node: int, devices: Sequence[str] | Mapping[int, str]) -> str:
+        """The device of a layer, or of the caller."""
+        return self._design.caller if node == CALLER else devices[node]

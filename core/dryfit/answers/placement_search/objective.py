@@ -1,0 +1,174 @@
+"""What a placement can be chosen for, and what of an estimate counts for it.
+
+Each objective counts amounts, which add up over segments and copies; the value of a placement is the largest of them,
+and less is better.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dryfit.answers.network_cost import NetworkCost
+from dryfit.answers.placement_search.chain import Amounts
+from dryfit.errors import ConfigError
+from dryfit.plugins import registry
+from dryfit.target.cost import CostEstimate
+
+_DIGITS = 6
+"""To which values are compared: sums of the same numbers in another order are the same."""
+
+_ENERGY_ALLOWED = (
+    "`energy` in each `CostEstimate` of its target: joules, or a figure in the unit that the other device's target "
+    "has, as images a second and watt of the one by those of the other give it, where such a ratio is published"
+)
+_NO_BUDGET = (
+    "The watts in a power mode's name do not stand in for it: they are a budget of the whole board whatever works on "
+    "it, so that times any time they rank placements as --objective latency does, and bound nothing where the time is "
+    "itself an estimate"
+)
+
+
+class Objective(enum.StrEnum):
+    """What a placement is chosen for."""
+
+    LATENCY = "latency"
+    """The least time of one run: segments and copies one after the other."""
+    THROUGHPUT = "throughput"
+    """Most runs a second with all devices at work at once on different runs: the busiest device decides. A copy keeps
+    the device busy that makes it; the cores of a device share its runs."""
+    ENERGY = "energy"
+    """The least energy of one run."""
+    DLA_COVERAGE = "dla-coverage"
+    """Most multiply-accumulates on the default device, the DLA as a rule, and of these the fewest segments."""
+
+    @property
+    def needs(self) -> str:
+        """What a target has to estimate, in words; "" for nothing."""
+        return {Objective.ENERGY: "energy", Objective.DLA_COVERAGE: ""}.get(self, "time")
+
+    def unit(self, costs: Sequence[NetworkCost]) -> str:
+        """What the values of placements are measured in.
+
+        Args:
+            costs: of the placements.
+
+        Raises:
+            ConfigError: their energies are told in several units.
+        """
+        if self is not Objective.ENERGY:
+            return "multiply-accumulates elsewhere" if self is Objective.DLA_COVERAGE else "microseconds"
+        units: dict[str, str] = {}
+        for device, energy in (part for cost in costs for part in cost.energies):
+            if energy is not None:
+                units.setdefault(energy.unit, device)
+        if len(units) > 1:
+            raise ConfigError(
+                "Energies of devices are compared in one unit",
+                where="--objective energy",
+                found="; ".join(f"{unit} for {device}" for unit, device in sorted(units.items())),
+                allowed="the same `unit` in the `Energy` of every device's target",
+                remedy="State all in joules, or each by the work of the same device (`Energy.of_work`)",
+            )
+        return next(iter(units), "joules")
+
+
+@attrs.frozen
+class Meter:
+    """Counts the amounts of one objective.
+
+    Attributes:
+        objective: what counts.
+        devices: those in use, in a fixed order; the first is the default device.
+        cores: device to how many of it work at once.
+        boards: device to the title of its platform, for messages.
+    """
+
+    objective: Objective
+    devices: Sequence[str]
+    cores: Mapping[str, int]
+    boards: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def zero(self) -> Amounts:
+        """What nothing takes."""
+        return (0.0,) * (len(self.devices) if self.objective is Objective.THROUGHPUT else 1)
+
+    def of_segment(self, device: str, estimate: CostEstimate | None, macs: int) -> Amounts:
+        """What a segment takes.
+
+        Raises:
+            ConfigError: its target estimates no such thing.
+        """
+        if self.objective is Objective.DLA_COVERAGE:
+            return (0.0 if device == self.devices[0] else float(macs),)
+        board = self.boards.get(device)
+        where = f"device {device}" if board is None else f"device {device} ({board})"
+        needed = self._needed(where, estimate, registry.function_failure(device, "estimate_cost"))
+        if self.objective is Objective.THROUGHPUT:
+            return self._at(device, needed / max(self.cores[device], 1))
+        return (needed,)
+
+    def of_copy(self, copier: str, estimate: CostEstimate | None) -> Amounts:
+        """What a copy between devices takes that one of them makes; nothing where no target estimates copies.
+
+        Raises:
+            ConfigError: the target that estimates it tells no such thing.
+        """
+        if self.objective is Objective.DLA_COVERAGE or estimate is None:
+            return self.zero
+        needed = self._needed(f"copies made by {copier}", estimate)
+        return self._at(copier, needed) if self.objective is Objective.THROUGHPUT else (needed,)
+
+    def of_network(self, cost: NetworkCost, macs: Mapping[str, int]) -> Amounts:
+        """What a placed network takes.
+
+        Args:
+            cost: its estimate.
+            macs: layer name to multiply-accumulates.
+        """
+        parts = [
+            self.of_segment(one.device, one.estimate, sum(macs.get(layer, 0) for layer in one.layers))
+            for one in cost.segments
+        ]
+        parts += [self.of_copy(one.copier, one.estimate) for one in cost.transfers]
+        return total((self.zero, *parts))
+
+    def _needed(self, where: str, estimate: CostEstimate | None, failure: str = "") -> float:
+        """The number of an estimate that counts; `failure` is why there is none, where a function failed."""
+        needs = self.objective.needs
+        found = None if estimate is None else estimate.microseconds
+        if needs == "energy":
+            found = None if estimate is None or estimate.energy is None else estimate.energy.amount
+        if found is None:
+            raise ConfigError(
+                f"A placement for {self.objective} needs an estimate of {needs}, of every device",
+                where=where,
+                found=f"its cost function failed: {failure}" if failure else f"the target estimates no {needs} of them",
+                allowed=_ENERGY_ALLOWED if needs == "energy" else None,
+                remedy="`dryfit plugins doctor` has the traceback" if failure else _remedy(self.objective),
+            )
+        return found
+
+    def _at(self, device: str, amount: float) -> Amounts:
+        return tuple(amount if one == device else 0.0 for one in self.devices)
+
+
+def _remedy(objective: Objective) -> str:
+    others = [one for one in Objective if not one.needs or (objective.needs == "energy" and one.needs == "time")]
+    listed = ", ".join(f"--objective {one}" for one in others)
+    if objective.needs == "energy":
+        return f"{_NO_BUDGET}. Ask for another objective ({listed}), and measure on the board what each placement draws"
+    return f"Name the board, such as --platform agx-orin-64. What else can be asked for: {listed}"
+
+
+def total(parts: Sequence[Amounts]) -> Amounts:
+    """The sum of amounts."""
+    return tuple(map(sum, zip(*parts, strict=True)))
+
+
+def value_of(amounts: Amounts) -> float:
+    """The value of a placement, rounded so that two sums of the same numbers compare equal."""
+    return round(max(amounts), _DIGITS)

@@ -1,0 +1,240 @@
+"""Placement by cost: which layers should leave the default device for the fallback device, by what targets estimate.
+
+Three models, each truer than the one before it and slower. A minimum cut goes by costs of single layers. Repair, small
+steps and, on a chain, dynamic programming go by whole segments (`model`). The placements that they
+find, the one that a build makes by itself and the one without the default device are then taken through the stages of
+a build, and the best of these is proposed: by that model it is never worse than the build's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import attrs
+
+from dryfit.answers.network_cost import NetworkCost, network_cost
+from dryfit.answers.placement_search.candidates import Candidate, chain_candidate, cut_candidates, is_chain
+from dryfit.answers.placement_search.changes import Change, changes_between
+from dryfit.answers.placement_search.choices import choices_of
+from dryfit.answers.placement_search.lower_bounds import LowerBounds, lower_bounds
+from dryfit.answers.placement_search.model import SegmentModel
+from dryfit.answers.placement_search.objective import Meter, Objective, value_of
+from dryfit.answers.placement_search.repair import improved, repaired
+from dryfit.builder.assessment import Assessment, assessment_of, design_for_assessment
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import Design
+from dryfit.builder.placement.assign import NOWHERE
+from dryfit.builder.refusals import require_places
+from dryfit.errors import ConfigError
+from dryfit.network.layer_macs import multiply_accumulates
+from dryfit.network.network import Network
+
+BUILT = 3
+"""How many of the placements that were found are taken through the stages of a build, beside the two plain ones. Our
+choice: the models agree on all but small differences."""
+
+
+@attrs.frozen(eq=False)
+class PlacementOption:
+    """One placement, as a build would make it.
+
+    Attributes:
+        title: what it is, in words.
+        own_devices: layer of the user's network to its device, for those that have to be given one.
+        assessment: what a build would do.
+        cost: what it is estimated to cost.
+        macs: device to multiply-accumulates.
+        value: what the objective compares; less is better.
+        is_exact: whether the method that found it finds the best by its own model.
+    """
+
+    title: str
+    own_devices: Mapping[str, str]
+    assessment: Assessment
+    cost: NetworkCost
+    macs: Mapping[str, int]
+    value: float
+    is_exact: bool = False
+
+    def segments_on(self, device: str) -> int:
+        """How many segments a device has."""
+        return sum(segment.device == device for segment in self.assessment.segments)
+
+
+@attrs.frozen(eq=False)
+class PlacementProposal:
+    """The best of several placements.
+
+    Attributes:
+        objective: what it is the best for.
+        unit: of the values that are compared.
+        device, fallback: the two devices that layers were divided between.
+        before: what a build makes of the config as it is.
+        after: what is proposed; the same where nothing is better.
+        options: all that were compared, `before` first.
+        changes: layers that change their device, and why.
+        lower_bounds: devices whose time is a bound from below, and how far the proposal holds; None for none.
+    """
+
+    objective: Objective
+    unit: str
+    device: str
+    fallback: str
+    before: PlacementOption
+    after: PlacementOption
+    options: Sequence[PlacementOption]
+    changes: Sequence[Change]
+    lower_bounds: LowerBounds | None = None
+
+    @property
+    def own_devices(self) -> Mapping[str, str]:
+        """Layer of the user's network to device, for all that have one of their own in the proposed placement."""
+        return self.after.own_devices
+
+
+def propose_placement(network: Network, config: BuilderConfig, objective: Objective) -> PlacementProposal:
+    """The best placement that was found, between the default device and the fallback device.
+
+    The same network, config and targets give the same proposal. Layers that have a device of their own keep it.
+
+    Args:
+        network: stays as it is.
+        config: default and fallback device, platforms, precision, pools. It stays as it is.
+        objective: what the placement is chosen for.
+
+    Raises:
+        ConfigError: there are no two devices to choose between, or one of them estimates no such thing.
+        PlacementError: a layer can run on neither.
+        NetworkError: the network is wrong.
+
+    Example:
+        >>> proposal = propose_placement(network, config, Objective.LATENCY)
+        >>> for name, device in proposal.own_devices.items():
+        ...     config.set_device_type(network.layer(name), device)
+    """
+    fallback = _second_device(config)
+    design = design_for_assessment(network, config)
+    require_places(design, config)
+    choices = choices_of(network, config, design, fallback)
+    cores = {device: variant.platform.cores for device, variant in design.variants.items() if device != NOWHERE}
+    devices = list(dict.fromkeys([config.default_device_type, fallback, *cores]))
+    boards = {device: variant.platform.title for device, variant in design.variants.items() if device != NOWHERE}
+    model = SegmentModel(choices, design, config, Meter(objective, devices, cores, boards))
+    judge = _Judge(network, config, model.meter)
+    default, other = choices.placed_on(choices.device), choices.placed_on(fallback)
+    options = [judge.option(f"all that {choices.device} takes, by the build's own rules", {}, design)]
+    plain = [Candidate(options[0].title, default), Candidate(f"all that {fallback} takes on {fallback}", other)]
+    before, *found = _united([*plain, *_found(model, default, other)])
+    options[0] = attrs.evolve(options[0], title=before.method, is_exact=before.is_exact)
+    for candidate in found:
+        own = choices.own_devices(candidate.devices)
+        options += judge.options(candidate.method, own, is_exact=candidate.is_exact)
+    best = min(range(len(options)), key=lambda number: (*judge.key(options[number], choices.device), number))
+    after = options[best]
+    unit = objective.unit([one.cost for one in options])
+    return PlacementProposal(
+        objective=objective,
+        unit=unit,
+        device=choices.device,
+        fallback=fallback,
+        before=options[0],
+        after=after,
+        options=options,
+        changes=changes_between(model, options[0].assessment, after.assessment, unit),
+        lower_bounds=lower_bounds(model.meter, options[0].cost, after.cost),
+    )
+
+
+def _second_device(config: BuilderConfig) -> str:
+    fallback, device = config.fallback_device, config.default_device_type
+    if fallback is None or fallback == device:
+        raise ConfigError(
+            "A placement by cost divides layers between two devices",
+            where="default and fallback device",
+            found=f"{device} and {fallback or 'no fallback'}",
+            allowed="two different ones",
+            remedy="Name both: --device DLA --fallback GPU",
+        )
+    return fallback
+
+
+def _found(model: SegmentModel, default: tuple[str, ...], other: tuple[str, ...]) -> list[Candidate]:
+    """The best placements by the model of segments, best first."""
+    starts = [Candidate("limits kept, improved step by step", default)]
+    known = [placed for placed in map(model.placed, (default, other)) if placed.can_be_loaded]
+    bound = min((value_of(placed.amounts) for placed in known), default=math.inf)
+    chained = chain_candidate(model, bound) if is_chain(model) else None
+    if chained is not None:
+        starts.append(chained)
+    else:
+        starts += cut_candidates(model)
+    ends = []
+    for start in _united(starts):
+        placed = improved(model, repaired(model, start.devices))
+        # Steps find nothing better than the best of a chain, only placements of the same value that need less said.
+        is_exact = start.is_exact and (chained is not None or placed.devices == start.devices)
+        ends.append((placed.key, attrs.evolve(start, devices=placed.devices, is_exact=is_exact)))
+    return [candidate for _, candidate in sorted(ends, key=lambda end: end[0])[:BUILT]]
+
+
+def _united(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Each placement once, with all the ways that led to it."""
+    found: dict[tuple[str, ...], Candidate] = {}
+    for candidate in candidates:
+        same = found.get(candidate.devices)
+        found[candidate.devices] = candidate if same is None else same.and_by(candidate)
+    return list(found.values())
+
+
+class _Judge:
+    """Takes placements through the stages of a build."""
+
+    def __init__(self, network: Network, config: BuilderConfig, meter: Meter) -> None:
+        self._network = network
+        self._config = config
+        self._meter = meter
+
+    def options(self, title: str, own: Mapping[str, str], *, is_exact: bool) -> list[PlacementOption]:
+        """The placement; nothing where it cannot be built."""
+        with _given(self._network, self._config, own):
+            design = design_for_assessment(self._network, self._config)
+            can_be_built = not design.refusals and not design.formats.problems
+            return [self.option(title, own, design, is_exact=is_exact)] if can_be_built else []
+
+    def option(self, title: str, own: Mapping[str, str], design: Design, *, is_exact: bool = False) -> PlacementOption:
+        """A placement that was designed."""
+        cost = network_cost(design)
+        macs = {layer.name: multiply_accumulates(layer, design.specs) for layer in design.network.layers}
+        by_device: dict[str, int] = {}
+        for segment in cost.segments:
+            taken = sum(macs[layer] for layer in segment.layers)
+            by_device[segment.device] = by_device.get(segment.device, 0) + taken
+        return PlacementOption(
+            title=title,
+            own_devices={**self._config.explicit_device_types(self._network), **own},
+            assessment=assessment_of(design, self._config),
+            cost=cost,
+            macs=by_device,
+            value=value_of(self._meter.of_network(cost, macs)),
+            is_exact=is_exact,
+        )
+
+    def key(self, option: PlacementOption, device: str) -> tuple[float, ...]:
+        """What is compared: the value, for the objective of coverage segments, and how much has to be said."""
+        counts = self._meter.objective is Objective.DLA_COVERAGE
+        return option.value, option.segments_on(device) if counts else 0, len(option.own_devices)
+
+
+@contextmanager
+def _given(network: Network, config: BuilderConfig, own: Mapping[str, str]) -> Iterator[None]:
+    """The config with devices of single layers, which had none before and have none afterwards."""
+    layers = {name: network.layer(name) for name in own}
+    try:
+        for name, device in own.items():
+            config.set_device_type(layers[name], device)
+        yield
+    finally:
+        for layer in layers.values():
+            config.reset_device_type(layer)

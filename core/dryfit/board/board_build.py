@@ -1,0 +1,173 @@
+"""What TensorRT is told of a build, as plain data in its own names: what both forms of export say, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from dryfit.board.layer_names import layers_by_name
+from dryfit.board.versions import Version, version_text
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import (
+    BuilderFlag,
+    DeviceType,
+    EngineCapability,
+    ProfilingVerbosity,
+    QuantizationFlag,
+)
+from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.tensor_formats.io_formats import IoFormat, set_io_formats
+from dryfit.engine.plan import ProfileShapes
+from dryfit.errors import ConfigError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.quantization.cache_header import CacheHeader
+from dryfit.quantization.calibration_cache import CalibrationCache
+from dryfit.quantization.calibration_stream import CalibrationAlgoType
+
+DEFAULT_LEVEL = 3
+"""Of `builder_optimization_level`."""
+
+
+@attrs.frozen
+class BoardFiles:
+    """Paths on the board, as they are written.
+
+    Attributes:
+        onnx: the model.
+        engine: where the engine, or the loadable, is saved; "" for nowhere.
+        calibration_cache: the scales; "" where there are none.
+        timing_cache: TensorRT's own; "" for none.
+    """
+
+    onnx: str
+    engine: str = ""
+    calibration_cache: str = ""
+    timing_cache: str = ""
+
+
+@attrs.frozen
+class BoardBuild:
+    """A build on the board.
+
+    Layers go by TensorRT's names. Nothing is said of what only the host has: kernels, platforms, power modes.
+
+    Attributes:
+        software: TensorRT's version.
+        flags: those that are on, `GPU_FALLBACK` included.
+        default_device: GPU or DLA.
+        dla_core: which DLA; -1 for none.
+        capability: what kind of engine.
+        devices: layers to GPU or DLA, those that have one of their own.
+        precisions: layers to the type that they are to be computed in.
+        output_types: layers to the types of their outputs.
+        input_formats, output_formats: one for each input or output; empty where nothing was said.
+        pools: memory pools to limits in bytes.
+        profiles: optimization profiles, of dynamic inputs alone.
+        scales: tensors to INT8 scales; None without implicit quantization.
+        assumes_scales: whether TensorRT is to make scales up, which trtexec does to measure time without data.
+        is_strongly_typed: whether the network's own types count.
+        quantization_flags: those that are on.
+        profiling_verbosity, optimization_level: as in the config.
+    """
+
+    software: Version
+    flags: frozenset[BuilderFlag] = frozenset({BuilderFlag.TF32})
+    default_device: str = str(DeviceType.GPU)
+    dla_core: int = -1
+    capability: EngineCapability = EngineCapability.STANDARD
+    devices: Mapping[str, str] = attrs.field(factory=dict)
+    precisions: Mapping[str, DataType] = attrs.field(factory=dict)
+    output_types: Mapping[str, tuple[DataType, ...]] = attrs.field(factory=dict)
+    input_formats: tuple[IoFormat, ...] = ()
+    output_formats: tuple[IoFormat, ...] = ()
+    pools: Mapping[str, int] = attrs.field(factory=dict)
+    profiles: tuple[ProfileShapes, ...] = ()
+    scales: Mapping[str, float] | None = None
+    assumes_scales: bool = False
+    is_strongly_typed: bool = False
+    quantization_flags: frozenset[QuantizationFlag] = frozenset()
+    profiling_verbosity: ProfilingVerbosity = ProfilingVerbosity.LAYER_NAMES_ONLY
+    optimization_level: int = DEFAULT_LEVEL
+
+    @property
+    def uses_dla(self) -> bool:
+        """Whether layers are for the DLA unless they say otherwise."""
+        return self.default_device == DeviceType.DLA
+
+    @property
+    def has_layer_types(self) -> bool:
+        """Whether single layers have types of their own."""
+        return bool(self.precisions or self.output_types)
+
+    @property
+    def calibration_cache(self) -> CalibrationCache | None:
+        """The scales as the cache that the board reads: another algorithm's name would make it calibrate anew.
+
+        Raises:
+            CalibrationError: the first line cannot hold the version.
+        """
+        if self.scales is None:
+            return None
+        major, minor, patch = (*self.software, 0, 0)[:3]
+        header = CacheHeader(CalibrationAlgoType.ENTROPY_CALIBRATION_2, (major, minor, patch))
+        return CalibrationCache(header.text, self.scales)
+
+    def apply_to(self, network: Network, config: BuilderConfig | None = None) -> BuilderConfig:
+        """The config that says the same; types and formats are set in the network.
+
+        Args:
+            network: from the same model, without types and formats of its own.
+            config: a new one with what is not said here, such as platforms; None for none of it.
+
+        Raises:
+            ConfigError: the network is not typed as it is to be, or what is said does not fit it.
+        """
+        if network.is_strongly_typed != self.is_strongly_typed:
+            raise ConfigError(
+                "The network and the build are typed differently",
+                where=f"network {network.name!r}",
+                found=f"strongly typed network: {network.is_strongly_typed}, build: {self.is_strongly_typed}",
+            )
+        config = BuilderConfig() if config is None else config
+        set_io_formats(network, self.input_formats, self.output_formats)
+        for name, layers in layers_by_name(network).items():
+            for layer in layers:
+                self._apply_to_layer(name, layer, config)
+        config.flags = sum(1 << flag for flag in self.flags)
+        for flag in self.quantization_flags:
+            config.set_quantization_flag(flag)
+        config.default_device_type = self.default_device
+        if self.uses_dla:
+            config.set_software(DeviceType.DLA, version_text(self.software))
+        config.DLA_core = self.dla_core
+        config.engine_capability = self.capability
+        for pool, limit in self.pools.items():
+            config.set_memory_pool_limit(pool, limit)
+        for profile in self.profiles:
+            config.add_optimization_profile(_profile(profile))
+        config.calibration_cache = self.calibration_cache
+        config.assume_scales = self.assumes_scales
+        config.profiling_verbosity = self.profiling_verbosity
+        config.builder_optimization_level = self.optimization_level
+        return config
+
+    def _apply_to_layer(self, name: str, layer: Layer, config: BuilderConfig) -> None:
+        if name in self.devices:
+            config.set_device_type(layer, self.devices[name])
+        if name in self.precisions:
+            layer.precision = self.precisions[name]
+        types = self.output_types.get(name, ())
+        for index in range(len(layer.outputs) if types else 0):
+            layer.set_output_type(index, types[index % len(types)])
+
+
+def _profile(shapes: ProfileShapes) -> OptimizationProfile:
+    profile = OptimizationProfile()
+    for name, (least, best, largest) in shapes.shapes.items():
+        profile.set_shape(name, least, best, largest)
+    for name, (least, best, largest) in shapes.values.items():
+        profile.set_shape_input(name, least, best, largest)
+    return profile

@@ -1,0 +1,175 @@
+"""From a network and its config to the build that the board is told of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from dryfit.board.board_build import BoardBuild
+from dryfit.board.layer_names import words_by_name
+from dryfit.board.versions import Version, require_known
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import BuilderFlag, DeviceType, QuantizationFlag
+from dryfit.builder.explicit_quantization.mode import QuantizationMode, quantization_mode
+from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.engine.plan import ProfileShapes
+from dryfit.errors import ConfigError
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.quantization.dynamic_range import DynamicRange
+
+TENSORRT_DEVICES = (str(DeviceType.GPU), str(DeviceType.DLA))
+
+EXPORTED_SETTINGS = frozenset(
+    {
+        "flags",
+        "quantization_flags",
+        "default_device_type",
+        "fallback_device",
+        "device_types",
+        "software",
+        "DLA_core",
+        "engine_capability",
+        "memory_pool_limits",
+        "optimization_profiles",
+        "profiling_verbosity",
+        "builder_optimization_level",
+        "assume_scales",
+    }
+)
+"""Settings of a config that the board is told of."""
+
+HOST_SETTINGS: Mapping[str, str] = {
+    "kernels": "The kernels that were named for layers are the host's, and left out",
+    "forbidden_kernels": "The kernels that were forbidden are the host's, and left out",
+    "platforms": "",
+    "power_mode": "",
+}
+"""Settings that the board is not told of, with the note that they are worth."""
+
+
+@attrs.frozen
+class ExportedBuild:
+    """What a config says to the board.
+
+    Attributes:
+        build: the build.
+        notes: what of the config means nothing there, in sentences.
+    """
+
+    build: BoardBuild
+    notes: tuple[str, ...] = ()
+
+
+def board_build(network: Network, config: BuilderConfig, software: Version) -> ExportedBuild:
+    """The build on the board that a config describes.
+
+    Args:
+        network: the user's, from ONNX, dynamic inputs left dynamic.
+        config: its config.
+        software: TensorRT's version on the board.
+
+    Raises:
+        ConfigError: nothing is written for this version, or the config names devices that TensorRT does not have, tells
+            the layers of one ONNX node different things, or has a calibrator that has not run. All reasons are listed.
+    """
+    require_known(software)
+    explicit = config.explicit_device_types(network)
+    devices, contradictions, notes = words_by_name(
+        network, [(network.layer(name), device) for name, device in explicit.items()], "The device"
+    )
+    precisions, more, partial = words_by_name(
+        network, [(layer, layer.precision) for layer in network.layers if layer.precision is not None], "The precision"
+    )
+    output_types, others, parts = words_by_name(network, _output_types(network), "The output types")
+    problems = [*contradictions, *more, *others, *_foreign(config, explicit)]
+    mode = quantization_mode(network, config)
+    is_implicit = mode is QuantizationMode.IMPLICIT
+    scales = _scales(network, config)
+    if is_implicit and config.has_calibrator:
+        problems.append("the config has a calibrator; run `dryfit calibrate` and give its cache instead")
+    if problems:
+        raise ConfigError("TensorRT cannot be told what this config says", found="; ".join(problems))
+    settings = config.settings(network)
+    notes += [*partial, *parts, *(text for key, text in HOST_SETTINGS.items() if text and settings.get(key))]
+    notes += _scale_notes(mode, config) if scales else ()
+    build = BoardBuild(
+        software,
+        frozenset(flag for flag in BuilderFlag if config.get_flag(flag)),
+        config.default_device_type,
+        config.DLA_core,
+        config.engine_capability,
+        devices,
+        precisions,
+        output_types,
+        _formats(network.inputs),
+        _formats(network.outputs),
+        settings["memory_pool_limits"],
+        tuple(_profiles(network, config)),
+        scales if is_implicit and scales else None,
+        is_implicit and config.assume_scales and not scales,
+        network.is_strongly_typed,
+        frozenset(flag for flag in QuantizationFlag if config.get_quantization_flag(flag)),
+        config.profiling_verbosity,
+        config.builder_optimization_level,
+    )
+    return ExportedBuild(build, tuple(dict.fromkeys(notes)))
+
+
+def _scale_notes(mode: QuantizationMode, config: BuilderConfig) -> Iterator[str]:
+    """What becomes of scales that were given."""
+    if mode is not QuantizationMode.IMPLICIT:
+        because = "the model has Q and DQ nodes" if mode is QuantizationMode.EXPLICIT else "the flag INT8 is off"
+        yield f"The scales are left out, because {because}"
+    elif config.assume_scales:
+        yield "No scale is made up where some are given"
+
+
+def _foreign(config: BuilderConfig, explicit: Mapping[str, str]) -> Iterator[str]:
+    """Devices that TensorRT does not have."""
+    known = " and ".join(TENSORRT_DEVICES)
+    if config.default_device_type not in TENSORRT_DEVICES:
+        yield f"the default device is {config.default_device_type}, and TensorRT has {known}"
+    if config.fallback_device not in (None, DeviceType.GPU):
+        yield f"layers fall back to {config.fallback_device}, and TensorRT has the GPU for that"
+    for name, device in explicit.items():
+        if device not in TENSORRT_DEVICES:
+            yield f"layer {name!r} is for {device}, and TensorRT has {known}"
+
+
+def _output_types(network: Network) -> Iterator[tuple[Layer, tuple[DataType, ...]]]:
+    """Layers with types of their outputs; those of the network's outputs are told with their formats."""
+    for layer in network.layers:
+        tensors = [layer.outputs[index] for index in layer.output_types]
+        if any(not one.is_network_output or (one.allowed_formats is None and one.io_dtype is None) for one in tensors):
+            yield layer, tuple(map(layer.get_output_type, range(len(layer.outputs))))
+
+
+def _formats(tensors: tuple[Tensor, ...] | list[Tensor]) -> tuple[IoFormat, ...]:
+    """Types and formats of all inputs or outputs; none where the network says nothing of any."""
+    is_stated = any(one.allowed_formats is not None or one.io_dtype is not None for one in tensors)
+    return tuple(map(IoFormat.of, tensors)) if is_stated else ()
+
+
+def _profiles(network: Network, config: BuilderConfig) -> Iterator[ProfileShapes]:
+    """The profiles, without inputs that have one shape anyway; none where nothing is left."""
+    dynamic = {tensor.name for tensor in network.inputs if -1 in tensor.shape}
+    for index in range(config.num_optimization_profiles):
+        profile = config.get_optimization_profile(index)
+        shapes = {name: triple for name, triple in profile.shapes.items() if name in dynamic}
+        if shapes or profile.shape_values:
+            yield ProfileShapes(shapes, dict(profile.shape_values))
+
+
+def _scales(network: Network, config: BuilderConfig) -> dict[str, float]:
+    """Tensor to scale: those of the cache, and over them those that were set by hand."""
+    cache = config.calibration_cache
+    by_hand = {
+        tensor.name: DynamicRange(*tensor.dynamic_range).scale
+        for tensor in network.tensors
+        if tensor.dynamic_range is not None
+    }
+    return {**({} if cache is None else cache.scales), **by_hand}

@@ -1,0 +1,116 @@
+"""trtexec's command line as options and values, refused where its version would refuse it or say something else."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from dryfit.board.trtexec_options import BUILD_OPTIONS, RUN_OPTIONS, missing_option
+from dryfit.board.versions import Version
+from dryfit.errors import ConfigError, UnknownNameError
+
+SHAPE_OPTIONS = ("--minShapes", "--optShapes", "--maxShapes", "--shapes")
+SWITCHES = frozenset(
+    {
+        *("--skipInference", "--buildOnly", "--fp16", "--int8", "--best", "--bf16", "--fp8", "--int4"),
+        *("--stronglyTyped", "--noTF32", "--allowGPUFallback", "--buildDLAStandalone", "--safe", "--restricted"),
+        *("--directIO", "--refit", "--stripWeights", "--versionCompatible", "--excludeLeanRuntime"),
+        *("--noBuilderCache", "--noCompilationCache", "--errorOnTimingCacheMiss", "--allowWeightStreaming"),
+        *("--monitorMemory", "--distributiveIndependence"),
+    }
+)
+"""Options that have no value."""
+
+_QUOTED_OR_JOINED = re.compile(r"""(?P<quoted>'[^']*'|"(?:[^"\\]|\\.)*"|\\[^\n])|\\\n""", re.DOTALL)
+"""What a shell leaves as it is, or a backslash at the end of a line, which joins it to the next one."""
+
+
+@attrs.frozen
+class TrtexecArguments:
+    """What a command line says.
+
+    Attributes:
+        values: option to its value, "" for a switch.
+        profiles: for each optimization profile its shape options and their values.
+    """
+
+    values: dict[str, str]
+    profiles: list[dict[str, str]]
+
+    def has(self, option: str) -> bool:
+        """Whether an option is there."""
+        return option in self.values
+
+
+def arguments_of(text: str) -> list[str]:
+    r"""The words of a command behind the program's name, as a shell makes them.
+
+    Raises:
+        ConfigError: a quote is open, or there is no word.
+
+    Example:
+        >>> arguments_of("trtexec \\\n  --onnx='my model.onnx' --fp16")
+        ['--onnx=my model.onnx', '--fp16']
+    """
+    joined = _QUOTED_OR_JOINED.sub(lambda match: match["quoted"] or "", text)
+    try:
+        words = shlex.split(joined)
+    except ValueError as error:
+        raise ConfigError("This is no command line", where="trtexec", found=error) from error
+    if not words:
+        raise ConfigError("This is no command line", where="trtexec", found="no word")
+    return words[1:]
+
+
+def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArguments:
+    """The options of a command line.
+
+    Args:
+        arguments: words behind the program's name.
+        software: TensorRT's version.
+
+    Raises:
+        UnknownNameError: an option does not exist.
+        ConfigError: the version lacks it, it comes twice, or it has a value where it takes none, or none.
+    """
+    values: dict[str, str] = {}
+    profiles: list[dict[str, str]] = [{}]
+    for option, value in _options(arguments, software):
+        if option == "--profile":
+            _start_profile(profiles, value)
+            continue
+        place = profiles[-1] if option in SHAPE_OPTIONS else values
+        if option in place:
+            raise ConfigError("An option comes twice, and trtexec takes one of the two", where=option)
+        place[option] = value
+    return TrtexecArguments(values, [one for one in profiles if one])
+
+
+def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str, str]]:
+    """Options that decide on the build, with their values."""
+    for argument in arguments:
+        option, equals, value = argument.partition("=")
+        if option in RUN_OPTIONS:
+            continue
+        if option not in BUILD_OPTIONS:
+            raise UnknownNameError("option", option, BUILD_OPTIONS.keys() | RUN_OPTIONS, where="trtexec")
+        lacking = missing_option(option, software)
+        if lacking:
+            raise ConfigError(f"The option does not exist: {lacking}", where=option)
+        if bool(equals) == (option in SWITCHES):
+            raise ConfigError(
+                "The option takes no value" if equals else "The option takes a value", where=option, found=argument
+            )
+        yield option, value
+
+
+def _start_profile(profiles: list[dict[str, str]], value: str) -> None:
+    """Go on with the shapes of another profile."""
+    index = len(profiles) if profiles[-1] else len(profiles) - 1
+    if value != str(index):
+        raise ConfigError("Profiles are numbered in order", where="--profile", found=value, allowed=index)
+    if profiles[-1]:
+        profiles.append({})

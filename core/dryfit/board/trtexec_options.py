@@ -1,0 +1,146 @@
+"""The options of trtexec that say what is built, with the versions that have them.
+
+Source: the option parser of trtexec in NVIDIA/TensorRT, releases 8.0 to 10.16, and logs of 8.2.5 and 8.5.2, which list
+every option that they know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dryfit.board.versions import FIRST_REFUSED, Version, Versions, version_text
+from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.network.data_types import DataType
+
+_ALWAYS = Versions()
+_WEAK = Versions(until=FIRST_REFUSED)
+
+BUILD_OPTIONS: Mapping[str, Versions] = {
+    "--onnx": _ALWAYS,
+    "--saveEngine": _ALWAYS,
+    "--calib": _WEAK,
+    "--timingCacheFile": _ALWAYS,
+    "--skipInference": Versions((8, 6)),
+    "--buildOnly": Versions(until=(10, 0)),
+    "--fp16": _WEAK,
+    "--int8": _WEAK,
+    "--best": _WEAK,
+    "--bf16": Versions((10, 0), FIRST_REFUSED),
+    "--fp8": Versions((8, 6), FIRST_REFUSED),
+    "--int4": Versions((10, 3), FIRST_REFUSED),
+    "--stronglyTyped": Versions((10, 0)),
+    "--noTF32": _ALWAYS,
+    "--precisionConstraints": _WEAK,
+    "--layerPrecisions": Versions((8, 4), FIRST_REFUSED),
+    "--layerOutputTypes": Versions((8, 4), FIRST_REFUSED),
+    "--layerDeviceTypes": Versions((8, 6)),
+    "--useDLACore": _ALWAYS,
+    "--allowGPUFallback": _ALWAYS,
+    "--buildDLAStandalone": Versions((8, 6)),
+    "--safe": _ALWAYS,
+    "--restricted": _ALWAYS,
+    "--directIO": _ALWAYS,
+    "--inputIOFormats": _ALWAYS,
+    "--outputIOFormats": _ALWAYS,
+    "--memPoolSize": Versions((8, 4)),
+    "--workspace": Versions(until=(10, 0)),
+    "--minShapes": _ALWAYS,
+    "--optShapes": _ALWAYS,
+    "--maxShapes": _ALWAYS,
+    "--shapes": _ALWAYS,
+    "--profile": Versions((10, 0)),
+    "--sparsity": _ALWAYS,
+    "--refit": _ALWAYS,
+    "--stripWeights": Versions((10, 0)),
+    "--versionCompatible": Versions((8, 6)),
+    "--excludeLeanRuntime": Versions((8, 6)),
+    "--noBuilderCache": _ALWAYS,
+    "--noCompilationCache": Versions((10, 0)),
+    "--errorOnTimingCacheMiss": Versions((10, 0)),
+    "--allowWeightStreaming": Versions((10, 0)),
+    "--monitorMemory": Versions((10, 8)),
+    "--distributiveIndependence": Versions((10, 13)),
+    "--profilingVerbosity": _ALWAYS,
+    "--builderOptimizationLevel": Versions((8, 6)),
+}
+"""What decides on an engine, or where its files are."""
+
+OTHER_SPELLINGS: Mapping[str, str] = {
+    "--skipInference": "--buildOnly before 8.6",
+    "--buildOnly": "--skipInference",
+    "--buildDLAStandalone": "--safe with --useDLACore before 8.6",
+    "--memPoolSize": "--workspace before 8.4, for the workspace alone",
+    "--workspace": "--memPoolSize=workspace:SIZE",
+}
+"""How versions without an option say the same."""
+
+FLAG_OPTIONS: Mapping[BuilderFlag, str] = {
+    BuilderFlag.FP16: "--fp16",
+    BuilderFlag.INT8: "--int8",
+    BuilderFlag.BF16: "--bf16",
+    BuilderFlag.FP8: "--fp8",
+    BuilderFlag.INT4: "--int4",
+    BuilderFlag.GPU_FALLBACK: "--allowGPUFallback",
+    BuilderFlag.DIRECT_IO: "--directIO",
+    BuilderFlag.SPARSE_WEIGHTS: "--sparsity=enable",
+    BuilderFlag.REFIT: "--refit",
+    BuilderFlag.STRIP_PLAN: "--stripWeights",
+    BuilderFlag.VERSION_COMPATIBLE: "--versionCompatible",
+    BuilderFlag.EXCLUDE_LEAN_RUNTIME: "--excludeLeanRuntime",
+    BuilderFlag.DISABLE_TIMING_CACHE: "--noBuilderCache",
+    BuilderFlag.DISABLE_COMPILATION_CACHE: "--noCompilationCache",
+    BuilderFlag.ERROR_ON_TIMING_CACHE_MISS: "--errorOnTimingCacheMiss",
+    BuilderFlag.SAFETY_SCOPE: "--restricted",
+    BuilderFlag.WEIGHT_STREAMING: "--allowWeightStreaming",
+    BuilderFlag.MONITOR_MEMORY: "--monitorMemory",
+    BuilderFlag.DISTRIBUTIVE_INDEPENDENCE: "--distributiveIndependence",
+}
+"""Flags with an option of their own; those on precision constraints share one, and TF32 has one to switch it off."""
+
+CONSTRAINT_WORDS: Mapping[str, BuilderFlag] = {
+    "obey": BuilderFlag.OBEY_PRECISION_CONSTRAINTS,
+    "prefer": BuilderFlag.PREFER_PRECISION_CONSTRAINTS,
+}
+"""The words of `--precisionConstraints`; `none` is for neither."""
+
+SPARSITY_WORDS = ("disable", "enable")
+"""The words of `--sparsity`; `force` overwrites weights, which is for another model: `dryfit sparsity prune`."""
+
+RUN_OPTIONS = frozenset(
+    {
+        *("--loadInputs", "--iterations", "--warmUp", "--duration", "--sleepTime", "--idleTime", "--infStreams"),
+        *("--streams", "--exposeDMA", "--noDataTransfers", "--useManagedMemory", "--useSpinWait", "--threads"),
+        *("--useCudaGraph", "--timeDeserialize", "--timeRefit", "--separateProfileRun", "--persistentCacheRatio"),
+        *("--useProfile", "--allocationStrategy", "--verbose", "--avgRuns", "--percentile", "--dumpRefit"),
+        *("--dumpOutput", "--dumpRawBindingsToFile", "--dumpProfile", "--dumpLayerInfo", "--exportTimes"),
+        *("--exportOutput", "--exportProfile", "--exportLayerInfo", "--dumpOptimizationProfile", "--device"),
+    }
+)
+"""Options that say how the engine is run, measured and shown: they change nothing of it."""
+
+_EARLY = (DataType.INT8, frozenset({"CHW4", "CHW32"})), (DataType.HALF, frozenset({"CHW4", "CHW16"}))
+_LINEAR = (
+    (DataType.INT8, frozenset({"LINEAR", "CHW4", "CHW32"})),
+    (DataType.HALF, frozenset({"LINEAR", "CHW4", "CHW16"})),
+)
+_NOW = (DataType.INT8, frozenset({"DLA_LINEAR", "CHW32"})), (DataType.HALF, frozenset({"DLA_LINEAR", "CHW16"}))
+
+STANDALONE_FORMATS: Mapping[Version, Mapping[DataType, frozenset[str]]] = {
+    (8, 2): dict(_EARLY),
+    (8, 4): dict(_LINEAR),
+    (8, 6): dict(_NOW),
+}
+"""The version from which on trtexec takes these types and formats of inputs and outputs for a loadable."""
+
+STANDALONE_INPUT_FORMATS: Mapping[Version, frozenset[str]] = {(8, 6): frozenset({"CHW4", "DLA_HWC4"})}
+"""Formats that it takes besides for inputs of both types."""
+
+
+def missing_option(option: str, software: Version) -> str:
+    """Why a version cannot be told by an option; "" where it has the option."""
+    versions = BUILD_OPTIONS[option]
+    if software in versions:
+        return ""
+    instead = OTHER_SPELLINGS.get(option)
+    hint = f"; it is {instead}" if instead else ""
+    return f"trtexec of TensorRT {version_text(software)} has no {option} ({versions}{hint})"

@@ -1,1 +1,0 @@
-"""2:4 sparsity of weights: finding it, and making it."""

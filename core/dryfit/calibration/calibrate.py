@@ -1,0 +1,134 @@
+"""Calibration as users run it: by name, on the host's kernels, in shards that can be merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from concurrent.futures import Executor
+from typing import Any
+
+from dryfit.builder.builder import Builder
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.explicit_quantization.mode_checks import is_for_dla
+from dryfit.builder.explicit_quantization.mode_rules import CALIBRATED_BEFORE_FUSION, mode_error
+from dryfit.calibration.executor import EngineExecutor
+from dryfit.calibration.shards import SAMPLES_PER_SHARD, collect_shards
+from dryfit.calibration.task import CalibrationTask
+from dryfit.network.network import Network
+from dryfit.plugins.calibrators import calibrator as calibrator_of
+from dryfit.plugins.calibrators import solvers
+from dryfit.quantization.calibration import calibrate_ranges
+from dryfit.quantization.calibration_data import SampleSource
+from dryfit.quantization.calibrator import Calibrator, Solution
+from dryfit.quantization.network_ranges import solve_network
+from dryfit.quantization.observed_tensors import floating_point_network
+from dryfit.quantization.sample_arrays import Samples
+
+
+def calibrate(
+    network: Network,
+    calibrator: Calibrator | str = "entropy2",
+    samples: Samples | None = None,
+    *,
+    num_threads: int | None = None,
+    **settings: Any,
+) -> dict[str, Solution]:
+    """The range of every floating-point tensor of a network, by name; the network runs as an FP32 engine.
+
+    Args:
+        network: before fusion, or with `tensors` those that are left after it.
+        calibrator: a calibrator, or its name.
+        samples: what the network is shown; None where the calibrator brings samples.
+        num_threads: how many threads run the engine; as many as there are CPUs for None.
+        settings: as `dryfit.quantization.calibration.calibrate_ranges` takes them.
+
+    Raises:
+        UnknownNameError: no installed package brings the calibrator.
+        CalibrationError, PluginError, ExecutionError, NetworkError: as `calibrate_ranges`.
+
+    Example:
+        >>> ranges = calibrate(network, "minmax", [{"x": array} for array in arrays])
+        >>> ranges["x"].dynamic_range.scale
+        0.007874015718698502
+    """
+    chosen = calibrator_of(calibrator) if isinstance(calibrator, str) else calibrator
+    settings = {"rivals": solvers, **settings}
+    return calibrate_ranges(network, chosen, samples, executor=EngineExecutor(num_threads), **settings)
+
+
+def calibrate_shards(
+    load: Callable[[], Network],
+    calibrator: Calibrator | str,
+    source: SampleSource,
+    executor: Executor,
+    *,
+    samples_per_shard: int = SAMPLES_PER_SHARD,
+    mixes_processors: bool = False,
+    skips_nonfinite: bool = False,
+    tensors: Collection[str] | None = None,
+    full_range: bool = True,
+    num_threads: int = 1,
+) -> dict[str, Solution]:
+    """What `calibrate` finds, to the last bit, gathered by an executor's workers.
+
+    Args:
+        load: gives the network; each worker calls it, so that it has to be a function that can be pickled, such as
+            `functools.partial(dryfit.network_from_onnx, "model.onnx")`.
+        calibrator: as in `calibrate`.
+        source: what the network is shown, such as `source_of("pictures")`; each worker opens its own part.
+        executor: as in `dryfit.calibration.shards.collect_shards`; it stays open.
+        samples_per_shard: the same.
+        mixes_processors: the same.
+        skips_nonfinite: count NaN and infinity and leave them out, where they are errors otherwise.
+        tensors: as in `dryfit.quantization.calibration.calibrate_ranges`.
+        full_range: the same.
+        num_threads: how many threads run the engine of each worker.
+
+    Raises:
+        UnknownNameError: no installed package brings the calibrator.
+        CalibrationError, PluginError, ExecutionError, NetworkError: as `collect_shards` and `calibrate_ranges`.
+
+    Example:
+        >>> load = functools.partial(dryfit.network_from_onnx, "model.onnx")
+        >>> with WorkerProcesses(2) as workers:
+        ...     ranges = calibrate_shards(load, "entropy2", source_of("pictures"), workers)
+    """
+    chosen = calibrator_of(calibrator) if isinstance(calibrator, str) else calibrator
+    network = load()
+    task = CalibrationTask(
+        load=load,
+        source=source,
+        calibrator=calibrator,
+        fingerprint={"samples": source.text},
+        tensors=None if tensors is None else tuple(tensors),
+        skips_nonfinite=skips_nonfinite,
+        num_threads=num_threads,
+    )
+    state = collect_shards(
+        task,
+        source.names(network),
+        executor,
+        samples_per_shard=samples_per_shard,
+        mixes_processors=mixes_processors,
+    )
+    return solve_network(network, state.collectors, chosen, full_range=full_range, rivals=solvers)
+
+
+def tensors_after_fusion(network: Network, config: BuilderConfig) -> list[str]:
+    """Names of the tensors that are left when layers are fused as the config's devices fuse them in FP32.
+
+    These are what TensorRT's older calibrators look at. What is fused in INT8 may be more.
+
+    Raises:
+        BuildError, ConfigError, PlacementError: the network cannot be built, as when an input is dynamic and the config
+            has no optimization profile; or it is for the DLA, for which ranges are found before fusion.
+    """
+    if is_for_dla(network, config):
+        raise mode_error(CALIBRATED_BEFORE_FUSION, f"network {network.name!r} on DLA")
+    plain = BuilderConfig()
+    plain.default_device_type = config.default_device_type
+    plain.allow_fallback(config.fallback_device)
+    for index in range(config.num_optimization_profiles):
+        plain.add_optimization_profile(config.get_optimization_profile(index))
+    plan = Builder().build_plan(floating_point_network(network), plain)
+    inputs = {tensor.name for tensor in network.inputs}
+    return [tensor.name for tensor in network.tensors if tensor.name in plan.placements or tensor.name in inputs]

@@ -1,0 +1,288 @@
+"""Calibration in shards: samples that are next to each other, gathered wherever an executor runs things, and merged.
+
+What comes together is, byte for byte, what one process would have gathered, because states merge exactly and an FP32
+engine of calibration is built without measuring.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+
+import attrs
+
+from dryfit.builder.kernels.processor import processor_name
+from dryfit.calibration.executor import EngineExecutor
+from dryfit.calibration.task import CalibrationTask
+from dryfit.errors import CalibrationError, DryfitError
+from dryfit.network.network import Network
+from dryfit.quantization.calibration import Show
+from dryfit.quantization.calibration_data import NamedFeeds, image_count
+from dryfit.quantization.calibration_state import CalibrationState, merge_states
+from dryfit.quantization.collector import Collector, require_mergeable
+
+SAMPLES_PER_SHARD = 16
+"""How much is lost with a worker. Our choice: a shard costs about what one picture takes, which is 6 %."""
+
+ATTEMPTS = 3
+"""How often a shard is tried whose workers die."""
+
+_SECONDS_BETWEEN_LOOKS = 0.1
+
+
+@attrs.frozen
+class Shard:
+    """Samples that are next to each other, which one worker gathers.
+
+    Attributes:
+        number: from 1.
+        count: how many shards there are.
+        names: of the samples.
+        attempt: from 1; more where workers have died.
+    """
+
+    number: int
+    count: int
+    names: tuple[str, ...]
+    attempt: int = 1
+
+    @property
+    def text(self) -> str:
+        """`shard 2 of 8, samples 'cat.png' to 'dog.png'`."""
+        ends = dict.fromkeys((self.names[0], self.names[-1]))
+        return f"shard {self.number} of {self.count}, samples {' to '.join(map(repr, ends))}"
+
+
+@attrs.frozen
+class ShardResult:
+    """What a worker sends back.
+
+    Attributes:
+        state: bytes of the `CalibrationState`.
+        images: how many it has seen, by the first axis of the first input.
+        processor: what its processor is called.
+    """
+
+    state: bytes
+    images: int
+    processor: str
+
+
+Watch = Callable[[Shard, CalibrationState, int], None]
+"""Is told of each shard that is finished, of the state with all that are, and of the shard's number of images."""
+
+
+def shards_of(names: Sequence[str], samples_per_shard: int = SAMPLES_PER_SHARD) -> list[Shard]:
+    """The samples in order, cut into shards of one size; the last may be smaller.
+
+    Raises:
+        CalibrationError: a shard would have no sample.
+    """
+    if samples_per_shard < 1:
+        raise CalibrationError("A shard has samples", where="samples_per_shard", found=samples_per_shard, allowed="1..")
+    parts = [tuple(names[start : start + samples_per_shard]) for start in range(0, len(names), samples_per_shard)]
+    return [Shard(number, len(parts), part) for number, part in enumerate(parts, 1)]
+
+
+def collect_shards(
+    task: CalibrationTask,
+    names: Sequence[str],
+    executor: Executor,
+    *,
+    before: CalibrationState | None = None,
+    samples_per_shard: int = SAMPLES_PER_SHARD,
+    mixes_processors: bool = False,
+    watch: Watch = lambda shard, state, images: None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> CalibrationState:
+    """The state that one process would have gathered, from workers that each gather a part.
+
+    What a sample or the network is to blame for is raised at once. A shard whose worker dies is tried again, `ATTEMPTS`
+    times in all; those that are finished stay.
+
+    Args:
+        task: what is to be gathered. Workers load the network and open samples themselves.
+        names: of the samples; those that `before` has are left out.
+        executor: runs the work: `WorkerProcesses`, a pool of `concurrent.futures`, a dask client's. It stays open.
+        before: what was gathered earlier; it is gone on with.
+        samples_per_shard: how many samples a worker gathers before it sends them back.
+        mixes_processors: take states from processors of several kinds, whose rounding may differ; the result depends
+            on which processor got which samples then.
+        watch: is told of each finished shard, in this thread: to show progress, or to keep the state.
+        is_stopped: asked a few times a second; to end early with what is finished.
+
+    Returns:
+        The state; without samples and tensors where it was stopped before anything was finished.
+
+    Raises:
+        CalibrationError: the collector cannot be merged (told before any work), there is no sample, values are not
+            finite, processors differ, or a shard was lost too often.
+        ExecutionError, NetworkError: a sample does not fit the network.
+    """
+    calibrator = task.chosen_calibrator()
+    where = f"calibrator {calibrator.name!r}"
+    require_mergeable(calibrator.collector, where)
+    if calibrator.stream is not None:
+        raise CalibrationError("The calibrator brings its own samples, which cannot be divided", where=where)
+    if before is not None:
+        before.require_fingerprint(task.fingerprint)
+    seen = frozenset(() if before is None else before.samples)
+    shards = shards_of([name for name in names if name not in seen], samples_per_shard)
+    if not shards and before is None:
+        raise CalibrationError("There is no sample to calibrate with", where=task.source.text)
+    merged, processors = before, set[str]()
+    waiting: dict[Future[ShardResult], Shard] = {}
+    try:
+        for shard in shards:
+            waiting[_submitted(executor, task, shard)] = shard
+        while waiting:
+            done = wait(waiting, _SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED).done
+            for future in sorted(done, key=_has_failed):  # what is finished is kept before anything is raised
+                shard = waiting.pop(future)
+                result = _result(future, shard)
+                if result is None:
+                    again = attrs.evolve(shard, attempt=shard.attempt + 1)
+                    waiting[_submitted(executor, task, again)] = again
+                    continue
+                processors.add(result.processor)
+                if not mixes_processors:
+                    _require_one(processors, shard)
+                state = _state(result, shard, task, calibrator.collector)
+                merged = state if merged is None else merge_states([merged, state])
+                watch(shard, merged, result.images)
+            if is_stopped():
+                break
+    finally:
+        for future in waiting:
+            future.cancel()
+    return CalibrationState(task.fingerprint, (), {}) if merged is None else merged
+
+
+def _submitted(executor: Executor, task: CalibrationTask, shard: Shard) -> Future[ShardResult]:
+    try:
+        return executor.submit(gather_shard, task, shard)
+    except RuntimeError as error:  # Python's word for an executor that is broken or shut down
+        raise CalibrationError(
+            "The executor takes no more work",
+            where=shard.text,
+            found=error,
+            remedy="Use dryfit.calibration.worker_processes.WorkerProcesses, whose processes die one at a time",
+        ) from error
+
+
+def _has_failed(future: Future[ShardResult]) -> bool:
+    return future.cancelled() or future.exception() is not None
+
+
+def _result(future: Future[ShardResult], shard: Shard) -> ShardResult | None:
+    """What a worker sent back; None where it has died and the shard is to be tried again.
+
+    `gather_shard` raises nothing but our errors, so everything else says that the worker was lost.
+
+    Raises:
+        DryfitError: the shard cannot be gathered, wherever it is tried; or it was lost too often.
+    """
+    try:
+        return future.result()
+    except DryfitError:
+        raise
+    except (CancelledError, Exception) as error:
+        if shard.attempt < ATTEMPTS:
+            return None
+        raise CalibrationError(
+            f"Its worker was lost {ATTEMPTS} times",
+            where=shard.text,
+            found=f"{error or type(error).__name__}",
+            remedy="Let fewer workers run at a time if memory is short, or look at these samples",
+        ) from error
+
+
+def _require_one(processors: set[str], shard: Shard) -> None:
+    if len(processors) > 1:
+        raise CalibrationError(
+            "Workers have processors of several kinds, and rounding may differ between them",
+            where=shard.text,
+            found=", ".join(sorted(processors)),
+            remedy="Choose workers of one kind, or permit it with mixes_processors=True",
+        )
+
+
+def _state(result: ShardResult, shard: Shard, task: CalibrationTask, collector: type[Collector]) -> CalibrationState:
+    """The state that a worker sent.
+
+    Raises:
+        CalibrationError: the source has not given the samples that it was asked for.
+    """
+    state = CalibrationState.from_bytes(result.state, collector, shard.text, skips_nonfinite=task.skips_nonfinite)
+    if set(state.samples) != set(shard.names):
+        raise CalibrationError(
+            "The worker was given other samples than those that were named here",
+            where=shard.text,
+            found=", ".join(map(repr, sorted(set(state.samples) ^ set(shard.names))[:10])),
+            remedy="Let every worker see the same samples, in the same places",
+        )
+    return state
+
+
+# In workers -----------------------------------------------------------------------------------------------------------
+
+
+def gather_shard(task: CalibrationTask, shard: Shard) -> ShardResult:
+    """What a worker does: gather the samples of a shard.
+
+    Raises:
+        DryfitError: as `CalibrationTask.run`; what else goes wrong is told as a CalibrationError.
+    """
+    images = 0
+
+    def counted(samples: Iterator[NamedFeeds]) -> Iterator[NamedFeeds]:
+        nonlocal images
+        for name, feeds in samples:
+            yield name, feeds
+            images += image_count(feeds)
+
+    try:
+        network, executor = _ready(task)
+        state = task.run(shard.names, watch=counted, network=network, executor=executor)
+    except DryfitError:
+        raise
+    except Exception as error:
+        failure = CalibrationError("It cannot be gathered", where=shard.text, found=f"{type(error).__name__}: {error}")
+        failure.add_note(traceback.format_exc())  # causes do not come back from other processes
+        raise failure from error
+    return ShardResult(state.to_bytes(), images, processor_name())
+
+
+class _LastingExecutor:
+    """An executor for one network, shard after shard: its engine is built once."""
+
+    def __init__(self, num_threads: int | None) -> None:
+        self._engine = EngineExecutor(num_threads)
+        self._collectors: dict[str, Collector] = {}
+        self._show: Show | None = None
+
+    def __call__(self, network: Network, collectors: Mapping[str, Collector]) -> Show:
+        """What shows samples to these collectors, which are of the same tensors each time."""
+        self._collectors.update(collectors)
+        if self._show is None:
+            self._show = self._engine(network, self._collectors)
+        return self._show
+
+
+_kept = threading.local()
+"""What this thread has made ready last, so that its next shard finds it."""
+
+
+def _ready(task: CalibrationTask) -> tuple[Network, _LastingExecutor]:
+    """The network of a task and what runs it."""
+    key = hashlib.sha256(pickle.dumps(task)).digest()
+    if getattr(_kept, "key", None) != key:
+        _kept.key = None
+        _kept.pair = task.load(), _LastingExecutor(task.num_threads)
+        _kept.key = key
+    pair: tuple[Network, _LastingExecutor] = _kept.pair
+    return pair
