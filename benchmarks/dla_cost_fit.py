@@ -7,11 +7,17 @@ networks that they were not fitted on. Nothing is measured: the rows are publish
 
 from __future__ import annotations
 
-from dryfit_dla.cost.efficiency import CHECKS, NEAREST, fitted_powers, mean_efficiency_error
-from dryfit_dla.cost.efficiency import FITTED as FITTED_EFFICIENCY
-from dryfit_dla.cost.fit import fit, mean_error
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the published figures lie beside the page of docs about them
+
+from docs.pages.dla_cost.efficiency import CHECKS, NEAREST, fitted_powers, mean_efficiency_error
+from docs.pages.dla_cost.efficiency import FITTED as FITTED_EFFICIENCY
+from docs.pages.dla_cost.fit import fit, mean_error
+from docs.pages.dla_cost.published import BOARD, ROWS
+
 from dryfit_dla.cost.parameters import FITTED, PARAMETERS
-from dryfit_dla.cost.published import BOARD, ROWS
 from dryfit_dla.platforms import PLATFORMS
 from dryfit_gpu import TARGET
 from dryfit_gpu.energy import POWERS

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from guides import guide_pages, is_same_page, page_as_it_should_be
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the pages import one another as docs.pages
+
 REFERENCE = Path(__file__).parent / "reference"
 
 PAGES = {
@@ -24,32 +26,32 @@ PAGES = {
     "check.schema.json": "dryfit.cli.check_schema:schema_text",
     "compare-methods.schema.json": "dryfit.cli.compare_methods_schema:schema_text",
     "compare.schema.json": "dryfit.cli.compare_schema:schema_text",
-    "dla-cost-model.md": "dryfit_dla.cost.page:cost_page",
+    "dla-cost-model.md": "docs.pages.dla_cost.page:cost_page",
     "estimate.schema.json": "dryfit.cli.estimate_schema:schema_text",
     "explain.schema.json": "dryfit.cli.explain_schema:schema_text",
-    "cli.md": "dryfit.cli.reference_page:command_line_page",
-    "hooks.md": "dryfit.cli.hooks_page:hooks_page",
+    "cli.md": "docs.pages.reference:command_line_page",
+    "hooks.md": "docs.pages.hooks:hooks_page",
     "export-trtexec.schema.json": "dryfit.cli.export_trtexec_schema:schema_text",
     "inspect.schema.json": "dryfit.cli.answer_schemas:inspect_text",
-    "mode-rules.md": "dryfit.cli.rules.pages:mode_rules_page",
-    "onnx-operators.md": "dryfit.onnx.operator_table:operator_table",
+    "mode-rules.md": "docs.pages.rules:mode_rules_page",
+    "onnx-operators.md": "docs.pages.onnx_operators:onnx_operators_page",
     "place.schema.json": "dryfit.cli.place_schema:schema_text",
     "plugins.schema.json": "dryfit.cli.plugins_schema:schema_text",
-    "python-api.md": "dryfit.cli.reference_page:python_page",
+    "python-api.md": "docs.pages.reference:python_page",
     "qdq.schema.json": "dryfit.cli.qdq_schema:schema_text",
-    "quantization-lint.md": "dryfit.cli.qdq_page:lint_page",
-    "quantization-moves.md": "dryfit.passes.quantization.moves_page:moves_page",
-    "quantize-methods.md": "dryfit.plugins.quantize_methods_page:quantize_methods_page",
+    "quantization-lint.md": "docs.pages.quantization_lint:lint_page",
+    "quantization-moves.md": "docs.pages.quantization_moves:moves_page",
+    "quantize-methods.md": "docs.pages.quantize_methods:quantize_methods_page",
     "quantization.schema.json": "dryfit.cli.quantization_schema:schema_text",
     "quantize-methods.schema.json": "dryfit.cli.answer_schemas:quantize_methods_text",
     "refit.schema.json": "dryfit.cli.answer_schemas:refit_text",
-    "rule-numbers.md": "dryfit.cli.rules.pages:rule_numbers_page",
+    "rule-numbers.md": "docs.pages.rules:rule_numbers_page",
     "run.schema.json": "dryfit.cli.answer_schemas:run_text",
     "sparsity.schema.json": "dryfit.cli.sparsity_schema:schema_text",
-    "supported-layers.md": "dryfit.plugins.supported_layers:supported_layers_page",
+    "supported-layers.md": "docs.pages.supported_layers:supported_layers_page",
     "targets.schema.json": "dryfit.cli.answer_schemas:targets_text",
-    "tensor-formats.md": "dryfit.cli.formats_page:formats_page",
-    "trtexec-options.md": "dryfit.cli.trtexec_names:trtexec_page",
+    "tensor-formats.md": "docs.pages.tensor_formats:formats_page",
+    "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.cli.translate_schema:schema_text",
     "warmup.schema.json": "dryfit.cli.answer_schemas:warmup_text",
 }

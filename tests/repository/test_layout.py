@@ -60,6 +60,14 @@ def test_every_module_says_why_it_exists(repository: Path) -> None:
     assert not silent
 
 
+def test_what_writes_the_pages_of_docs_is_not_installed(repository: Path) -> None:
+    writers = ("Written by `make docs`", "by `make docs`; do not edit")
+    texts = {path: path.read_text(encoding="utf-8") for path in source_files(repository)}
+    assert not [path for path, text in texts.items() if any(words in text for words in writers)]
+    pages = "".join(path.read_text(encoding="utf-8") for path in (repository / "docs" / "pages").rglob("*.py"))
+    assert all(words in pages for words in writers)
+
+
 def test_tests_lie_where_their_sources_lie(repository: Path) -> None:
     for folder in (repository / "tests" / "core").glob("*/"):
         if folder.is_dir() and folder.name != "__pycache__":

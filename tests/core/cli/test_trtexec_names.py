@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 import pytest
+from docs.pages.trtexec_options import trtexec_page
 
 from dryfit.board.trtexec_options import BUILD_OPTIONS, RUN_OPTIONS
 from dryfit.cli.main import dryfit
-from dryfit.cli.trtexec_names import COUNTERPARTS, trtexec_page
+from dryfit.cli.trtexec_names import COUNTERPARTS
 
 
 def spellings(command: str) -> set[str]:

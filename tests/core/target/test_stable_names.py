@@ -3,8 +3,8 @@
 import importlib
 
 import pytest
+from docs.pages.reference import python_page
 
-from dryfit.cli.reference_page import python_page
 from dryfit.target import STABLE_NAMES
 from dryfit.target.declared_types import _DECLARATIONS
 

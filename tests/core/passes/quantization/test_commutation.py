@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from docs.pages.quantization_moves import moves_page
 from tests.core.passes.quantization.small_qdq import constant, network_with_input, pooling
 
 from dryfit.network.layer import LAYER_KINDS
@@ -13,7 +14,6 @@ from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode
 from dryfit.passes.quantization.commutation import COMMUTATIONS, commutation_of
-from dryfit.passes.quantization.moves_page import moves_page
 from dryfit.quantization.range_sharing import SAME_KINDS
 
 

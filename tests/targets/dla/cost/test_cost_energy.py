@@ -6,6 +6,18 @@ import itertools
 import math
 
 import pytest
+from docs.pages.dla_cost.efficiency import (
+    CHECKS,
+    FITTED,
+    NEAREST,
+    ROWS,
+    estimated_efficiency,
+    fitted_powers,
+    image_estimate,
+    mean_efficiency_error,
+)
+from docs.pages.dla_cost.networks import resnet_50, ssd_mobilenet_v1
+from docs.pages.dla_cost.published import BOARD
 from tests.core.builder.designs import designed
 from tests.core.builder.networks import activation, chain, convolution, dla_config, image_network
 
@@ -17,19 +29,7 @@ from dryfit.errors import ConfigError
 from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import StepCost, TransferQuestion
 from dryfit_dla import TARGET as DLA
-from dryfit_dla.cost.efficiency import (
-    CHECKS,
-    FITTED,
-    NEAREST,
-    ROWS,
-    estimated_efficiency,
-    fitted_powers,
-    image_estimate,
-    mean_efficiency_error,
-)
 from dryfit_dla.cost.energy import COPY_POWERS
-from dryfit_dla.cost.networks import resnet_50, ssd_mobilenet_v1
-from dryfit_dla.cost.published import BOARD
 from dryfit_gpu import TARGET as GPU
 from dryfit_gpu.cost import LAUNCH_SECONDS, PEAKS
 from dryfit_gpu.energy import POWERS, energy_of

@@ -6,23 +6,15 @@ import itertools
 
 import attrs
 import pytest
-
-from dryfit.network.data_types import DataType
-from dryfit.network.layer_macs import multiply_accumulates
-from dryfit.network.tensor import TensorSpec
-from dryfit.target.cost import CostQuestion, TransferQuestion
-from dryfit_dla.cost.estimate import estimate_cost, estimate_transfer
-from dryfit_dla.cost.fit import fit, mean_error
-from dryfit_dla.cost.formula import step_cost
-from dryfit_dla.cost.networks import (
+from docs.pages.dla_cost.fit import fit, mean_error
+from docs.pages.dla_cost.networks import (
     int8_specs,
     layers_that_can_be_sparse,
     resnet_34_backbone,
     resnet_50,
     ssd_resnet_34,
 )
-from dryfit_dla.cost.parameters import FITTED, PARAMETERS
-from dryfit_dla.cost.published import (
+from docs.pages.dla_cost.published import (
     BOARD,
     LAYERS,
     LAYERS_CLOCK_HZ,
@@ -32,6 +24,14 @@ from dryfit_dla.cost.published import (
     log_errors,
     published_steps,
 )
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer_macs import multiply_accumulates
+from dryfit.network.tensor import TensorSpec
+from dryfit.target.cost import CostQuestion, TransferQuestion
+from dryfit_dla.cost.estimate import estimate_cost, estimate_transfer
+from dryfit_dla.cost.formula import step_cost
+from dryfit_dla.cost.parameters import FITTED, PARAMETERS
 from dryfit_dla.cost.steps import steps_of
 from dryfit_dla.platforms import PLATFORMS
 

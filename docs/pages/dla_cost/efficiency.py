@@ -15,13 +15,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-
-from dryfit.network.data_types import DataType
-from dryfit.network.network import Network
-from dryfit.target.cost import CostEstimate, CostQuestion
-from dryfit.target.target import Platform, Target
-from dryfit_dla import TARGET
-from dryfit_dla.cost.networks import (
+from docs.pages.dla_cost.networks import (
     int8_specs,
     layers_that_can_be_sparse,
     resnet_34_backbone,
@@ -29,7 +23,13 @@ from dryfit_dla.cost.networks import (
     ssd_mobilenet_v1,
     ssd_resnet_34,
 )
-from dryfit_dla.cost.published import BOARD, SOFTWARE
+from docs.pages.dla_cost.published import BOARD, SOFTWARE
+
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.target.cost import CostEstimate, CostQuestion
+from dryfit.target.target import Platform, Target
+from dryfit_dla import TARGET
 
 Vector = np.ndarray[Any, Any]
 

@@ -8,15 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
-
-from dryfit.network.data_types import DataType
-from dryfit.target.platform import Platform
-from dryfit_dla.cost.energy_page import energy_section
-from dryfit_dla.cost.estimate import TRANSFER_SOURCE
-from dryfit_dla.cost.fit import fit, mean_error
-from dryfit_dla.cost.formula import step_cost
-from dryfit_dla.cost.parameters import FITTED, FITTED_ON, PARAMETERS
-from dryfit_dla.cost.published import (
+from docs.pages.dla_cost.energy_page import energy_section
+from docs.pages.dla_cost.fit import fit, mean_error
+from docs.pages.dla_cost.published import (
     BOARD,
     LAYERS,
     LAYERS_CLOCK_HZ,
@@ -24,6 +18,12 @@ from dryfit_dla.cost.published import (
     estimated_images_per_second,
     published_steps,
 )
+
+from dryfit.network.data_types import DataType
+from dryfit.target.platform import Platform
+from dryfit_dla.cost.estimate import TRANSFER_SOURCE
+from dryfit_dla.cost.formula import step_cost
+from dryfit_dla.cost.parameters import FITTED, FITTED_ON, PARAMETERS
 from dryfit_dla.platforms import PLATFORMS
 
 _INTRODUCTION = """# The DLA's cost model
@@ -249,9 +249,10 @@ def _transfers() -> list[str]:
 
 
 def _batch_1_milliseconds() -> float:
+    from docs.pages.dla_cost.networks import int8_specs, resnet_50
+
     from dryfit.target.cost import CostQuestion
     from dryfit_dla.cost.estimate import estimate_cost
-    from dryfit_dla.cost.networks import int8_specs, resnet_50
 
     network = resnet_50(batch=1)
     precisions = {layer.name: DataType.INT8 for layer in network.layers}

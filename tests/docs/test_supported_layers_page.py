@@ -1,8 +1,8 @@
 import re
 
+from docs.pages.supported_layers import supported_layers_page, target_section
+
 from dryfit.plugins.registry import targets
-from dryfit.plugins.supported_layers import supported_layers_page
-from dryfit.target.supported_layers import target_section
 from dryfit.target.target import Platform, Target
 
 

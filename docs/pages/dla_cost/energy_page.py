@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dryfit.plugins import registry
-from dryfit.target.target import Target
-from dryfit_dla.cost.efficiency import (
+from docs.pages.dla_cost.efficiency import (
     CHECKS,
     FITTED,
     NEAREST,
@@ -14,9 +12,12 @@ from dryfit_dla.cost.efficiency import (
     fitted_powers,
     mean_efficiency_error,
 )
+from docs.pages.dla_cost.published import BOARD
+
+from dryfit.plugins import registry
+from dryfit.target.target import Target
 from dryfit_dla.cost.energy import COPY_POWERS
 from dryfit_dla.cost.energy import SOURCE as ENERGY_SOURCE
-from dryfit_dla.cost.published import BOARD
 from dryfit_dla.platforms import PLATFORMS
 
 _TEXT = """## Energy

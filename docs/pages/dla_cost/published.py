@@ -11,12 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
-
-from dryfit.network.data_types import DataType
-from dryfit.network.network import Network
-from dryfit.target.cost import CostQuestion
-from dryfit_dla.cost.formula import Step, step_cost
-from dryfit_dla.cost.networks import (
+from docs.pages.dla_cost.networks import (
     int8_specs,
     layers_that_can_be_sparse,
     resnet_34_backbone,
@@ -24,6 +19,11 @@ from dryfit_dla.cost.networks import (
     ssd_mobilenet_v1,
     ssd_resnet_34,
 )
+
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.target.cost import CostQuestion
+from dryfit_dla.cost.formula import Step, step_cost
 from dryfit_dla.cost.parameters import PARAMETERS, CostParameters
 from dryfit_dla.cost.steps import steps_of
 from dryfit_dla.platforms import PLATFORMS

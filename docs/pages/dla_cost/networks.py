@@ -24,9 +24,6 @@ from dryfit.target.question import Question
 from dryfit.target.target import Platform
 from dryfit_dla.sparsity import is_sparse_eligible
 
-PUBLISHED_SOFTWARE = (8, 5)
-"""TensorRT of JetPack 5.1.1, with which the published figures were measured."""
-
 
 @attrs.define(eq=False)
 class _Drawing:

@@ -1,4 +1,4 @@
-"""The table of ONNX operators for the documentation, made from the registry."""
+"""The page of ONNX operators, from the importer's registry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ a model in one error: quantized models are taken in Q/DQ form. Into a network wi
 """
 
 
-def operator_table() -> str:
+def onnx_operators_page() -> str:
     """The page, in Markdown."""
     rows = []
     importers = all_importers()

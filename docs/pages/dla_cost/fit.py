@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 import numpy as np
+from docs.pages.dla_cost.published import PublishedRow, log_errors
 
 from dryfit_dla.cost.parameters import FITTED, CostParameters
-from dryfit_dla.cost.published import PublishedRow, log_errors
 
 Vector = np.ndarray[Any, Any]
 

@@ -61,7 +61,7 @@ def _command_sections(command: click.Command, context: click.Context) -> Iterato
         yield f"`{context.command_path} COMMAND`\n"
     else:
         yield f"`{' '.join([context.command_path, *pieces, '[OPTIONS]'])}`\n"
-    rows = [_option_row(option) for option in command.params if isinstance(option, click.Option)]
+    rows = [option_row(option) for option in command.params if isinstance(option, click.Option)]
     if rows:
         yield "\n| option | meaning |\n|---|---|\n" + "".join(rows)
     if isinstance(command, click.Group):
@@ -75,7 +75,8 @@ def _usage_pieces(parameter: click.Parameter) -> list[str]:
     return [parameter.make_metavar(click.Context(click.Command("")))] if isinstance(parameter, click.Argument) else []
 
 
-def _option_row(option: click.Option) -> str:
+def option_row(option: click.Option) -> str:
+    """An option's names, what it means, and its default where its help shows one."""
     names = ", ".join([*option.opts, *option.secondary_opts])
     if not option.is_flag:
         choices = "\\|".join(option.type.choices) if isinstance(option.type, click.Choice) else None
