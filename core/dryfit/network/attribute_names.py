@@ -1,14 +1,14 @@
 """Attributes that exist: any other is refused, read or set, so that a misspelt one is not taken silently and ignored.
 
-One mechanism for every class that users hold and for the module `dryfit`. A name of TensorRT's that has another place
-here is refused with that place (`dryfit.network.tensorrt_names`), any other with the closest name.
+One mechanism for every class that users hold; `dryfit.front_door` does the same for the module `dryfit`. A name of
+TensorRT's that has another place here is refused with that place (`dryfit.network.tensorrt_names`), any other with the
+closest name.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from types import ModuleType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dryfit.errors import MissingAttributeError, UnknownAttributeError, UnknownSettingError
@@ -76,32 +76,6 @@ def refusing_unknown(
         set_known(holder, name, value)
 
     return set_attribute
-
-
-class KnownNames(ModuleType):
-    """The class of the module `dryfit`: what is set there is a public name, a submodule or private."""
-
-    __all__: Sequence[str]
-
-    if not TYPE_CHECKING:
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if not (name.startswith("_") or name in self.__all__ or isinstance(value, ModuleType)):
-                raise unknown_in_module(self.__name__, name, self.__all__, is_set=True)
-            super().__setattr__(name, value)
-
-
-KnownNames.__name__ = ModuleType.__name__  # messages that tell a value's type say what it is, a module
-
-
-def unknown_in_module(module: str, name: str, known: Sequence[str], *, is_set: bool = False) -> AttributeError:
-    """The error for a name that a module does not have."""
-    if name.startswith("_"):
-        return AttributeError(f"module {module!r} has no attribute {name!r}")
-    owner, remedy = f"module {module!r}", INSTEAD[module].get(name)
-    if is_set:
-        return UnknownSettingError(owner, name, known, is_set=True, remedy=remedy)
-    return UnknownAttributeError(name, lambda: MissingAttributeError(owner, name, known, remedy=remedy))
 
 
 @functools.cache

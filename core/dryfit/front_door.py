@@ -1,0 +1,110 @@
+"""How `dryfit` has its public names: each is written once, as the import that finds it, and imported when it is used.
+
+`dryfit/__init__.py` lists the imports below `with public_names(...)`. Nothing is imported there: the statements run
+with an `__import__` that only notes which module has which name. Type checkers, editors and packagers such as
+PyInstaller see ordinary imports. No source is read at run time, so zipped and frozen installs work, too.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from dryfit.errors import MissingAttributeError, UnknownAttributeError, UnknownSettingError
+from dryfit.network.tensorrt_names import INSTEAD
+from dryfit.target.copying import host_copy
+
+if TYPE_CHECKING:
+    from dryfit.target.copying import CopyArray
+
+_PLUGIN_TABLE = "dryfit.network.plugin_table"
+
+
+class FrontDoor(ModuleType):
+    """The class of the module `dryfit`: what is read or set there is a public name, a submodule or private."""
+
+    __all__: Sequence[str]
+    _places: Mapping[str, str]
+
+    if not TYPE_CHECKING:  # a type checker finds misspelt names by itself, unless it sees these
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in self._places:
+                raise _unknown(self, name)
+            found = getattr(importlib.import_module(self._places[name]), name)
+            if _PLUGIN_TABLE in sys.modules:
+                _connect()
+            return found
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not (name.startswith("_") or name in self.__all__ or isinstance(value, ModuleType)):
+                raise _unknown(self, name, is_set=True)
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return [*self.__all__]
+
+
+FrontDoor.__name__ = ModuleType.__name__  # messages that tell a value's type say what it is, a module
+
+
+@contextlib.contextmanager
+def public_names(module_name: str) -> Iterator[None]:
+    """Make the names that a module imports meanwhile its public names, each to be imported when it is first used."""
+    module, find = sys.modules[module_name], builtins.__import__
+    places: dict[str, str] = {}
+
+    def note(name: str, importer: Any = None, scope: Any = None, names: Any = (), level: int = 0) -> Any:
+        # Other threads, and modules that are not the front door, go on importing meanwhile.
+        if importer is not vars(module):
+            return find(name, importer, scope, names, level)
+        places.update(dict.fromkeys(names, name))
+        return SimpleNamespace(**dict.fromkeys(names))
+
+    builtins.__import__ = note  # type: ignore[assignment]  # what it notes is no module
+    try:
+        yield
+    finally:
+        builtins.__import__ = find
+    for name in places:
+        del vars(module)[name]
+    vars(module).update(_places=places, __all__=sorted(places))
+    module.__class__ = FrontDoor
+
+
+def _unknown(module: FrontDoor, name: str, *, is_set: bool = False) -> AttributeError:
+    """The error for a name that the module does not have."""
+    if name.startswith("_"):
+        return AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+    owner, remedy, known = f"module {module.__name__!r}", INSTEAD[module.__name__].get(name), module.__all__
+    if is_set:
+        return UnknownSettingError(owner, name, known, is_set=True, remedy=remedy)
+    return UnknownAttributeError(name, lambda: MissingAttributeError(owner, name, known, remedy=remedy))
+
+
+def _connect() -> None:
+    """Let networks, which know no packages, find layer plugins, quantize methods and formats of installed ones."""
+    from dryfit.plugins import format_names, layer_plugins, quantize_methods
+
+    format_names.connect()
+    layer_plugins.connect()
+    quantize_methods.connect()
+
+
+def _copy_of_host() -> CopyArray | None:
+    """What copies arrays for tensor formats, which know no packages; None where no host is installed."""
+    from dryfit.errors import PluginError
+    from dryfit.plugins import registry
+
+    try:
+        return registry.host().copy_array
+    except PluginError:
+        return None
+
+
+host_copy.find_by(_copy_of_host)
