@@ -1,8 +1,8 @@
-"""How `dryfit` has its public names: each is written once, as the import that finds it, and imported when it is used.
+"""How a package such as `dryfit` has its public names: each is written once, as an import that runs at first use.
 
-`dryfit/__init__.py` lists the imports below `with public_names(...)`. Nothing is imported there: the statements run
-with an `__import__` that only notes which module has which name. Type checkers, editors and packagers such as
-PyInstaller see ordinary imports. No source is read at run time, so zipped and frozen installs work, too.
+Such a package lists its imports below `with public_names(...)`. Nothing is imported there: the statements run with an
+`__import__` that only notes which module has which name. Type checkers, editors and packagers such as PyInstaller see
+ordinary imports. No source is read at run time, so zipped and frozen installs work, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLUGIN_TABLE = "dryfit.network.plugin_table"
 
 
 class FrontDoor(ModuleType):
-    """The class of the module `dryfit`: what is read or set there is a public name, a submodule or private."""
+    """The class of such a package: what is read or set there is a public name, a submodule or private."""
 
     __all__: Sequence[str]
     _places: Mapping[str, str]
@@ -81,7 +81,7 @@ def _unknown(module: FrontDoor, name: str, *, is_set: bool = False) -> Attribute
     """The error for a name that the module does not have."""
     if name.startswith("_"):
         return AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-    owner, remedy, known = f"module {module.__name__!r}", INSTEAD[module.__name__].get(name), module.__all__
+    owner, remedy, known = f"module {module.__name__!r}", INSTEAD.get(module.__name__, {}).get(name), module.__all__
     if is_set:
         return UnknownSettingError(owner, name, known, is_set=True, remedy=remedy)
     return UnknownAttributeError(name, lambda: MissingAttributeError(owner, name, known, remedy=remedy))

@@ -22,8 +22,7 @@ nothing else of the library or device.
 A rule is *confirmed* where its results were compared with those of the library itself, as many as its source says;
 *documented* where a document of the device's maker states it; *inferred* where it follows from what is known of its
 parts. Small files of the libraries' own results lie in `tests/golden/quantize_methods`, and every rule that is
-confirmed is held to them, bit for bit, and to the live libraries where these are installed
-(`pip install dryfit[oracles]`).
+confirmed is held to them, bit for bit, and to the live libraries where these are installed (`tests/oracles`).
 """
 
 _NOTATION = """

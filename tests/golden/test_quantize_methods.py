@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from tests.golden.quantize_methods.case_network import network_of
 from tests.golden.quantize_methods.wrong_answers import wrong_answers
+from tests.oracles.golden_file import read_golden
 
 import dryfit
 from dryfit.plugins.quantize_methods import quantize_method
-from dryfit.testing.oracles.golden_file import read_golden
-from dryfit.testing.oracles.habits import family_of
+from dryfit.testing.operator_cases.habits import family_of
 
 FOLDER = Path(__file__).parent / "quantize_methods"
 MANIFEST = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))

@@ -20,8 +20,8 @@ from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.quantization.methods.operators import OPERATORS
-from dryfit.testing.oracles.case_table import trial_cases
-from dryfit.testing.oracles.operator_case import OperatorCase
+from dryfit.testing.operator_cases.case_table import trial_cases
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 FIDELITIES = ("confirmed", "documented", "inferred")

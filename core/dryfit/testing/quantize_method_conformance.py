@@ -11,7 +11,7 @@ import pytest
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.testing import quantize_method_checks, quantize_method_engine_checks
 from dryfit.testing.kit import Cases, ConformanceKit, require_none
-from dryfit.testing.oracles.operator_case import OperatorCase
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 
 class QuantizeMethodConformance(ConformanceKit):

@@ -18,7 +18,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.quantization.methods.method import QuantizeMethod
-from dryfit.testing.oracles.operator_case import OperatorCase
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 _ALL_OPERANDS = frozenset({"bias_add", "concat", "eltwise_sum"})

@@ -10,14 +10,14 @@ import functools
 
 import numpy as np
 import pytest
+from tests.oracles.oracle import Refusal
+from tests.oracles.table import ORACLES, oracle_of_method
 
 from dryfit.errors import ConfigError
 from dryfit.network.layers.identity import Identity
 from dryfit.plugins.quantize_methods import quantize_method
-from dryfit.testing.oracles import Refusal, oracle_of_method, trial_cases
-from dryfit.testing.oracles.case_table import DRAWN
-from dryfit.testing.oracles.operator_case import case_of
-from dryfit.testing.oracles.table import ORACLES
+from dryfit.testing.operator_cases.case_table import DRAWN, trial_cases
+from dryfit.testing.operator_cases.operator_case import case_of
 from dryfit_cpu.compiler.tier import current_tier
 
 SEED = 31

@@ -14,7 +14,7 @@ from dryfit.network.layers.matrix_multiply import MatrixMultiply
 from dryfit.network.layers.quantize import Quantize
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.testing import QuantizeMethodConformance
-from dryfit.testing.oracles.operator_case import OperatorCase, case_of
+from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of
 from dryfit.testing.quantize_method_checks import rule_title
 from dryfit_plugins.quantize_methods.rules.weighted.tflite_cases import VECTOR_PRODUCT, VECTOR_PRODUCTS
 

@@ -16,7 +16,7 @@ from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod, Requirement
 from dryfit.testing import QuantizeMethodConformance as Kit
-from dryfit.testing.oracles.operator_case import case_of
+from dryfit.testing.operator_cases.operator_case import case_of
 
 Failed = pytest.fail.Exception
 TFLITE = quantize_method("tflite")

@@ -10,7 +10,7 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
-from dryfit.testing.oracles import OperatorCase
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 WEIGHTED = ("convolution", "deconvolution", "inner_product")

@@ -11,20 +11,24 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[3]))  # the oracles lie in tests/oracles
+
 import click
 import numpy as np
+from tests.oracles.golden_file import GoldenVectors, read_golden, write_golden
+from tests.oracles.oracle import Refusal
+from tests.oracles.table import ORACLES, oracle_of_method
 
 from dryfit.errors import ConfigError
 from dryfit.plugins.quantize_methods import quantize_method
-from dryfit.testing.oracles import OperatorCase, Refusal, oracle_of_method, trial_cases
-from dryfit.testing.oracles.case_table import DRAWN
-from dryfit.testing.oracles.golden_file import GoldenVectors, read_golden, write_golden
-from dryfit.testing.oracles.habits import family_of
-from dryfit.testing.oracles.table import ORACLES
+from dryfit.testing.operator_cases.case_table import DRAWN, trial_cases
+from dryfit.testing.operator_cases.habits import family_of
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 FOLDER = Path(__file__).parent

@@ -11,8 +11,8 @@ import numpy as np
 from dryfit.errors import ConfigError
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.testing.oracles import OperatorCase
-from dryfit.testing.oracles.habits import family_of
+from dryfit.testing.operator_cases.habits import family_of
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 

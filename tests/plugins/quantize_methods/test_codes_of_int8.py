@@ -8,7 +8,7 @@ import pytest
 
 from dryfit.network.data_types import DataType
 from dryfit.plugins.quantize_methods import quantize_method
-from dryfit.testing.oracles import trial_cases
+from dryfit.testing.operator_cases.case_table import trial_cases
 
 CAFFE2 = quantize_method("caffe2")
 OPERATORS = sorted({rule.operator for rule in CAFFE2.rules})

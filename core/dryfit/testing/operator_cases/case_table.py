@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from dryfit.errors import UnknownNameError
-from dryfit.testing.oracles import other_cases, weighted_cases
-from dryfit.testing.oracles.habits import habits_of
-from dryfit.testing.oracles.operator_case import OperatorCase
-from dryfit.testing.oracles.trial import Trial
+from dryfit.testing.operator_cases import other_cases, weighted_cases
+from dryfit.testing.operator_cases.habits import Trial, habits_of
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 DRAWN: Mapping[str, Callable[[Trial], Iterator[OperatorCase]]] = {
     "average_pool": other_cases.average_pool_cases,

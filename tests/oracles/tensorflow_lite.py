@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from tests.oracles.oracle import NoCounterpartError, Oracle, Translation
+from tests.oracles.tflite_model import tflite_model
+from tests.oracles.tflite_operators import AUTHORS
+from tests.oracles.worker_process import Job
+
 from dryfit.network.data_types import DataType
-from dryfit.testing.oracles.operator_case import OperatorCase
-from dryfit.testing.oracles.oracle import NoCounterpartError, Oracle, Translation
-from dryfit.testing.oracles.tflite_model import tflite_model
-from dryfit.testing.oracles.tflite_operators import AUTHORS
-from dryfit.testing.oracles.worker_process import Job
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 _VERSIONS = {
     "CONV_2D": (3, 1),

@@ -11,14 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
-from dryfit.network.data_types import DataType
-from dryfit.network.layers.spatial_window import PaddingMode
-from dryfit.network.layers.window_layer import WindowLayer
-from dryfit.quantization.methods.call import Operand, OperatorCall
-from dryfit.testing.oracles.operator_case import OperatorCase
-from dryfit.testing.oracles.oracle import NoCounterpartError, Oracle, Translation
-from dryfit.testing.oracles.windows import (
+from tests.oracles.oracle import NoCounterpartError, Oracle, Translation
+from tests.oracles.windows import (
     channels_last,
     channels_second,
     kernel_layer,
@@ -26,7 +20,13 @@ from dryfit.testing.oracles.windows import (
     two_axes,
     window_layer,
 )
-from dryfit.testing.oracles.worker_process import Job
+from tests.oracles.worker_process import Job
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import WindowLayer
+from dryfit.quantization.methods.call import Operand, OperatorCall
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 _RELU = (0.0, math.inf)

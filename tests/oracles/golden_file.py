@@ -14,7 +14,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dryfit.testing.oracles.operator_case import OperatorCase, case_from, document_of
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.quantized_operator import QuantizedOperator
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 _ANSWER = "answer:"
@@ -68,3 +70,38 @@ def read_golden(path: Path) -> GoldenVectors:
     methods = sorted({name.removeprefix(_ANSWER) for one in named for name in one if name.startswith(_ANSWER)})
     answers = {method: [arrays.get(_ANSWER + method) for arrays in named] for method in methods}
     return GoldenVectors(cases, answers)
+
+
+def document_of(case: OperatorCase) -> tuple[dict[str, Any], dict[str, Array]]:
+    """A case as JSON and named arrays; `case_from` is the way back."""
+    layer = case.layer
+    arrays = {"output_scale": layer.output_scale, "output_zero_point": layer.output_zero_point}
+    for kind, values in (("input", case.inputs), ("scale", layer.scales), ("zero_point", layer.zero_points)):
+        arrays.update({f"{kind}{index}": array for index, array in enumerate(values)})
+    document = {
+        "computes": layer.computes,
+        "fields": layer.fields,
+        "to_type": layer.to_type.name,
+        "limits": [repr(limit) for limit in layer.limits],
+        "inputs": len(case.inputs),
+    }
+    return document, {name: array for name, array in arrays.items() if array is not None}
+
+
+def case_from(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> OperatorCase:
+    """The case of a document."""
+    indices = range(document["inputs"])
+    lower, upper = (float(limit) for limit in document["limits"])
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in document["fields"].items()}
+    layer = QuantizedOperator(
+        computes=document["computes"],
+        method="",
+        fields=fields,
+        scales=tuple(arrays.get(f"scale{index}") for index in indices),
+        zero_points=tuple(arrays.get(f"zero_point{index}") for index in indices),
+        output_scale=arrays.get("output_scale"),
+        output_zero_point=arrays.get("output_zero_point"),
+        to_type=DataType.parse(document["to_type"]),
+        limits=(lower, upper),
+    )
+    return OperatorCase(layer, tuple(arrays.get(f"input{index}") for index in indices))

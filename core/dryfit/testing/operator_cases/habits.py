@@ -1,4 +1,4 @@
-"""What the libraries behind quantize methods take: types, grids, fused activations: cases that they answer."""
+"""What the libraries behind quantize methods take, and how many cases are drawn for one: the argument of what draws."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 import attrs
+import numpy as np
 
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
@@ -89,3 +90,21 @@ def habits_of(method: str) -> Habits:
     if family not in _HABITS:
         raise UnknownNameError("method with a library", method, _HABITS)
     return _HABITS[family]
+
+
+@attrs.frozen(eq=False)
+class Trial:
+    """How cases are drawn.
+
+    Attributes:
+        habits: of the library that is to answer.
+        random: generator.
+        count: how many rounds.
+        is_exhaustive: sums of all 65,536 pairs of codes, and every half code of 8 bits in each weighted case with ties;
+            else a share of them, for files that stay small.
+    """
+
+    habits: Habits
+    random: np.random.Generator
+    count: int
+    is_exhaustive: bool = True

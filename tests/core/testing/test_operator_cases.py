@@ -6,13 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.oracles.golden_file import GoldenVectors, document_of, read_golden, write_golden
+from tests.oracles.table import oracle_of_method
 
 from dryfit.errors import ConfigError, UnknownNameError
-from dryfit.testing.oracles import oracle_of_method, trial_cases
-from dryfit.testing.oracles.case_table import DRAWN
-from dryfit.testing.oracles.golden_file import GoldenVectors, read_golden, write_golden
-from dryfit.testing.oracles.operator_case import document_of
-from dryfit.testing.oracles.tie_seeking import (
+from dryfit.testing.operator_cases.case_table import DRAWN, trial_cases
+from dryfit.testing.operator_cases.drawn_grids import (
     all_pairs,
     tie_seeking_biases,
     tie_seeking_multipliers,

@@ -20,10 +20,18 @@ from dryfit.network.layers.reduce import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
 from dryfit.network.layers.softmax import Softmax
 from dryfit.network.layers.spatial_window import PaddingMode
-from dryfit.testing.oracles.drawn_grids import Grid, drawn_grid, drawn_pair, drawn_zero_point
-from dryfit.testing.oracles.operator_case import OperatorCase, case_of
-from dryfit.testing.oracles.tie_seeking import all_codes, all_pairs, tie_seeking_numbers, tie_seeking_sigmoid_scale
-from dryfit.testing.oracles.trial import Trial
+from dryfit.testing.operator_cases.drawn_grids import (
+    Grid,
+    all_codes,
+    all_pairs,
+    drawn_grid,
+    drawn_pair,
+    drawn_zero_point,
+    tie_seeking_numbers,
+    tie_seeking_sigmoid_scale,
+)
+from dryfit.testing.operator_cases.habits import Trial
+from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of
 
 Array = np.ndarray[Any, Any]
 _TIED_SUMS = 0.4

@@ -14,10 +14,9 @@ from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
-from dryfit.testing.oracles.drawn_grids import WeightedGrids, drawn_weighted_grids
-from dryfit.testing.oracles.operator_case import OperatorCase, case_of
-from dryfit.testing.oracles.tie_seeking import tie_seeking_biases
-from dryfit.testing.oracles.trial import Trial
+from dryfit.testing.operator_cases.drawn_grids import WeightedGrids, drawn_weighted_grids, tie_seeking_biases
+from dryfit.testing.operator_cases.habits import Trial
+from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of
 
 Array = np.ndarray[Any, Any]
 _TIES = len(tie_seeking_biases(1.0))

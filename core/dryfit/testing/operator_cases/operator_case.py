@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -92,38 +92,3 @@ def case_of(
         limits=limits,
     )
     return OperatorCase(operator, tuple(inputs))
-
-
-def document_of(case: OperatorCase) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A case as JSON and named arrays; `case_from` is the way back."""
-    layer = case.layer
-    arrays = {"output_scale": layer.output_scale, "output_zero_point": layer.output_zero_point}
-    for kind, values in (("input", case.inputs), ("scale", layer.scales), ("zero_point", layer.zero_points)):
-        arrays.update({f"{kind}{index}": array for index, array in enumerate(values)})
-    document = {
-        "computes": layer.computes,
-        "fields": layer.fields,
-        "to_type": layer.to_type.name,
-        "limits": [repr(limit) for limit in layer.limits],
-        "inputs": len(case.inputs),
-    }
-    return document, {name: array for name, array in arrays.items() if array is not None}
-
-
-def case_from(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> OperatorCase:
-    """The case of a document."""
-    indices = range(document["inputs"])
-    lower, upper = (float(limit) for limit in document["limits"])
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in document["fields"].items()}
-    layer = QuantizedOperator(
-        computes=document["computes"],
-        method="",
-        fields=fields,
-        scales=tuple(arrays.get(f"scale{index}") for index in indices),
-        zero_points=tuple(arrays.get(f"zero_point{index}") for index in indices),
-        output_scale=arrays.get("output_scale"),
-        output_zero_point=arrays.get("output_zero_point"),
-        to_type=DataType.parse(document["to_type"]),
-        limits=(lower, upper),
-    )
-    return OperatorCase(layer, tuple(arrays.get(f"input{index}") for index in indices))

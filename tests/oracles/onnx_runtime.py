@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
+from tests.oracles.oracle import NoCounterpartError, Oracle, Translation
+from tests.oracles.windows import matrices, require, two_axes
+from tests.oracles.worker_process import Job
 
 from dryfit.network.layers.spatial_window import PaddingMode
 from dryfit.network.layers.window_layer import WindowLayer
 from dryfit.quantization.methods.call import Operand, OperatorCall
-from dryfit.testing.oracles.operator_case import OperatorCase
-from dryfit.testing.oracles.oracle import NoCounterpartError, Oracle, Translation
-from dryfit.testing.oracles.windows import matrices, require, two_axes
-from dryfit.testing.oracles.worker_process import Job
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 _CONTRIBUTED = "com.microsoft"
@@ -73,7 +73,7 @@ class _Graph:
 
     def grid(self, operand: Operand) -> list[str]:
         """Scale and zero point of an operand, as constants."""
-        assert operand.scale is not None and operand.zero_point is not None  # noqa: S101, PT018  # codes have both
+        assert operand.scale is not None and operand.zero_point is not None  # noqa: PT018  # codes have both
         return [
             self.constant(np.asarray(operand.scale, np.float32)),
             self.constant(np.asarray(operand.zero_point).astype(operand.values.dtype)),
@@ -133,7 +133,7 @@ def _convolution(graph: _Graph) -> None:
     bias = _bias(call)
     inputs = [*graph.operand(call.operand(0)), *graph.operand(call.operand(1), is_constant=True), *graph.output_grid]
     inputs += [] if bias is None else [graph.constant(bias)]
-    assert isinstance(layer, WindowLayer)  # noqa: S101  # a convolution is one
+    assert isinstance(layer, WindowLayer)  # a convolution is one
     attributes = _window(layer, call.operand(0).values.shape[2:])
     groups = layer.num_groups  # type: ignore[attr-defined]  # a convolution has them
     graph.node("QLinearConv", inputs, **attributes, dilations=list(layer.dilation_nd), group=groups)
@@ -162,7 +162,7 @@ def _sum(graph: _Graph) -> None:
 
 def _average_pool(graph: _Graph) -> None:
     call, layer = graph.call, graph.call.layer
-    assert isinstance(layer, WindowLayer)  # noqa: S101  # a pooling is one
+    assert isinstance(layer, WindowLayer)  # a pooling is one
     attributes = _window(layer, call.operand(0).values.shape[2:])
     attributes["ceil_mode"] = int(layer.padding_mode is PaddingMode.EXPLICIT_ROUND_UP)
     attributes["count_include_pad"] = int(not layer.average_count_excludes_padding)  # type: ignore[attr-defined]

@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 import numpy as np
+from tests.oracles.workers import run
 
 from dryfit.errors import ExecutionError
-from dryfit.testing.oracles.workers import run
 
 Array = np.ndarray[Any, Any]
 Answers = list[Array | str]
@@ -62,7 +62,7 @@ def _process(python: str, library: str, jobs: Sequence[Job], versions: set[str])
         request, answer = Path(folder) / "request.npz", Path(folder) / "answer.npz"
         run.write(request, [(job.document, job.arrays) for job in jobs])
         program = Path(run.__file__)
-        ended = subprocess.run(  # noqa: S603  # the interpreter is the caller's choice
+        ended = subprocess.run(  # the interpreter is the caller's choice
             [python, str(program), library, str(request), str(answer)],
             capture_output=True,
             text=True,

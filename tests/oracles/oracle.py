@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 import numpy as np
+from tests.oracles.worker_process import Answers, Job, answers_of
 
-from dryfit.testing.oracles.operator_case import OperatorCase
-from dryfit.testing.oracles.worker_process import Answers, Job, answers_of
+from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from tests.oracles.oracle import NoCounterpartError
 
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.window_layer import WindowLayer
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.testing.oracles.oracle import NoCounterpartError
 
 Array = np.ndarray[Any, Any]
 

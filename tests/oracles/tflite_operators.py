@@ -7,11 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from dryfit.network.layers.spatial_window import PaddingMode
-from dryfit.quantization.methods.call import Operand, OperatorCall
-from dryfit.testing.oracles.tflite_model import LiteTensor
-from dryfit.testing.oracles.windows import (
+from tests.oracles.tflite_model import LiteTensor
+from tests.oracles.windows import (
     channels_last,
     channels_second,
     kernel_layer,
@@ -21,6 +18,9 @@ from dryfit.testing.oracles.windows import (
     two_axes,
     window_layer,
 )
+
+from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.quantization.methods.call import Operand, OperatorCall
 
 Array = np.ndarray[Any, Any]
 _ACTIVATIONS = {(-math.inf, math.inf): 0, (0.0, math.inf): 1, (-1.0, 1.0): 2, (0.0, 6.0): 3}

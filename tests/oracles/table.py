@@ -6,12 +6,16 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import attrs
+from tests.oracles.caffe2 import Caffe2Oracle
+from tests.oracles.onnx_runtime import OnnxRuntimeOracle
+from tests.oracles.oracle import Oracle
+from tests.oracles.tensorflow_lite import TensorFlowLiteOracle
 
 from dryfit.errors import ConfigError, UnknownNameError
-from dryfit.testing.oracles.oracle import Oracle
 
 
 @attrs.frozen
@@ -31,36 +35,21 @@ class OracleEntry:
     library: str
 
 
-def _litert(resolver: str) -> Callable[[str], Oracle]:
-    def make(python: str) -> Oracle:
-        from dryfit.testing.oracles.tensorflow_lite import TensorFlowLiteOracle
-
-        return TensorFlowLiteOracle(resolver, python)
-
-    return make
-
-
-def _onnx_runtime(python: str) -> Oracle:
-    from dryfit.testing.oracles.onnx_runtime import OnnxRuntimeOracle
-
-    return OnnxRuntimeOracle(python)
-
-
-def _caffe2(python: str) -> Oracle:
-    from dryfit.testing.oracles.caffe2 import Caffe2Oracle
-
-    return Caffe2Oracle(python)
-
-
 _LITERT = ("ai_edge_litert", "flatbuffers")
 ORACLES: Mapping[str, OracleEntry] = {
-    "caffe2": OracleEntry(_caffe2, (), "DRYFIT_CAFFE2_PYTHON", "torch 1.10.2 or older, for Python 3.9 or older"),
-    "onnx": OracleEntry(_onnx_runtime, ("onnxruntime",), "", "onnxruntime"),
-    "tflite": OracleEntry(_litert("BUILTIN_REF"), _LITERT, "", "ai-edge-litert"),
-    "tflite-2.14": OracleEntry(_litert("BUILTIN_REF"), _LITERT, "DRYFIT_TFLITE_2_14_PYTHON", "tflite-runtime 2.14.0"),
-    "tflite-2.5": OracleEntry(_litert("AUTO"), _LITERT, "DRYFIT_TFLITE_2_5_PYTHON", "tensorflow-cpu 2.5.0"),
-    "tflite-ruy": OracleEntry(_litert("BUILTIN_WITHOUT_DEFAULT_DELEGATES"), _LITERT, "", "ai-edge-litert"),
-    "tflite-xnnpack": OracleEntry(_litert("AUTO"), _LITERT, "", "ai-edge-litert"),
+    "caffe2": OracleEntry(Caffe2Oracle, (), "DRYFIT_CAFFE2_PYTHON", "torch 1.10.2 or older, for Python 3.9 or older"),
+    "onnx": OracleEntry(OnnxRuntimeOracle, ("onnxruntime",), "", "onnxruntime"),
+    "tflite": OracleEntry(partial(TensorFlowLiteOracle, "BUILTIN_REF"), _LITERT, "", "ai-edge-litert"),
+    "tflite-2.14": OracleEntry(
+        partial(TensorFlowLiteOracle, "BUILTIN_REF"), _LITERT, "DRYFIT_TFLITE_2_14_PYTHON", "tflite-runtime 2.14.0"
+    ),
+    "tflite-2.5": OracleEntry(
+        partial(TensorFlowLiteOracle, "AUTO"), _LITERT, "DRYFIT_TFLITE_2_5_PYTHON", "tensorflow-cpu 2.5.0"
+    ),
+    "tflite-ruy": OracleEntry(
+        partial(TensorFlowLiteOracle, "BUILTIN_WITHOUT_DEFAULT_DELEGATES"), _LITERT, "", "ai-edge-litert"
+    ),
+    "tflite-xnnpack": OracleEntry(partial(TensorFlowLiteOracle, "AUTO"), _LITERT, "", "ai-edge-litert"),
 }
 """Method to its oracle. Methods of devices have none."""
 
@@ -84,7 +73,7 @@ def oracle_of_method(method: str, python: str | None = None) -> Oracle:
         raise ConfigError(
             f"The oracle of {method!r} needs packages that are not installed",
             found=", ".join(missing),
-            remedy="pip install dryfit[oracles]",
+            remedy="pip install dryfit[dev]",
         )
     python = python or (os.environ.get(entry.variable) if entry.variable else sys.executable)
     if not python:
