@@ -22,7 +22,6 @@ from dryfit.builder.fusion.fused_group import FusedGroup
 from dryfit.builder.kernels.settings import optimum_specs
 from dryfit.builder.lowering import LoweredNetwork, lower_network
 from dryfit.network.layer import Layer
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.network import Network
@@ -207,7 +206,7 @@ def _macs_by_type(lowered: LoweredNetwork, groups: Sequence[FusedGroup], config:
     """Type of operands to multiply-accumulates, the most first."""
     specs: Mapping[str, Any] = optimum_specs(lowered.network, config)
     pairs = [(operand_type(fused, layer), layer) for fused in groups for layer in fused.group.layers]
-    return _added_up((name, multiply_accumulates(layer, specs)) for name, layer in pairs)
+    return _added_up((name, layer.multiply_accumulates(specs)) for name, layer in pairs)
 
 
 def _computed_in(groups: Sequence[FusedGroup]) -> dict[str, str]:
@@ -225,7 +224,7 @@ def _macs_by_precision(design: Design) -> dict[str, int]:
     """The same of a network that says nothing of quantization itself, by the precisions of its layers."""
     layers = [layer for layer in design.network.layers if layer.name in design.precisions.layers]
     return _added_up(
-        (design.precisions.layers[layer.name].name, multiply_accumulates(layer, design.specs)) for layer in layers
+        (design.precisions.layers[layer.name].name, layer.multiply_accumulates(design.specs)) for layer in layers
     )
 
 

@@ -11,7 +11,6 @@ becomes the form that explicitly quantized ones have from the beginning, and the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 import attrs
 
@@ -101,7 +100,7 @@ class _Lowering:
         is_work = self._roles[layer.name] is LayerRole.WORK
         if self._int8.is_folded(layer):
             # It is part of the layer before it, whose result takes its name.
-            source = self.tensors.versions(cast("Tensor", layer.inputs[0]))[DataType.FLOAT]
+            source = self.tensors.versions(layer.connected_input(0))[DataType.FLOAT]
             self._add_output(layer.outputs[0], source, self._precisions.stored_type(layer, 0))
             return
         if is_work and self._precisions.is_int8(layer):

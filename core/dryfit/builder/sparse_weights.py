@@ -15,7 +15,6 @@ from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.stored_weights import is_explicit_int8, stored_weights
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.question import Question
 from dryfit.target.verdict import Verdict
 
@@ -89,7 +88,7 @@ def _of_layer(design: Design, layer: Layer, weights: Array, default: TargetVaria
         kind=layer.kind,
         onnx_nodes=layer.onnx_nodes,
         device=device,
-        macs=multiply_accumulates(layer, design.specs),
+        macs=layer.multiply_accumulates(design.specs),
     )
     if sparsity is None:
         return plain

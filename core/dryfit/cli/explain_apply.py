@@ -17,7 +17,6 @@ from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.placement_report import placement_report
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.network import Network
 from dryfit.onnx.edit_report import Cost
 from dryfit.onnx.editing.apply import EditChoice, apply_edits, require_places
@@ -95,7 +94,7 @@ def place(
     assessment = assessment_of(design, config)
     report = placement_report(name, assessment, config.settings(network), network=network)
     specs = infer_specs(network)
-    macs = {layer.name: multiply_accumulates(layer, specs) for layer in network.layers}
+    macs = {layer.name: layer.multiply_accumulates(specs) for layer in network.layers}
     return Placed(report, macs, network, config, assessment.left, design)
 
 

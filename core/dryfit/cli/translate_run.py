@@ -164,15 +164,16 @@ def _explicit_engine(network: Network, options: NetworkOptions) -> Engine:
     """The Q/DQ network on the device, or where that takes no Q/DQ on the host, whose kernels compute the same."""
     from dryfit.builder.assessment import assess
     from dryfit.builder.builder import Builder
+    from dryfit.network.layer import LAYER_KINDS
     from dryfit.plugins import registry
-    from dryfit.quantization.quantized_group import EXPLICIT_KINDS
 
     plain = attrs.evolve(
         options, precisions=(), layer_precisions=None, layer_output_types=None, calibration_cache=None, ranges=None
     )
     config = create_config(network, plain)
     placed = assess(network, config)
-    away = [one for one in placed.layers if one.kind in EXPLICIT_KINDS and one.device != config.default_device_type]
+    quantizing = [one for one in placed.layers if LAYER_KINDS[one.kind].is_quantization]
+    away = [one for one in quantizing if one.device != config.default_device_type]
     if away or not placed.can_be_built:
         host = registry.host().device
         plain = attrs.evolve(plain, device=host, platform=None, software=None, fallback=None, placement=None)

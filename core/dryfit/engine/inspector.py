@@ -24,7 +24,6 @@ from dryfit.errors import ExecutionError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.tensor import Tensor, TensorSpec
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class EngineInspector(KnownAttributes):
             "Device": operation.device,
             "Segment": operation.segment,
             "Precision": operation.precision.name,
-            "MultiplyAccumulates": sum(multiply_accumulates(layer, self._specs(layer)) for layer in layers),
+            "MultiplyAccumulates": sum(layer.multiply_accumulates(self._specs(layer)) for layer in layers),
             "SourceLayers": list(operation.source_layers),
             "Weights": {name: _weights(array) for name, array in operation.weights.items()},
         }

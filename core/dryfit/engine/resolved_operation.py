@@ -205,9 +205,7 @@ def version_numbers(text: object, device: str) -> tuple[int, ...]:
 def _activations(group: LayerGroup) -> list[Tensor]:
     """What a group reads and writes at run time; whatever a build could know before a run is left out."""
     return [
-        tensor
-        for tensor in (*group.inputs, *group.outputs)
-        if tensor.spec.value is None and (tensor.producer is None or tensor.producer.kind != "constant")
+        tensor for tensor in (*group.inputs, *group.outputs) if tensor.spec.value is None and not tensor.is_constant
     ]
 
 

@@ -19,9 +19,6 @@ from dryfit.quantization.rounding import Rounding, round_values
 from dryfit.reference.precision import rounded
 from dryfit.target.kernels import Array
 
-CONVERSIONS = frozenset({"cast", "dequantize", "quantize"})
-"""Kinds of layers that give the same numbers in another type."""
-
 
 @attrs.frozen
 class StoredTensor:
@@ -104,11 +101,11 @@ def _origins(network: Network, names: Collection[str]) -> dict[str, str]:
     """Tensor name to the user's tensor: of that name, or what is converted to it or from it."""
     found = {tensor.name: tensor.name for tensor in network.tensors if tensor.name in names}
     for layer in network.layers:
-        source = layer.inputs[0] if layer.kind in CONVERSIONS else None
+        source = layer.inputs[0] if layer.is_conversion else None
         if source is not None and source.name in found:
             found.setdefault(layer.outputs[0].name, found[source.name])
     for layer in reversed(network.layers):
-        source = layer.inputs[0] if layer.kind in CONVERSIONS else None
+        source = layer.inputs[0] if layer.is_conversion else None
         if source is not None and layer.outputs[0].name in found:
             found.setdefault(source.name, found[layer.outputs[0].name])
     return found

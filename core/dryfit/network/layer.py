@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import abc
 import functools
+import sys
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import attrs
 
-from dryfit.errors import NetworkError, UnfinishedLayerError, UnknownNameError
+from dryfit.errors import NetworkError, UnfinishedLayerError
 from dryfit.network.attribute_names import KnownAttributes, refusing_unknown
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import Check, WrongTypeError, check_for
@@ -28,6 +30,11 @@ LayerT = TypeVar("LayerT", bound="Layer")
 AnyClass = TypeVar("AnyClass")
 Inputs = Sequence[TensorSpec | None]
 """Specs of a layer's inputs, None where an optional input is absent."""
+Specs = Mapping[str, TensorSpec]
+"""Tensor name to spec."""
+
+ALL_INPUTS = range(sys.maxsize)
+"""The indices of all inputs, however many a layer has."""
 
 
 class LayerOwner(Protocol):
@@ -133,7 +140,30 @@ def _is_computed_in(dtype: DataType) -> bool:
 class Layer(KnownAttributes, abc.ABC):
     """One layer of a network.
 
+    What is true of every layer of a kind is a trait of its class: devices, passes and the builder ask for the trait and
+    never for a list of names. A kind states only the traits in which it differs from the defaults, which are those of a
+    layer that computes real numbers from all its inputs.
+
     Attributes:
+        is_weighted: has a kernel (the parameter `kernel`, or input 1) and may have a bias (`bias`, or input 2). INT8
+            quantizes the kernel per output channel.
+        sums_products: each output element is a sum of many products of two operands: weights, or another matrix. A
+            device has multipliers for it, so INT8 always pays, and quantization noise averages out in the sum. An
+            einsum does not have it: it is a notation for many computations, and no device runs it on multipliers.
+        only_moves_values: the output has exactly the values of input 0, in another order or shape.
+        is_conversion: the output has the elements of input 0 at their places, in another type.
+        is_quantization: says where real numbers become codes or codes real numbers. One such layer makes a network an
+            explicitly quantized one.
+        has_fixed_types: the types are part of what the layer means, so no precision is chosen for it.
+        needs_real_numbers: not computed in INT8 unless a device promotes the layer itself. Source: our choice: the
+            results spread over many orders of magnitude, or depend on differences that INT8 does not hold.
+        computing_inputs: inputs that take the computation type; the others keep their own.
+        dimension_inputs: inputs that have one dimension an element. Source: TensorRT Developer Guide, "Working with
+            Dynamic Shapes", "Shape Tensors and Execution Tensors".
+        parameter_inputs: index of an input to the parameter that means the same where the input is a constant.
+        flowing_inputs: inputs that are tensors of the network; the others are weights, dimensions or a fill value.
+        inputs_of_one_type: inputs that have one type in a strongly typed network; none where a kind has one operand,
+            or names its types itself.
         name: unique in the network; `Network.add_layer` gives TensorRT's default name when empty, and a number is
             appended to a name that another layer has.
         metadata: free text; the ONNX importer writes the names of the source nodes, as TensorRT's parser does.
@@ -153,6 +183,19 @@ class Layer(KnownAttributes, abc.ABC):
     kind: ClassVar[str]
     layer_type: ClassVar[str]
     num_optional_inputs: ClassVar[int] = 0
+
+    is_weighted: ClassVar[bool] = False
+    sums_products: ClassVar[bool] = False
+    only_moves_values: ClassVar[bool] = False
+    is_conversion: ClassVar[bool] = False
+    is_quantization: ClassVar[bool] = False
+    has_fixed_types: ClassVar[bool] = False
+    needs_real_numbers: ClassVar[bool] = False
+    computing_inputs: ClassVar[Collection[int]] = ALL_INPUTS
+    dimension_inputs: ClassVar[Collection[int]] = ()
+    parameter_inputs: ClassVar[Mapping[int, str]] = MappingProxyType({})
+    flowing_inputs: ClassVar[Collection[int]] = ALL_INPUTS
+    inputs_of_one_type: ClassVar[Collection[int]] = ()
 
     name: str = ""
     metadata: str = ""
@@ -182,6 +225,17 @@ class Layer(KnownAttributes, abc.ABC):
 
     def settle_weights(self, inputs: Inputs) -> None:
         """Called before `infer_outputs`: give weights that came flat the extents that follow from the inputs."""
+
+    def multiply_accumulates(self, specs: Specs) -> int:
+        """Multiply-accumulates of one run; 0 for kinds that multiply neither weights nor matrices.
+
+        A padding of zeros counts as other elements do, and adding a bias is none. Dynamic extents count as 1.
+
+        Args:
+            specs: of the network's tensors.
+        """
+        del specs
+        return 0
 
     def problem(
         self,
@@ -253,6 +307,17 @@ class Layer(KnownAttributes, abc.ABC):
     def num_outputs(self) -> int:
         """Number of outputs."""
         return len(self.outputs)
+
+    def connected_input(self, index: int) -> Tensor:
+        """The tensor at an input that must be connected.
+
+        Raises:
+            NetworkError: it is not.
+        """
+        tensor = self.get_input(index)
+        if tensor is None:
+            raise self.problem(f"Input {index} is not connected")
+        return tensor
 
     def get_input(self, index: int) -> Tensor | None:
         """The tensor at an input, or None."""
@@ -328,7 +393,7 @@ _NOT_PARAMETERS = _LAYER_FIELDS - {"output_types"}
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
 def layer_kind(kind: str, layer_type: str | None = None) -> Callable[[type[LayerT]], type[LayerT]]:
-    """Make a class an attrs class and a layer kind, found by its name in files and by `layer_class`.
+    """Make a class an attrs class and a layer kind, found by its name in `LAYER_KINDS`.
 
     Args:
         kind: the kind's own word, such as `convolution`; unique.
@@ -343,14 +408,3 @@ def layer_kind(kind: str, layer_type: str | None = None) -> Callable[[type[Layer
         return cls
 
     return register
-
-
-def layer_class(kind: str) -> type[Layer]:
-    """The class of a layer kind.
-
-    Raises:
-        UnknownNameError: no kind has this name.
-    """
-    if kind not in LAYER_KINDS:
-        raise UnknownNameError("layer kind", kind, LAYER_KINDS)
-    return LAYER_KINDS[kind]

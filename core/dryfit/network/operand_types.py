@@ -5,53 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layers.grid_sample import GridSample
 from dryfit.network.tensor import Tensor
 
 SOURCE = "TensorRT 11 inference library, Precision Control: strongly typed networks"
-
-
-@attrs.frozen
-class Operands:
-    """The operands of a kind of layer that have one type.
-
-    Attributes:
-        inputs: indices of inputs; () for all.
-        parameters: names of weights that stand in the layer.
-    """
-
-    inputs: Sequence[int] = ()
-    parameters: Sequence[str] = ()
-
-
-_WEIGHTED = Operands((0, 1, 2), ("kernel", "bias"))
-
-OPERANDS_OF_ONE_TYPE = {
-    "concatenation": Operands(),
-    "convolution": _WEIGHTED,
-    "deconvolution": _WEIGHTED,
-    "einsum": Operands(),
-    "elementwise": Operands(),
-    "fully_connected": _WEIGHTED,
-    "grid_sample": Operands((0, 1)),
-    "matrix_multiply": Operands(),
-    "nms": Operands((0, 1)),
-    "normalization": Operands((0, 1, 2)),
-    "parametric_relu": Operands(),
-    "scatter": Operands((0, 2)),
-    "select": Operands((1, 2)),
-    "slice": Operands((0, 4)),
-}
-"""Layer kind to its operands of one type; the other kinds have one operand, or types that they name themselves.
-
-The coefficients of a scale layer may be wider than its data, as those of ONNX's batch normalization are: they are
-applied as they are, and the result is rounded once.
-"""
 
 
 def check_operand_types(layer: Layer, inputs: Sequence[Tensor | None]) -> None:
@@ -86,13 +48,14 @@ def operands_of_one_type(
     layer: Layer, inputs: Sequence[Tensor | None]
 ) -> Iterator[tuple[Tensor | None, str, DataType]]:
     """(tensor, name in words, type) of each operand that has the type of the others; weights have no tensor."""
-    operands = OPERANDS_OF_ONE_TYPE.get(layer.kind)
-    if operands is None or (layer.kind == "grid_sample" and inputs[0] and not inputs[0].dtype.is_floating_point):
+    if isinstance(layer, GridSample) and inputs[0] and not inputs[0].dtype.is_floating_point:
         return  # Integers are sampled at places that are never integers.
     for index, tensor in enumerate(inputs):
-        if tensor is not None and index in (operands.inputs or range(len(inputs))):
+        if tensor is not None and index in layer.inputs_of_one_type:
             yield tensor, repr(tensor.name), tensor.dtype
-    for name in operands.parameters:
+    # The coefficients of a scale layer may be wider than its data, as those of ONNX's batch normalization are: they are
+    # applied as they are, and the result is rounded once.
+    for name in ("kernel", "bias") if layer.is_weighted else ():
         weights: np.ndarray[Any, Any] | None = getattr(layer, name)
         if weights is not None and weights.size:
             yield None, f"`{name}`", DataType.from_numpy(weights.dtype)

@@ -10,18 +10,12 @@ if TYPE_CHECKING:
     from dryfit.network.layer import Layer
     from dryfit.network.tensor import Tensor
 
-DIMENSION_INPUTS = {"fill": (0,), "resize": (1,), "shuffle": (1,), "slice": (1, 2, 3)}
-"""Layer kind to the indices of its inputs that have one dimension an element.
-
-Source: TensorRT Developer Guide, "Working with Dynamic Shapes", "Shape Tensors and Execution Tensors".
-"""
-
 _INDEX_TYPES = (DataType.INT32, DataType.INT64)
 
 
 def reads_dimensions(layer: Layer, index: int) -> bool:
     """Whether an input of a layer carries dimensions, so that shapes follow from its contents."""
-    return index in DIMENSION_INPUTS.get(layer.kind, ())
+    return index in layer.dimension_inputs
 
 
 def feeds_dimensions(tensor: Tensor) -> bool:

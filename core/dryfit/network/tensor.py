@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -56,6 +57,11 @@ class TensorSpec:
     def is_static(self) -> bool:
         """Whether no dimension is dynamic."""
         return all(extent >= 0 for extent in self.shape)
+
+    @property
+    def least_elements(self) -> int:
+        """The number of elements, with each dynamic extent counted as 1."""
+        return math.prod(max(extent, 1) for extent in self.shape)
 
     @classmethod
     def of(cls, value: np.ndarray[Any, Any]) -> TensorSpec:
@@ -175,6 +181,11 @@ class Tensor(KnownAttributes):
     def is_network_input(self) -> bool:
         """Whether the network gets this tensor from outside."""
         return self.producer is None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether a constant layer produces it."""
+        return self.producer is not None and self.producer.kind == "constant"
 
     @property
     def is_network_output(self) -> bool:

@@ -23,17 +23,9 @@ LARGEST_FOLDED_BYTES = 2**30
 """With a larger result or operand, a layer is left for the engine. Our choice: real constants are smaller, and a model
 file of a few bytes can ask for any number."""
 
-_VIEWS = {"identity", "shuffle", "slice", "squeeze", "unsqueeze"}
-"""Kinds that copy nothing, so that they may be evaluated on weights of any size."""
-_MOVES_ELEMENTS = {
-    "concatenation",
-    "gather",
-    "identity",
-    "shuffle",
-    "slice",
-    "squeeze",
-    "unsqueeze",
-}
+_PICKING = frozenset({"concatenation", "gather", "slice"})
+"""Kinds besides those that only move values through which shape computations are followed. Exporters write shapes with
+these; what else picks elements does not occur there."""
 
 
 def folded(layer: Layer, inputs: Sequence[Operand | None]) -> list[Array] | None:
@@ -44,7 +36,9 @@ def folded(layer: Layer, inputs: Sequence[Operand | None]) -> list[Array] | None
     if not inputs or any(operand is not None and not operand.is_known for operand in inputs):
         return None
     values = values_of(inputs)
-    if layer.kind not in _VIEWS and any(v is not None and v.nbytes > LARGEST_FOLDED_BYTES for v in values):
+    # A view copies nothing, so that it may be evaluated on weights of any size.
+    is_view = layer.only_moves_values or layer.kind == "slice"
+    if not is_view and any(v is not None and v.nbytes > LARGEST_FOLDED_BYTES for v in values):
         return None
     specs = layer.infer_outputs(specs_of(inputs))
     if any(spec.is_static and spec.dtype.bytes_of(math.prod(spec.shape)) > LARGEST_FOLDED_BYTES for spec in specs):
@@ -60,7 +54,8 @@ def followed_extents(layer: Layer, inputs: Sequence[Operand | None]) -> tuple[Ex
         return tuple(extent if extent >= 0 else (name, axis) for axis, extent in enumerate(source.shape))
     if isinstance(layer, Cast) and source is not None:
         return source.extents if layer.to_type in (DataType.INT32, DataType.INT64) else None
-    return _moved(layer, inputs) if layer.kind in _MOVES_ELEMENTS else None
+    is_moving = layer.only_moves_values or layer.kind in _PICKING
+    return _moved(layer, inputs) if is_moving else None
 
 
 def _moved(layer: Layer, inputs: Sequence[Operand | None]) -> tuple[Extent, ...] | None:

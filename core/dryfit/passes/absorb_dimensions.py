@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.fill import Fill
 from dryfit.network.layers.known_values import known_ints
-from dryfit.network.layers.resize import Resize
-from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import Slice
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.pipeline import network_pass
-
-_DIMENSION_INPUTS: dict[type[Layer], dict[int, str]] = {
-    Fill: {0: "shape"},
-    Resize: {1: "shape"},
-    Shuffle: {1: "reshape_dims"},
-    Slice: {1: "start", 2: "shape", 3: "stride", 5: "axes"},
-}
-"""Layer kind to input index to the parameter that means the same."""
 
 
 @network_pass("absorb-dimensions")
@@ -30,7 +17,7 @@ def absorb_dimensions(network: Network) -> bool:
     """
     changed = False
     for layer in network.layers:
-        for index, parameter in _DIMENSION_INPUTS.get(type(layer), {}).items():
+        for index, parameter in layer.parameter_inputs.items():
             values = _constant(layer.get_input(index))
             if values is not None:
                 setattr(layer, parameter, values)

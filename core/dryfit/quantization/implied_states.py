@@ -14,7 +14,6 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.network import Network
 from dryfit.quantization.histogram import Histogram
-from dryfit.quantization.range_sharing import SAME_KINDS
 from dryfit.reference.executor import needed_layers
 
 
@@ -69,7 +68,7 @@ def fill_implied(states: Mapping[str, ImpliedState], histograms: Mapping[str, Hi
 
 
 def _implication(layer: Layer) -> Implication | None:
-    if layer.kind in SAME_KINDS:
+    if layer.only_moves_values:
         return Implication.SAME
     if layer.kind == "concatenation":
         return Implication.UNION

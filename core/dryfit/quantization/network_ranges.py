@@ -147,8 +147,7 @@ def _multiplied(layer: Layer) -> Tensor | None:
 
 
 def _is_factor(tensor: Tensor) -> bool:
-    is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
-    return is_constant and math.prod(tensor.shape) == 1
+    return tensor.is_constant and math.prod(tensor.shape) == 1
 
 
 def _solution(collector: Collector, calibrator: Calibrator, reason: str | None) -> Solution:

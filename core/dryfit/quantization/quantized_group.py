@@ -21,12 +21,6 @@ from dryfit.reference.scale_expansion import spread
 
 Array = np.ndarray[Any, Any]
 
-EXPLICIT_KINDS = frozenset({"quantize", "dequantize", "dynamic_quantize"})
-"""Kinds whose presence makes a network an explicitly quantized one."""
-
-_NO_CENTRE = EXPLICIT_KINDS | {"constant", "shape"}
-"""Kinds that compute nothing a group could be about."""
-
 
 @attrs.frozen(eq=False)
 class QuantizedGroup:
@@ -114,14 +108,15 @@ def find_quantized_group(
         takes_zero_points: whether the group may have zero points. Devices do not have them, and what overlooked one
             would compute something else.
     """
-    if layer.kind in _NO_CENTRE:
+    # These compute nothing that a group could be about.
+    if layer.is_quantization or layer.kind in ("constant", "shape"):
         return None
     dequantizes: list[Dequantize | None] = []
     for tensor in layer.inputs:
         producer = None if tensor is None else tensor.producer
         if isinstance(producer, Dequantize) and _has_known_scale(producer, takes_zero_points=takes_zero_points):
             dequantizes.append(producer)
-        elif tensor is None or not tensor.dtype.is_floating_point or getattr(producer, "kind", "") == "constant":
+        elif tensor is None or not tensor.dtype.is_floating_point or tensor.is_constant:
             dequantizes.append(None)
         else:
             return None
@@ -144,7 +139,7 @@ def missing_for_group(layer: Layer, activation: Layer | None = None, *, takes_ze
     unknown = _UNKNOWN if takes_zero_points else _UNKNOWN_SCALE
     for tensor in layer.inputs:
         producer = None if tensor is None else tensor.producer
-        if tensor is None or not tensor.dtype.is_floating_point or getattr(producer, "kind", "") == "constant":
+        if tensor is None or not tensor.dtype.is_floating_point or tensor.is_constant:
             continue
         if not isinstance(producer, Dequantize):
             found.append(f"its input {tensor.name!r} is not dequantized")

@@ -27,9 +27,6 @@ from dryfit.network.layers.slice import Slice
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
-SAME_KINDS = frozenset({"identity", "shuffle", "squeeze", "unsqueeze"})
-"""Kinds that give the values of their first input, in another order or shape."""
-
 
 @attrs.frozen
 class SharingGroup:
@@ -94,7 +91,7 @@ def covering_of(layer: Layer) -> Covering | None:
     if source is None or not layer.outputs or not _is_data(layer.outputs[0]) or not _is_data(source):
         return None
     x, y = source.name, layer.outputs[0].name
-    if layer.kind in SAME_KINDS:
+    if layer.only_moves_values:
         return Covering([x], y, True, "movement", is_same=True)
     if layer.kind == "concatenation":
         inputs = [tensor for tensor in layer.inputs if tensor is not None]
@@ -125,8 +122,7 @@ _FILL_VALUE = 4
 
 def _is_data(tensor: Tensor) -> bool:
     """Whether a tensor has values that a scale could serve."""
-    is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
-    return tensor.dtype.is_floating_point and not is_constant
+    return tensor.dtype.is_floating_point and not tensor.is_constant
 
 
 def _joined(found: Sequence[Covering]) -> list[set[str]]:

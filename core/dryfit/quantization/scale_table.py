@@ -153,8 +153,7 @@ def scale_table(
 def _quantizable(network: Network) -> Iterator[Tensor]:
     """The floating-point tensors that are no constants, in the order of the network."""
     for tensor in network.tensors:
-        is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
-        if tensor.dtype.is_quantized or (tensor.dtype.is_floating_point and not is_constant):
+        if tensor.dtype.is_quantized or (tensor.dtype.is_floating_point and not tensor.is_constant):
             yield tensor
 
 

@@ -99,8 +99,7 @@ class Binding:
 
 def is_activation(tensor: Tensor, specs: Specs) -> bool:
     """Whether a tensor is read or written at run time: no constant, and nothing that is known before the run."""
-    is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
-    return not is_constant and specs[tensor.name].value is None
+    return not tensor.is_constant and specs[tensor.name].value is None
 
 
 class Step(Protocol):

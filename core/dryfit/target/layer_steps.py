@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from dryfit.network.layer import Layer
     from dryfit.network.tensor import Tensor
 
-WITHOUT_WORK = frozenset({"cast", "constant", "dequantize", "identity", "quantize"})
-"""Kinds that only say in which type a tensor is kept."""
-
-WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected"})
-"""Kinds whose inputs after the first are weights."""
-
-_READ_FIRST_ONLY = WEIGHTED_KINDS | {"resize", "shuffle", "slice"}
-
 
 @attrs.define(eq=False)
 class LayerStep:
@@ -49,13 +41,13 @@ class StepRules:
     """How a device joins layers.
 
     Attributes:
-        first: kinds that others can follow in one step.
-        following: kinds that join the step whose result they alone read. They can begin a step, too.
+        leads: whether others can follow a layer in one step.
+        follows: whether a layer joins the step whose result it alone reads. It can begin a step, too.
         is_free: whether a layer takes nothing, such as one that only names a tensor anew.
     """
 
-    first: frozenset[str]
-    following: frozenset[str]
+    leads: Callable[[Layer], bool]
+    follows: Callable[[Layer], bool]
     is_free: Callable[[Layer], bool]
 
 
@@ -86,7 +78,7 @@ class _Joining:
 
     def add(self, layer: Layer) -> None:
         read = data_inputs(layer)
-        if layer.kind in WITHOUT_WORK:
+        if is_without_work(layer):
             if read:
                 self._stands_for[layer.outputs[0].name] = self._origin(read[0])
         elif not self._rules.is_free(layer):
@@ -106,14 +98,14 @@ class _Joining:
         return self._stands_for.get(tensor.name, tensor)
 
     def _to_join(self, layer: Layer, read: Sequence[Tensor]) -> LayerStep | None:
-        if layer.kind not in self._rules.following:
+        if not self._rules.follows(layer):
             return None
         later = max((self._place_of.get(id(self._origin(one)), -1) for one in read), default=-1)
         if later < 0:
             return None
         step = self.steps[later]
         made = step.outputs[0]
-        can_be_followed = step.layers[0].kind in self._rules.first | self._rules.following
+        can_be_followed = self._rules.leads(step.layers[0]) or self._rules.follows(step.layers[0])
         is_only_reader = [*itertools.islice(_readers(made), 2)] == [layer] and not made.is_network_output
         return step if can_be_followed and is_only_reader and not (step.adds and len(read) > 1) else None
 
@@ -121,7 +113,7 @@ class _Joining:
 def _readers(tensor: Tensor) -> Iterator[Layer]:
     """The layers that read a tensor's numbers; those that only change its type are looked through."""
     for reader, _ in tensor.consumers:
-        if reader.kind in WITHOUT_WORK and not reader.outputs[0].is_network_output:
+        if is_without_work(reader) and not reader.outputs[0].is_network_output:
             yield from _readers(reader.outputs[0])
         else:
             yield reader
@@ -129,12 +121,13 @@ def _readers(tensor: Tensor) -> Iterator[Layer]:
 
 def data_inputs(layer: Layer) -> Sequence[Tensor]:
     """The inputs that flow through a layer: neither its weights nor dimensions nor other constants."""
-    connected = [tensor for tensor in layer.inputs if tensor is not None]
-    if layer.kind in _READ_FIRST_ONLY:
-        connected = connected[:1]
-    return [tensor for tensor in connected if not is_constant(tensor)]
+    return [
+        tensor
+        for index, tensor in enumerate(layer.inputs)
+        if tensor is not None and index in layer.flowing_inputs and not tensor.is_constant
+    ]
 
 
-def is_constant(tensor: Tensor) -> bool:
-    """Whether a tensor is a constant of the network."""
-    return tensor.producer is not None and tensor.producer.kind == "constant"
+def is_without_work(layer: Layer) -> bool:
+    """Whether a layer only says in which type a tensor is kept."""
+    return layer.is_conversion or layer.kind in ("constant", "identity")

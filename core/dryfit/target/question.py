@@ -66,8 +66,7 @@ class Question:
 
     def is_constant(self, tensor: Tensor) -> bool:
         """Whether the tensor's contents are known when the network is built."""
-        producer = tensor.producer
-        return (producer is not None and producer.kind == "constant") or self.spec(tensor).value is not None
+        return tensor.is_constant or self.spec(tensor).value is not None
 
 
 @attrs.frozen

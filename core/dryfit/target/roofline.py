@@ -10,12 +10,12 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import CostEstimate, CostQuestion, StepCost
-from dryfit.target.layer_steps import WEIGHTED_KINDS, LayerStep, StepRules, data_inputs, layer_steps
+from dryfit.target.layer_steps import LayerStep, StepRules, data_inputs, layer_steps
 
 FOLLOWING = frozenset({"activation", "elementwise", "parametric_relu", "scale", "unary"})
-"""Kinds that run with the layer before them."""
+"""Kinds that run with the layer before them. An assumption about devices of which nothing is known, no trait of the
+kinds: many others work element by element too."""
 
 
 @attrs.frozen
@@ -49,7 +49,11 @@ class Roofline:
 
     def __call__(self, question: CostQuestion) -> CostEstimate:
         """The estimate of a segment, step by step."""
-        rules = StepRules(WEIGHTED_KINDS | {"matrix_multiply"}, FOLLOWING, lambda layer: layer.kind == "shape")
+        rules = StepRules(
+            leads=lambda layer: layer.sums_products,
+            follows=lambda layer: layer.kind in FOLLOWING,
+            is_free=lambda layer: layer.kind == "shape",
+        )
         steps = [self._cost(step, question) for step in layer_steps(question.layers, rules)]
         return CostEstimate(
             microseconds=sum(step.microseconds for step in steps),
@@ -63,7 +67,7 @@ class Roofline:
         )
 
     def _cost(self, step: LayerStep, question: CostQuestion) -> StepCost:
-        macs = sum(multiply_accumulates(layer, question.specs) for layer in step.layers)
+        macs = sum(layer.multiply_accumulates(question.specs) for layer in step.layers)
         cycles = macs / self.macs_per_cycle(_precision(step.layers[0], question))
         moved = _bytes_moved(step, question)
         return StepCost(

@@ -18,16 +18,13 @@ if TYPE_CHECKING:
     from dryfit.network.tensor import Tensor
 
 COMPARISONS = ("EQUAL", "GREATER", "LESS")
-_READ_FIRST_ONLY = frozenset({"convolution", "deconvolution", "fully_connected", "resize", "shuffle", "slice"})
-"""Kinds whose further inputs are weights, biases, dimensions or a fill value."""
 
 
 def activations(question: Question) -> list[Tensor]:
     """The tensors that flow through a layer: inputs and outputs, but not weights and dimensions that are inputs."""
-    inputs = question.inputs
-    if question.layer.kind in _READ_FIRST_ONLY:
-        inputs = inputs[:1]
-    elif question.layer.kind == "matrix_multiply":
+    flowing = question.layer.flowing_inputs
+    inputs = [tensor for index, tensor in enumerate(question.inputs) if index in flowing]
+    if question.layer.kind == "matrix_multiply":
         inputs = [tensor for tensor in inputs if not question.is_constant(tensor)]
     return [*inputs, *question.outputs]
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-_CONVOLUTIONS = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
-"""Kinds that run in the convolution pipeline. A matrix product with a constant is a convolution on the DLA."""
 _BLOCK_CHANNELS = 64
 _KERNELS_A_GROUP = {DataType.INT8: 32, DataType.HALF: 16}
 _BIAS_INPUT = 2
@@ -52,7 +50,8 @@ def weight_role(weights: WeightsOfLayer) -> WeightRole:
     """What weights are to their layer."""
     if weights.layer.kind in ("quantize", "dequantize"):
         return WeightRole.SCALE
-    if weights.layer.kind not in _CONVOLUTIONS:
+    # All sums of products run in the convolution pipeline: there a matrix product with a constant is a convolution.
+    if not weights.layer.sums_products:
         return WeightRole.CONSTANT
     is_bias = weights.parameter == "bias" or weights.input_index == _BIAS_INPUT
     return WeightRole.BIAS if is_bias else WeightRole.KERNEL

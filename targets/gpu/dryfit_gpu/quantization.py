@@ -11,9 +11,6 @@ from dryfit.target.limits import Finding, Question, rule, rules
 if TYPE_CHECKING:
     from dryfit.network.tensor import Tensor
 
-_KEEPS_VALUES = frozenset({"cast", "dequantize", "identity", "quantize", "shuffle", "squeeze", "unsqueeze"})
-"""Kinds that may stand between weights and what quantizes them."""
-
 
 @check("scales of activations")
 def activations_have_one_scale(question: Question) -> Finding | None:
@@ -56,7 +53,8 @@ def _is_of_weights(question: Question) -> bool:
     tensor: Tensor | None = question.inputs[0]
     while tensor is not None and not question.is_constant(tensor):
         producer = tensor.producer
-        if producer is None or producer.kind not in _KEEPS_VALUES:
+        # Between weights and what quantizes them may be conversions and layers that only move values.
+        if producer is None or not (producer.is_conversion or producer.only_moves_values):
             return False
         tensor = producer.get_input(0)
     return True

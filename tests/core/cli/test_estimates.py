@@ -14,7 +14,6 @@ from dryfit.cli.explain_schema import SCHEMA as EXPLAIN
 DEVICE = """
 import numpy as np
 
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import CostEstimate
 from dryfit.target.fusions import Fusion
 from dryfit.target.limits import LimitTable
@@ -26,7 +25,7 @@ PER_SECOND = {"slow": 1e6, "fast": 1e9}
 
 
 def estimate_cost(question):
-    macs = sum(multiply_accumulates(layer, question.specs) for layer in question.layers)
+    macs = sum(layer.multiply_accumulates(question.specs) for layer in question.layers)
     shapes = [question.specs[tensor.name].shape for layer in question.layers for tensor in layer.outputs]
     moved = sum(int(np.prod(shape)) * 4 for shape in shapes)
     time = macs / PER_SECOND[question.platform.family] * 1e6

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tests.core.onnx.models import model
 
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.reference.inference import infer_specs
 
@@ -15,7 +14,7 @@ def macs(body: str, x: str, y: str, **weights: tuple[int, ...]) -> int:
     arrays = {name: np.ones(shape, np.float32) for name, shape in weights.items()}
     network = network_from_onnx(model(body, inputs=x, outputs=y, weights=arrays))
     specs = infer_specs(network)
-    return sum(multiply_accumulates(layer, specs) for layer in network.layers)
+    return sum(layer.multiply_accumulates(specs) for layer in network.layers)
 
 
 @pytest.mark.parametrize(

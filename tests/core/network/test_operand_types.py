@@ -6,12 +6,10 @@ import pytest
 from dryfit.errors import NetworkError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import LAYER_KINDS
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix_multiply import MatrixOperation
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
-from dryfit.network.operand_types import OPERANDS_OF_ONE_TYPE
 from dryfit.network.verify import verify
 
 FLOAT, HALF = DataType.FLOAT, DataType.HALF
@@ -52,10 +50,6 @@ def test_operands_of_two_types_are_refused_with_the_layer_and_both_names(kind):
     assert "'half_data' HALF" in str(error.found)
     assert "FLOAT" in str(error.found)
     assert "cast layer" in error.remedy
-
-
-def test_every_kind_of_the_table_exists():
-    assert OPERANDS_OF_ONE_TYPE.keys() <= LAYER_KINDS.keys()
 
 
 def test_a_kernel_that_is_connected_later_is_looked_at_when_the_network_is_verified():

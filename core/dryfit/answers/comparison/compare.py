@@ -20,7 +20,7 @@ from dryfit.builder.precision.overflowing_ranges import LARGEST_FP16
 from dryfit.engine.operation_runner import OperationRunner
 from dryfit.engine.plan import Operation
 from dryfit.engine.resolved_operation import ResolvedOperation
-from dryfit.engine.stored_tensors import CONVERSIONS, StoredTensor
+from dryfit.engine.stored_tensors import StoredTensor
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -209,7 +209,7 @@ class _TensorSums:
     def __init__(self, stored: StoredTensor, resolved: ResolvedOperation, tolerance: float) -> None:
         self._stored = stored
         self._operation = resolved.operation
-        self._is_conversion = all(layer.kind in CONVERSIONS for layer in resolved.group.layers)
+        self._is_conversion = all(layer.is_conversion for layer in resolved.group.layers)
         self._tolerance = tolerance
         self._elements = 0
         self._saturated: int | None = 0

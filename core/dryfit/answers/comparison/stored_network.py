@@ -18,7 +18,6 @@ from dryfit.answers.comparison.stored_weights import Array, StoredWeights, store
 from dryfit.builder.precision.engine_tensors import OUTPUT_COPY
 from dryfit.engine.plan import Plan
 from dryfit.engine.progress import ProgressMonitor
-from dryfit.engine.stored_tensors import CONVERSIONS
 from dryfit.errors import ConfigError
 from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
@@ -143,7 +142,7 @@ class _Making:
             return
         if not self._is_told(layer) or any(one is not None and not self._has(one) for one in layer.inputs):
             return
-        if layer.name not in self._own_layers and layer.kind in CONVERSIONS and self._skip(layer):
+        if layer.name not in self._own_layers and layer.is_conversion and self._skip(layer):
             return
         self._copy(layer)
 

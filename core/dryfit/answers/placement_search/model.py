@@ -22,7 +22,6 @@ from dryfit.builder.design import Design
 from dryfit.builder.placement.cutter import Cutter, batch_of
 from dryfit.builder.segments.cost import segment_estimate
 from dryfit.builder.segments.pools import PoolNeeds
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import CostEstimate
 
 Nodes = tuple[int, ...]
@@ -77,7 +76,7 @@ class SegmentModel:
         self._fits: dict[tuple[str, Nodes], bool] = {}
         self._types = DeviceTypes(choices, design, config)
         self._copies = FlowCopies(choices, design, config, self._types, meter)
-        self.macs = [multiply_accumulates(layer, design.specs) for layer in choices.layers]
+        self.macs = [layer.multiply_accumulates(design.specs) for layer in choices.layers]
 
     def placed(self, devices: Sequence[str]) -> Placed:
         """A placement, cut and reckoned."""

@@ -28,7 +28,6 @@ from dryfit.builder.design import Design
 from dryfit.builder.placement.assign import NOWHERE
 from dryfit.builder.refusals import require_places
 from dryfit.errors import ConfigError
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.network import Network
 
 BUILT = 3
@@ -206,7 +205,7 @@ class _Judge:
     def option(self, title: str, own: Mapping[str, str], design: Design, *, is_exact: bool = False) -> PlacementOption:
         """A placement that was designed."""
         cost = network_cost(design)
-        macs = {layer.name: multiply_accumulates(layer, design.specs) for layer in design.network.layers}
+        macs = {layer.name: layer.multiply_accumulates(design.specs) for layer in design.network.layers}
         by_device: dict[str, int] = {}
         for segment in cost.segments:
             taken = sum(macs[layer] for layer in segment.layers)

@@ -8,7 +8,6 @@ from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.config.flags import ConfigFlags
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
-from dryfit.quantization.quantized_group import EXPLICIT_KINDS
 
 
 class QuantizationMode(enum.Enum):
@@ -34,12 +33,12 @@ def quantization_mode(network: Network, config: ConfigFlags) -> QuantizationMode
 
 def is_explicit(network: Network) -> bool:
     """Whether a network says by quantize and dequantize layers what is quantized."""
-    return any(layer.kind in EXPLICIT_KINDS for layer in network.layers)
+    return any(layer.is_quantization for layer in network.layers)
 
 
 def has_zero_points(network: Network) -> bool:
     """Whether a quantize or dequantize layer has a zero point that is not 0, or that is computed."""
-    codes = (layer.get_input(2) for layer in network.layers if layer.kind in EXPLICIT_KINDS and len(layer.inputs) > 2)
+    codes = (layer.get_input(2) for layer in network.layers if layer.is_quantization and len(layer.inputs) > 2)
     return any(one is not None and (one.spec.value is None or bool(one.spec.value.any())) for one in codes)
 
 
@@ -49,7 +48,7 @@ def require_calibratable(network: Network) -> None:
     Raises:
         CalibrationError: names quantize and dequantize layers.
     """
-    names = [layer.name for layer in network.layers if layer.kind in EXPLICIT_KINDS]
+    names = [layer.name for layer in network.layers if layer.is_quantization]
     if names:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         raise CalibrationError(

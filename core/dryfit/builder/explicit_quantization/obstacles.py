@@ -9,7 +9,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.lint.network_view import WEIGHTED_KINDS, have_equal_scales, scale_of, scale_text
+from dryfit.quantization.lint.network_view import have_equal_scales, scale_of, scale_text
 
 
 class Obstacles:
@@ -55,10 +55,10 @@ class Obstacles:
         beside = [tensor for tensor in _data(reader) if not isinstance(tensor.producer, Dequantize)]
         if beside:
             return f"{beside[0].name!r} arrives at {reader.name!r} in real numbers beside it"
-        if reader.kind in WEIGHTED_KINDS and getattr(reader, "kernel", None) is not None:
+        if reader.sums_products and getattr(reader, "kernel", None) is not None:
             return f"the weights of {reader.name!r} are not quantized"
         others = [one for one in _readers(reader.outputs[0]) if not isinstance(one, Quantize)]
-        if reader.kind not in WEIGHTED_KINDS and (others or reader.outputs[0].is_network_output):
+        if not reader.sums_products and (others or reader.outputs[0].is_network_output):
             return f"there is no quantization behind {reader.name!r}, and without one it gives real numbers"
         return self._no_form(reader)
 
@@ -82,7 +82,7 @@ class Obstacles:
         beside = [tensor for tensor in _data(before) if not isinstance(tensor.producer, Dequantize)]
         if beside:
             yield f"{before.name!r} is computed in real numbers: so is what it reads, {beside[0].name!r}"
-        if before.kind in WEIGHTED_KINDS and getattr(before, "kernel", None) is not None:
+        if before.sums_products and getattr(before, "kernel", None) is not None:
             yield f"{before.name!r} is computed in real numbers: its weights are not quantized"
         yield self._no_form(before)
 
@@ -128,8 +128,7 @@ def _of_scale(layer: Layer) -> str:
         return "it has a zero point"
     if scale is None:
         return "its scale is computed while the network runs"
-    is_constant = source is not None and source.producer is not None and source.producer.kind == "constant"
-    if scale.size > 1 and not is_constant:
+    if scale.size > 1 and not (source is not None and source.is_constant):
         return f"it has {scale.size} scales, and activations have one"
     return ""
 
@@ -153,7 +152,7 @@ def _quantized_type(layer: Layer) -> str:
 
 def _data(layer: Layer) -> list[Tensor]:
     """The tensors in real numbers that a layer reads and that are no constants; of a weighted one without the bias."""
-    inputs = layer.inputs[:2] if layer.kind in WEIGHTED_KINDS else layer.inputs
+    inputs = layer.inputs[:2] if layer.sums_products else layer.inputs
     return [
         tensor
         for tensor in inputs

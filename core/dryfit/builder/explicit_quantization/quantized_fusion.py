@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from dryfit.builder.precision.real_tensors import WEIGHTED_KINDS
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
@@ -36,14 +35,14 @@ def quantized_type(group: LayerGroup) -> DataType | None:
     for tensor in group.main.inputs:
         producer = None if tensor is None else tensor.producer
         source = producer.inputs[0] if producer in group.prologue and producer is not None else None
-        if source is not None and (source.producer is None or source.producer.kind != "constant"):
+        if source is not None and not source.is_constant:
             return source.dtype
     return None
 
 
 def may_end(group: LayerGroup) -> bool:
     """Whether a quantized group of an explicitly quantized network is whole with the layers that it has."""
-    return group.main.kind in WEIGHTED_KINDS or group.layers[-1].kind == "quantize"
+    return group.main.sums_products or group.layers[-1].kind == "quantize"
 
 
 def sources_of_its_own(group: LayerGroup, outputs: Collection[str]) -> list[Tensor]:

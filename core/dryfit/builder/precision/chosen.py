@@ -17,13 +17,6 @@ from dryfit.quantization.rounding import Rounding
 WEAK_TYPES = frozenset(EXCHANGED_TYPES)
 """Types that the builder may exchange for one another."""
 
-DATA_INPUTS = {"grid_sample": (0,), "resize": (0,)}
-"""Inputs that take the computation type, where not all do: places and scales of a resampling stay as they are."""
-
-WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected"})
-"""Kinds whose constant inputs after the first are weights. They are rounded where they are packed, after what can be
-folded into them; biases stay in the accumulator's type."""
-
 
 @attrs.frozen
 class Precisions:
@@ -72,15 +65,13 @@ class Precisions:
 
     def input_type(self, layer: Layer, index: int) -> DataType:
         """The type in which a layer takes one of its connected inputs."""
-        tensor = layer.inputs[index]
-        if tensor is None:
-            raise ValueError(f"input {index} of layer {layer.name!r} is not connected")
+        tensor = layer.connected_input(index)
         if layer.name in self.combinations:
             return self.combinations[layer.name].input_types[index]
-        is_constant = tensor.producer is not None and tensor.producer.kind == "constant"
-        if index not in DATA_INPUTS.get(layer.kind, (index,)) or (
-            index and is_constant and layer.kind in WEIGHTED_KINDS
-        ):
+        # Constant weights are rounded where they are packed, after what can be folded into them; biases stay in the
+        # accumulator's type.
+        is_packed = layer.is_weighted and index > 0 and tensor.is_constant
+        if is_packed or index not in layer.computing_inputs:
             return tensor.dtype
         return self._computed(layer, tensor)
 

@@ -97,7 +97,7 @@ class EngineTensors:
 
     def signed_zero(self, layer: Layer) -> Tensor:
         """The zero point of a layer that has none, where it is to INT8 codes what 0 is to UINT8 ones."""
-        scale = cast("Tensor", layer.inputs[1])
+        scale = layer.connected_input(1)
         return self.new_constant(f"{layer.name} [zero point]", np.full(scale.shape, -128, np.int8))
 
     def converted(self, tensor: Tensor, source: Tensor, dtype: DataType, name: str) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from dryfit.builder.precision.real_tensors import WEIGHTED_KINDS, is_inside_step
+from dryfit.builder.precision.real_tensors import is_inside_step
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 
@@ -69,7 +69,7 @@ def _cheap(layers: Sequence[Layer], eligible: Collection[str], inside: Collectio
     for layer in layers:
         sources = [tensor for tensor in layer.inputs if tensor is not None and tensor.name in inside]
         goes_on = any(tensor.producer is not None and tensor.producer.name in worthy for tensor in sources)
-        if layer.name in eligible and (layer.kind in WEIGHTED_KINDS or goes_on):
+        if layer.name in eligible and (layer.sums_products or goes_on):
             worthy.add(layer.name)
     return {layer.name: layer for layer in layers if layer.name in eligible and layer.name not in worthy}
 

@@ -21,23 +21,10 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise
 from dryfit.network.tensor import Tensor, TensorSpec
-from dryfit.quantization.quantized_group import EXPLICIT_KINDS
 from dryfit.target.target import Target
 
-REAL_KINDS = frozenset(
-    {
-        *("cumulative", "einsum", "grid_sample", "lrn", "normalization", "parametric_relu", "select", "softmax"),
-        *("top_k", "unary"),
-    }
-)
-"""Kinds that are computed in real numbers on every device that does not promote them itself.
-
-Source: our choice: their results spread over many orders of magnitude, or depend on differences that INT8 does not
-hold.
-"""
-
 INT8_OPERATIONS = frozenset({"SUM", "SUB", "PROD", "MAX", "MIN"})
-"""Operations on two tensors that are computed in INT8; quotients and powers are not, as the kinds above."""
+"""Operations on two tensors that are computed in INT8; quotients and powers are not."""
 
 
 @attrs.frozen(eq=False)
@@ -100,7 +87,7 @@ def refused_candidates(
         is_exchanged: whether a tensor is data that INT8 layers give one another in INT8.
         wanted_types: name of each network output whose type on the caller's side was stated, to that type.
     """
-    is_explicit = any(layer.kind in EXPLICIT_KINDS for layer in layers)
+    is_explicit = any(layer.is_quantization for layer in layers)
     reasons = {name: _own_reason(one, is_explicit) for name, one in candidates.items()}
     refused = {name: reason for name, reason in reasons.items() if reason is not None}
     for name in layers_near_outputs(layers, wanted_types):
@@ -154,7 +141,7 @@ def _own_reason(candidate: Candidate, is_explicit: bool) -> PrecisionReason | No
         return without_scales(candidate.missing)
     if candidate.real_type is None:
         return None
-    if layer.kind in REAL_KINDS:
+    if layer.needs_real_numbers:
         return PrecisionReason(PrecisionCause.KIND, f"A layer of kind {layer.kind} is computed in real numbers")
     if isinstance(layer, Elementwise) and layer.op.name not in INT8_OPERATIONS:
         return PrecisionReason(PrecisionCause.KIND, f"The operation {layer.op.name} is computed in real numbers")

@@ -16,7 +16,6 @@ from dryfit.builder.precision.engine_tensors import EngineTensors
 from dryfit.builder.precision.folded_scales import folded, folded_scale, is_folded
 from dryfit.builder.precision.int8_weights import constant_weights, int8_weights
 from dryfit.builder.precision.moved_values import moves_int8
-from dryfit.builder.precision.requested import is_constant
 from dryfit.network.copying import copy_layer, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -71,7 +70,7 @@ class Int8Lowering:
 
     def _real_input(self, tensor: Tensor, layer: Layer, index: int) -> Tensor | None:
         """What an INT8 layer reads in the place of one of its inputs; None for weights, which are added apart."""
-        if is_constant(tensor):
+        if tensor.is_constant:
             is_weight = index == 1 and constant_weights(layer) is not None
             dtype = DataType.FLOAT if tensor.dtype.is_floating_point else tensor.dtype
             return None if is_weight else self._tensors.constant(tensor, dtype)

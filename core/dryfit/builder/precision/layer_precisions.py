@@ -33,11 +33,6 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
-TYPED_KINDS = frozenset(
-    {"cast", "constant", "dequantize", "dynamic_quantize", "fill", "nms", "plugin", "quantize", "shape"}
-)
-"""Kinds whose types are part of what they mean, so that they keep them."""
-
 
 def choose_precisions(
     network: Network,
@@ -133,7 +128,7 @@ class _Chooser:
         if isinstance(layer, Plugin) and self._has_combination(layer, target, own, verdict):
             types = (*self.combinations[layer.name].output_types, *self.combinations[layer.name].input_types)
             self.layers[layer.name] = next((dtype for dtype in types if dtype in WEAK_TYPES), types[0])
-        elif own is None or layer.kind in TYPED_KINDS:
+        elif own is None or layer.has_fixed_types:
             self.layers[layer.name] = tensors[0].dtype if tensors else DataType.FLOAT
             self.reasons[layer.name] = _NO_ARITHMETIC
         elif is_strongly_typed(layer):

@@ -14,9 +14,6 @@ from collections.abc import Mapping, Sequence
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 
-SMOOTHING_KINDS = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
-"""Kinds that sum over many quantized values."""
-
 
 def layers_near_outputs(layers: Sequence[Layer], wanted_types: Mapping[str, DataType] | None = None) -> frozenset[str]:
     """Names of the layers on paths from a last smoothing layer, which is one of them, to a real network output.
@@ -31,7 +28,7 @@ def layers_near_outputs(layers: Sequence[Layer], wanted_types: Mapping[str, Data
     wanted, near = wanted_types or {}, set[str]()
     for layer in reversed(layers):
         goes_on = any(
-            reader.name in near and reader.kind not in SMOOTHING_KINDS
+            reader.name in near and not reader.sums_products
             for output in layer.outputs
             for reader, _ in output.consumers
         )
@@ -44,7 +41,7 @@ def layers_near_outputs(layers: Sequence[Layer], wanted_types: Mapping[str, Data
     for layer in layers:
         sources = {tensor.producer.name for tensor in layer.inputs if tensor is not None and tensor.producer}
         # A smoothing layer begins a path anew, whatever came before it.
-        if layer.name in near and (layer.kind in SMOOTHING_KINDS or sources & kept):
+        if layer.name in near and (layer.sums_products or sources & kept):
             kept.add(layer.name)
     return frozenset(kept)
 

@@ -18,9 +18,6 @@ from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.tensor import Tensor
 
-WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
-"""Kinds whose results are sums of many products."""
-
 _LIMITING = frozenset({ActivationType.RELU, ActivationType.CLIP})
 """Activations that only limit, which every INT8 step can end with."""
 
@@ -92,7 +89,7 @@ def _may_go_on(producer: Layer, layer: Layer, *, is_folded: bool) -> bool:
     """
     if layer.kind == "scale":
         return can_fold(producer, layer)
-    is_weighted = producer.kind in WEIGHTED_KINDS or (producer.kind == "scale" and is_folded)
+    is_weighted = producer.sums_products or (producer.kind == "scale" and is_folded)
     if is_sum(layer):
         return is_weighted and _has_one_shape(layer)
     return is_weighted or is_sum(producer)

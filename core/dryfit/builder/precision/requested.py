@@ -78,7 +78,7 @@ def missing_scales(layer: Layer) -> list[Tensor]:
 
 def tensors_without_range(layer: Layer) -> list[Tensor]:
     """The floating-point tensors that a layer reads or writes, constants left out, that have no dynamic range."""
-    inputs = [tensor for tensor in layer.inputs if tensor is not None and not is_constant(tensor)]
+    inputs = [tensor for tensor in layer.inputs if tensor is not None and not tensor.is_constant]
     return [
         tensor
         for tensor in dict.fromkeys((*inputs, *layer.outputs))
@@ -93,12 +93,7 @@ def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
         tensor: any tensor.
         assumes_scales: whether every tensor counts as if it had a scale.
     """
-    return not is_constant(tensor) and (assumes_scales or tensor.dynamic_range is not None)
-
-
-def is_constant(tensor: Tensor) -> bool:
-    """Whether a tensor is a constant of the network."""
-    return tensor.producer is not None and tensor.producer.kind == "constant"
+    return not tensor.is_constant and (assumes_scales or tensor.dynamic_range is not None)
 
 
 def with_assumed_ranges(network: Network) -> Network:

@@ -25,7 +25,8 @@ from dryfit.passes.quantization.commutation import commutation_of
 from dryfit.plugins import registry
 
 _BORDERS = frozenset({"constant", "quantize", "dequantize"})
-"""Kinds at which codes begin and end: their own values or zero points are moved with the codes."""
+"""Kinds at which codes begin and end: their own values or zero points are moved with the codes. A
+cast is none: it reads codes as numbers."""
 _ZERO_MATTERS = frozenset({"activation", "padding"})
 """Kinds that commute with quantization because code 0 stands for 0, which a moved code does not."""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.identity import Identity
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.tensor import Tensor
 from dryfit.network.weights_names import NamedWeights
@@ -17,9 +18,6 @@ from dryfit.network.weights_role import WeightsRole
 from dryfit.reference.scale_expansion import spread
 
 Array = np.ndarray[Any, Any]
-
-_PASSING = frozenset({"quantize", "dequantize", "cast", "identity"})
-"""Kinds whose first input goes on element by element."""
 
 
 @attrs.frozen(eq=False)
@@ -69,7 +67,7 @@ def _behind(tensor: Tensor, reader: WeightReader) -> Iterator[WeightReader]:
     if tensor.is_network_output:
         yield reader
     for layer, index in tensor.consumers:
-        if layer.kind in _PASSING and index == 0:
+        if index == 0 and (layer.is_conversion or isinstance(layer, Identity)):
             yield from _behind(layer.outputs[0], _through(layer, reader))
         else:
             yield attrs.evolve(reader, layer=layer.name, is_weights=isinstance(layer, KernelLayer) and index == 1)

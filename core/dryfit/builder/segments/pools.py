@@ -87,7 +87,7 @@ class PoolNeeds:
                     dtype = DataType.from_numpy(value.dtype)
                     total += self._stored(pool, self._weights(layer, field.name, -1, value.shape, dtype))
             for index, tensor in enumerate(layer.inputs):
-                if tensor is not None and tensor.producer is not None and tensor.producer.kind == "constant":
+                if tensor is not None and tensor.is_constant:
                     taken = self.precisions.input_type(layer, index)
                     constants[tensor.name] = self._weights(layer, "", index, tensor.shape, taken)
         return total + sum(self._stored(pool, weights) for weights in constants.values())

@@ -54,11 +54,7 @@ def _spread(groups: Iterable[FusedGroup], wishes: dict[str, HostLayout], border:
 
 def _tensors(fused: FusedGroup) -> list[Tensor]:
     """What a group reads and writes, without constants."""
-    return [
-        tensor
-        for tensor in (*fused.group.inputs, *fused.group.outputs)
-        if tensor.producer is None or tensor.producer.kind != "constant"
-    ]
+    return [tensor for tensor in (*fused.group.inputs, *fused.group.outputs) if not tensor.is_constant]
 
 
 def _stronger(first: HostLayout, second: HostLayout) -> HostLayout:

@@ -34,6 +34,9 @@ class Cast(Layer):
     Source: TensorRT `ICastLayer`; ONNX `Cast`.
     """
 
+    is_conversion = True
+    has_fixed_types = True
+
     to_type: DataType
     saturate: bool = True
     e8m0_rounding: CastRounding = CastRounding.UP

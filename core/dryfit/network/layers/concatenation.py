@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.axes_mask import default_axis
 from dryfit.network.layers.known_values import check_axis, check_same_types, merged_extent
 from dryfit.network.tensor import Tensor, TensorSpec
@@ -19,6 +19,8 @@ class Concatenation(Layer):
 
     Source: TensorRT `IConcatenationLayer`; ONNX `Concat`.
     """
+
+    inputs_of_one_type = ALL_INPUTS
 
     axis: int = 0
 

@@ -27,6 +27,8 @@ class Constant(Layer):
     Source: TensorRT `IConstantLayer`; ONNX `Constant` and initializers.
     """
 
+    has_fixed_types = True
+
     shape: tuple[int, ...] = attrs.field(converter=ints)
     weights: np.ndarray[Any, Any] = attrs.field(repr=False, converter=np.asarray)
 

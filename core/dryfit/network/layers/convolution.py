@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dryfit.network.layer import Inputs, LayerOwner, layer_kind
+from dryfit.network.layer import Inputs, LayerOwner, Specs, layer_kind
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.kernel_weights import check_weights
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
@@ -37,6 +38,11 @@ class Convolution(KernelLayer):
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
         """`(K, C / groups, *window)`."""
         return self.num_output_maps, channels // num_groups if channels >= 0 else -1, *self.kernel_size_nd
+
+    def multiply_accumulates(self, specs: Specs) -> int:
+        """Each output element sums over the window and the channels of its group."""
+        channels = max(specs[self.connected_input(0).name].shape[1], 1) // self.num_groups
+        return specs[self.outputs[0].name].least_elements * channels * math.prod(self.kernel_size_nd)
 
 
 class AddConvolution:

@@ -34,6 +34,8 @@ class Cumulative(Layer):
     Source: TensorRT `ICumulativeLayer`; ONNX `CumSum`, `CumProd`.
     """
 
+    needs_real_numbers = True
+
     op: CumulativeOperation = CumulativeOperation.SUM
     exclusive: bool = False
     reverse: bool = False

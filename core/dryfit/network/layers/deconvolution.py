@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dryfit.network.layer import Inputs, LayerOwner, layer_kind
+from dryfit.network.layer import Inputs, LayerOwner, Specs, layer_kind
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.kernel_weights import check_weights
 from dryfit.network.layers.spatial_window import PaddingMode, dilated
@@ -71,6 +72,11 @@ class Deconvolution(KernelLayer):
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
         """`(C, K / groups, *window)`."""
         return channels, self.num_output_maps // num_groups, *self.kernel_size_nd
+
+    def multiply_accumulates(self, specs: Specs) -> int:
+        """Each input element is spread over the window and the output maps of its group."""
+        maps = self.num_output_maps // self.num_groups
+        return specs[self.connected_input(0).name].least_elements * maps * math.prod(self.kernel_size_nd)
 
 
 class AddDeconvolution:

@@ -30,6 +30,10 @@ class Dequantize(Layer):
     Source: TensorRT `IDequantizeLayer`; ONNX `DequantizeLinear`.
     """
 
+    is_conversion = True
+    is_quantization = True
+    has_fixed_types = True
+
     axis: int = -1
     to_type: DataType = DataType.FLOAT
     block_shape: tuple[int, ...] = attrs.field(default=(), converter=ints)

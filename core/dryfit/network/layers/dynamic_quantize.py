@@ -30,6 +30,9 @@ class DynamicQuantize(Layer):
     Source: TensorRT `IDynamicQuantizeLayer`; "Working with Quantized Types", dynamic quantization.
     """
 
+    is_quantization = True
+    has_fixed_types = True
+
     axis: int
     block_size: int
     to_type: DataType = DataType.FP4

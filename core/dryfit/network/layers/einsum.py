@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, Specs, layer_kind
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 _ELLIPSIS = "..."
@@ -23,6 +24,9 @@ class Einsum(Layer):
 
     Source: TensorRT `IEinsumLayer`; ONNX `Einsum`.
     """
+
+    needs_real_numbers = True
+    inputs_of_one_type = ALL_INPUTS
 
     equation: str
 
@@ -100,6 +104,21 @@ class Einsum(Layer):
                 raise self.problem(f"The ellipsis of {term!r} does not broadcast", found=f"{a} and {b}")
             merged.append(_broadcast(a, b))
         return merged
+
+    def multiply_accumulates(self, specs: Specs) -> int:
+        """Every combination of labels once; an ellipsis counts with the axes it stands for in the longest operand."""
+        extents: dict[str, int] = {}
+        ellipsis = 1
+        for index, labels in enumerate(self.equation.replace(" ", "").split("->")[0].split(",")):
+            before, dots, after = labels.partition("...")
+            shape = [max(extent, 1) for extent in specs[self.connected_input(index).name].shape]
+            middle = len(shape) - len(before) - len(after)
+            if dots:
+                ellipsis = max(ellipsis, math.prod(shape[len(before) : len(before) + middle]))
+            named = [*shape[: len(before)], *shape[len(before) + middle :]]
+            for label, extent in zip(before + after, named, strict=True):
+                extents[label] = max(extents.get(label, 1), extent)
+        return math.prod(extents.values()) * ellipsis
 
 
 def _broadcast(left: int, right: int) -> int:

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.broadcasting import broadcast_shapes
 from dryfit.network.tensor import Tensor, TensorSpec
 
@@ -78,6 +78,8 @@ class Elementwise(Layer):
 
     Source: TensorRT `IElementWiseLayer`.
     """
+
+    inputs_of_one_type = ALL_INPUTS
 
     op: ElementWiseOperation
 

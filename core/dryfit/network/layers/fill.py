@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -42,6 +43,10 @@ class Fill(Layer):
 
     Source: TensorRT `IFillLayer`; ONNX `Range`, `RandomUniform`, `RandomNormal`.
     """
+
+    has_fixed_types = True
+    dimension_inputs = (0,)
+    parameter_inputs: ClassVar[Mapping[int, str]] = {0: "shape"}
 
     shape: tuple[int, ...] = attrs.field(default=(), converter=ints)
     operation: FillOperation

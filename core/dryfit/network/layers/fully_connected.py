@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layer import Inputs, Layer, LayerOwner, Specs, layer_kind
 from dryfit.network.layers.kernel_weights import check_weights, weights_or_none
 from dryfit.network.tensor import Tensor, TensorSpec
 
@@ -28,6 +28,11 @@ class FullyConnected(Layer):
 
     Source: TensorRT 8 `IFullyConnectedLayer`.
     """
+
+    is_weighted = True
+    sums_products = True
+    flowing_inputs = (0,)
+    inputs_of_one_type = (0, 1, 2)
 
     num_output_channels: int
     kernel: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
@@ -48,6 +53,10 @@ class FullyConnected(Layer):
             kernel = kernel.reshape(self.num_output_channels, kernel.size // self.num_output_channels)
         check_weights(self, inputs, kernel, self.bias, (self.num_output_channels, summed), self.num_output_channels)
         return [TensorSpec((*x.shape[:-3], self.num_output_channels, 1, 1), x.dtype)]
+
+    def multiply_accumulates(self, specs: Specs) -> int:
+        """Each output sums over all of C, H and W."""
+        return specs[self.connected_input(0).name].least_elements * self.num_output_channels
 
 
 class AddFullyConnected:

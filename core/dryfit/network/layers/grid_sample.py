@@ -25,6 +25,10 @@ class GridSample(Layer):
     Source: TensorRT `IGridSampleLayer`; ONNX `GridSample`. Three spatial axes are ONNX's and host only.
     """
 
+    needs_real_numbers = True
+    computing_inputs = (0,)
+    inputs_of_one_type = (0, 1)
+
     interpolation_mode: InterpolationMode = InterpolationMode.LINEAR
     align_corners: bool = False
     sample_mode: SampleMode = SampleMode.FILL

@@ -19,6 +19,8 @@ class Identity(Layer):
     Source: TensorRT `IIdentityLayer`; ONNX `Identity`.
     """
 
+    only_moves_values = True
+
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The input's shape, type and value; where it casts, the type that is asked for."""
         x = self.required(inputs, 0)

@@ -33,6 +33,11 @@ class KernelLayer(WindowLayer):
         bias: weights of one value an output map, or None.
     """
 
+    is_weighted = True
+    sums_products = True
+    flowing_inputs = (0,)
+    inputs_of_one_type = (0, 1, 2)
+
     num_output_maps: int
     kernel_size_nd: tuple[int, ...] = attrs.field(converter=ints)
     num_groups: int = 1

@@ -19,6 +19,8 @@ class Lrn(Layer):
     Source: TensorRT `ILRNLayer`; ONNX `LRN` (`bias` is k).
     """
 
+    needs_real_numbers = True
+
     window_size: int
     alpha: float
     beta: float

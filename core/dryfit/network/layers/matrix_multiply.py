@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, Specs, layer_kind
 from dryfit.network.layers.broadcasting import broadcast_shapes
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
@@ -31,6 +31,9 @@ class MatrixMultiply(Layer):
 
     Source: TensorRT `IMatrixMultiplyLayer`.
     """
+
+    sums_products = True
+    inputs_of_one_type = ALL_INPUTS
 
     op0: MatrixOperation = MatrixOperation.NONE
     op1: MatrixOperation = MatrixOperation.NONE
@@ -64,6 +67,11 @@ class MatrixMultiply(Layer):
         if (index == 0) == (op is MatrixOperation.NONE):
             return shape[:-2], (rows,), columns
         return shape[:-2], (columns,), rows
+
+    def multiply_accumulates(self, specs: Specs) -> int:
+        """Each output element sums over the shared axis."""
+        shared = -2 if self.op0 is MatrixOperation.TRANSPOSE else -1
+        return specs[self.outputs[0].name].least_elements * max(specs[self.connected_input(0).name].shape[shared], 1)
 
 
 class AddMatrixMultiply:

@@ -37,6 +37,9 @@ class Nms(Layer):
     Source: TensorRT `INMSLayer`; ONNX `NonMaxSuppression` (whose scores have classes before boxes).
     """
 
+    has_fixed_types = True
+    inputs_of_one_type = (0, 1)
+
     bounding_box_format: BoundingBoxFormat = BoundingBoxFormat.CORNER_PAIRS
     topk_box_limit: int | None = 5000
     indices_type: DataType = DataType.INT32

@@ -28,6 +28,9 @@ class Normalization(Layer):
     Source: TensorRT `INormalizationLayer`; ONNX `InstanceNormalization`, `GroupNormalization`, `LayerNormalization`.
     """
 
+    needs_real_numbers = True
+    inputs_of_one_type = (0, 1, 2)
+
     axes: int
     epsilon: float = 1e-5
     num_groups: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.broadcasting import broadcast_shapes
 from dryfit.network.tensor import Tensor, TensorSpec
 
@@ -15,6 +15,9 @@ class ParametricRelu(Layer):
 
     Source: TensorRT `IParametricReLULayer`.
     """
+
+    needs_real_numbers = True
+    inputs_of_one_type = ALL_INPUTS
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The input's shape and type."""

@@ -26,6 +26,8 @@ class Plugin(Layer):
     Source: TensorRT `IPluginV3Layer`.
     """
 
+    has_fixed_types = True
+
     plugin_name: str
     plugin_version: str = "1"
     plugin_namespace: str = ""

@@ -37,6 +37,10 @@ class Quantize(Layer):
     Source: TensorRT `IQuantizeLayer`; ONNX `QuantizeLinear`.
     """
 
+    is_conversion = True
+    is_quantization = True
+    has_fixed_types = True
+
     axis: int = -1
     to_type: DataType = DataType.INT8
     block_shape: tuple[int, ...] = attrs.field(default=(), converter=ints)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -94,6 +95,11 @@ class Resize(Layer):
 
     Source: TensorRT `IResizeLayer`; ONNX `Resize`.
     """
+
+    computing_inputs = (0,)
+    dimension_inputs = (1,)
+    parameter_inputs: ClassVar[Mapping[int, str]] = {1: "shape"}
+    flowing_inputs = (0,)
 
     shape: tuple[int, ...] = attrs.field(default=(), converter=ints)
     scales: tuple[float, ...] = attrs.field(default=(), converter=_floats)

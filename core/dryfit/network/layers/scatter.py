@@ -40,6 +40,8 @@ class Scatter(Layer):
     Source: TensorRT `IScatterLayer`; ONNX `ScatterElements`, `ScatterND`.
     """
 
+    inputs_of_one_type = (0, 2)
+
     mode: ScatterMode
     axis: int = 0
     reduction: ScatterReduction = ScatterReduction.NONE

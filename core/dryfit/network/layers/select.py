@@ -18,6 +18,9 @@ class Select(Layer):
     Source: TensorRT `ISelectLayer`; ONNX `Where`.
     """
 
+    needs_real_numbers = True
+    inputs_of_one_type = (1, 2)
+
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The broadcast shape, of the type of the two values."""
         condition, then_input, else_input = (self.required(inputs, index) for index in range(3))

@@ -18,6 +18,8 @@ class ShapeLayer(Layer):
     Source: TensorRT `IShapeLayer` (INT64 since TensorRT 10); ONNX `Shape`.
     """
 
+    has_fixed_types = True
+
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """`INT64[rank]`."""
         x = self.required(inputs, 0)

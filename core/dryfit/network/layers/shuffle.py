@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -27,6 +28,11 @@ class Shuffle(Layer):
 
     Source: TensorRT `IShuffleLayer`; ONNX `Reshape`, `Transpose`.
     """
+
+    only_moves_values = True
+    dimension_inputs = (1,)
+    parameter_inputs: ClassVar[Mapping[int, str]] = {1: "reshape_dims"}
+    flowing_inputs = (0,)
 
     first_transpose: tuple[int, ...] = attrs.field(default=(), converter=ints)
     reshape_dims: tuple[int, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(ints))

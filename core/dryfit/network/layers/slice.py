@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -32,6 +33,11 @@ class Slice(Layer):
 
     Source: TensorRT `ISliceLayer`; ONNX `Slice`, `Pad`.
     """
+
+    dimension_inputs = (1, 2, 3)
+    parameter_inputs: ClassVar[Mapping[int, str]] = {1: "start", 2: "shape", 3: "stride", 5: "axes"}
+    flowing_inputs = (0,)
+    inputs_of_one_type = (0, 4)
 
     start: tuple[int, ...] = attrs.field(default=(), converter=ints)
     shape: tuple[int, ...] = attrs.field(default=(), converter=ints)

@@ -19,6 +19,8 @@ class Softmax(Layer):
     Source: TensorRT `ISoftMaxLayer`.
     """
 
+    needs_real_numbers = True
+
     axes: int
 
     @property

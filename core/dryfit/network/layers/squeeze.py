@@ -16,6 +16,8 @@ class Squeeze(Layer):
     Source: TensorRT `ISqueezeLayer`; ONNX `Squeeze`.
     """
 
+    only_moves_values = True
+
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The other extents, of the input's type."""
         x, axes_input = self.required(inputs, 0), self.required(inputs, 1)

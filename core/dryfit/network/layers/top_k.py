@@ -34,6 +34,8 @@ class TopK(Layer):
     Source: TensorRT `ITopKLayer`; the order of equal elements is ONNX's.
     """
 
+    needs_real_numbers = True
+
     op: TopKOperation
     k: int
     axes: int

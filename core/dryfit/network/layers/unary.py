@@ -61,6 +61,8 @@ class Unary(Layer):
     Source: TensorRT `IUnaryLayer`.
     """
 
+    needs_real_numbers = True
+
     op: UnaryOperation
 
     @property

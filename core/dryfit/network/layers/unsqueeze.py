@@ -16,6 +16,8 @@ class Unsqueeze(Layer):
     Source: TensorRT `IUnsqueezeLayer`; ONNX `Unsqueeze`.
     """
 
+    only_moves_values = True
+
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The extents with 1 inserted, of the input's type."""
         x, axes_input = self.required(inputs, 0), self.required(inputs, 1)

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dryfit.builder.precision.real_tensors import is_limiting
-from dryfit.builder.precision.requested import is_constant
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -128,7 +127,7 @@ def reads_dequantized(layer: Layer, tensor: Tensor, dequantized: Mapping[str, fr
     values = frozenset[str]().union(*(dequantized.get(name, frozenset()) for name in layer.onnx_nodes))
     if tensor.name in values or not values:
         return tensor.name in values
-    data = [one for one in layer.inputs if one is not None and one.dtype.is_floating_point and not is_constant(one)]
+    data = [one for one in layer.inputs if one is not None and one.dtype.is_floating_point and not one.is_constant]
     # A fully connected layer reads what its node had flattened; what comes from its own node is no input of that.
     is_own = tensor.producer is not None and bool(set(tensor.producer.onnx_nodes) & set(layer.onnx_nodes))
     return len(data) == 1 and not is_own
@@ -162,7 +161,7 @@ class _Carrier:
         self._share(unequal)
         entries = {}
         for tensor in self._network.tensors:
-            if tensor.dtype.is_floating_point and not is_constant(tensor):
+            if tensor.dtype.is_floating_point and not tensor.is_constant:
                 missing = CarriedScale(tensor.name, None, RangeOrigin.MISSING)
                 entries[tensor.name] = self._found.get(tensor.name, missing)
         return CarriedScales(entries, frozenset(self._on_grid), self._conflicts)
@@ -191,7 +190,7 @@ class _Carrier:
         if not known:
             return
         for tensor in sources:
-            is_free = tensor.name not in self._found and not is_constant(tensor) and not tensor.is_network_output
+            is_free = tensor.name not in self._found and not tensor.is_constant and not tensor.is_network_output
             if is_free and len(tensor.consumers) == 1:
                 self._take(tensor, layer.outputs[0], layer.kind)
 
@@ -201,7 +200,7 @@ class _Carrier:
         if row is None or not row.commutes or row.obstacle(layer, self._specs):
             return []
         tensors = [tensor for _, tensor in row.data_inputs(layer)]
-        return [] if any(is_constant(one) or not one.dtype.is_floating_point for one in tensors) else tensors
+        return [] if any(one.is_constant or not one.dtype.is_floating_point for one in tensors) else tensors
 
     def _is_on_grid(self, layer: Layer, tensor: Tensor) -> bool:
         return tensor.name in self._on_grid or reads_dequantized(layer, tensor, self._dequantized)

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 from onnx import ModelProto
 
-from dryfit.builder.precision.real_tensors import WEIGHTED_KINDS, is_inside_step, is_sum
+from dryfit.builder.precision.real_tensors import is_inside_step, is_sum
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -87,7 +87,7 @@ class ImplicitModel:
             tensor.name
             for tensor in self.network.tensors
             if tensor.producer is not None
-            and tensor.producer.kind in WEIGHTED_KINDS
+            and tensor.producer.sums_products
             and is_inside_step(tensor)
             and is_sum(tensor.consumers[0][0])
             and not self.carried.has_scale(tensor.name)

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from dryfit.builder.precision.int8_choice import INT8_OPERATIONS, REAL_KINDS
+from dryfit.builder.precision.int8_choice import INT8_OPERATIONS
 from dryfit.builder.precision.int8_weights import constant_weights
-from dryfit.builder.precision.layer_precisions import TYPED_KINDS
-from dryfit.builder.precision.real_tensors import WEIGHTED_KINDS, is_inside_step
-from dryfit.builder.precision.requested import is_constant
+from dryfit.builder.precision.real_tensors import is_inside_step
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise
@@ -69,10 +67,10 @@ def layer_precisions(
     }
     found = []
     for layer in network.layers:
-        if layer.kind in TYPED_KINDS or not any(tensor.dtype.is_floating_point for tensor in layer.outputs):
+        if layer.has_fixed_types or not any(tensor.dtype.is_floating_point for tensor in layer.outputs):
             continue
         is_int8 = layer.name in granted
-        is_lost = layer.name in wished and not is_int8 and layer.kind in WEIGHTED_KINDS
+        is_lost = layer.name in wished and not is_int8 and layer.sums_products
         is_typed = is_int8 and _loses_rounding(layer, plain, granted, rounds_all=rounds_all)
         found.append(
             LayerPrecision(
@@ -89,10 +87,10 @@ def layer_precisions(
 def _is_int8(layer: Layer, plain: PlainModel, carried: CarriedScales, wished: set[str]) -> bool:
     """Whether the Q/DQ model computes a layer in INT8: all its data come dequantized, or from inside its step."""
     data = [tensor for tensor in layer.inputs if tensor is not None and tensor.dtype.is_floating_point]
-    variable = [tensor for tensor in data if not is_constant(tensor)]
-    if layer.kind in TYPED_KINDS or not variable:
+    variable = [tensor for tensor in data if not tensor.is_constant]
+    if layer.has_fixed_types or not variable:
         return False
-    if layer.kind in WEIGHTED_KINDS and not (
+    if layer.sums_products and not (
         constant_weights(layer) is not None and plain.weighted.intersection(layer.onnx_nodes)
     ):
         return False
@@ -113,7 +111,7 @@ def _is_one_node(tensor: Tensor, layer: Layer) -> bool:
 
 def _missing(layer: Layer, carried: CarriedScales) -> list[str]:
     """Names of the tensors of a layer that need a scale and have none."""
-    tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None and not is_constant(tensor)]
+    tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None and not tensor.is_constant]
     return [
         tensor.name
         for tensor in dict.fromkeys(tensors)
@@ -154,4 +152,4 @@ def _loses_rounding(layer: Layer, plain: PlainModel, int8: set[str], *, rounds_a
 
 def _is_real_kind(layer: Layer) -> bool:
     is_real_operation = isinstance(layer, Elementwise) and layer.op.name not in INT8_OPERATIONS
-    return layer.kind in REAL_KINDS or is_real_operation
+    return layer.needs_real_numbers or is_real_operation

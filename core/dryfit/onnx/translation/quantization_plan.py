@@ -14,7 +14,6 @@ import numpy as np
 from dryfit.builder.design import Design
 from dryfit.builder.precision.folded_scales import folded
 from dryfit.builder.precision.int8_weights import Int8Weights, constant_weights, int8_weights
-from dryfit.builder.precision.requested import is_constant
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.fully_connected import FullyConnected
@@ -79,7 +78,7 @@ def quantization_plan(design: Design) -> QuantizationPlan:
         if layer.name not in precisions.layers or not precisions.is_int8(layer):
             continue
         for index, tensor in enumerate(layer.inputs):
-            if tensor is None or is_constant(tensor) or tensor.dtype is DataType.INT8:
+            if tensor is None or tensor.is_constant or tensor.dtype is DataType.INT8:
                 continue
             if precisions.input_type(layer, index) is DataType.INT8 and tensor.name not in stored:
                 readers = read.setdefault(tensor.name, (_scale(tensor), []))[1]

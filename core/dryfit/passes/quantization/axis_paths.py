@@ -79,7 +79,7 @@ def through_unsqueeze(layer: Layer, specs: Specs, axis: int) -> int | None:
 
 def through_slice(layer: Slice, specs: Specs, axis: int) -> int | None:
     """The same, where the slice keeps all of it, and fills with nothing that has scales of its own."""
-    x = specs[_input(layer)]
+    x = specs[layer.connected_input(0)]
     if any(tensor is not None for tensor in layer.inputs[1:]) or x.shape[axis] < 0:
         return None
     start, shape, stride = layer.window(x.shape, [x])
@@ -101,15 +101,8 @@ def axis_before(path: AxisPath, layer: Layer, specs: Specs, axis: int) -> int | 
     return next((one for one in range(len(_shape(layer, specs))) if path(layer, specs, one) == axis), None)
 
 
-def _input(layer: Layer) -> Tensor:
-    tensor = layer.inputs[0]
-    if tensor is None:
-        raise layer.problem("Input 0 is not connected")
-    return tensor
-
-
 def _shape(layer: Layer, specs: Specs) -> Shape:
-    return specs[_input(layer)].shape
+    return specs[layer.connected_input(0)].shape
 
 
 def _axes(layer: Layer, specs: Specs, rank: int) -> tuple[int, ...] | None:

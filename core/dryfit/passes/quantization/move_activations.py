@@ -54,9 +54,7 @@ def _quantization_of_its_own(layer: Layer, movement: Movement) -> Quantize | Non
 
 def _move(layer: Layer, quantize: Quantize, movement: Movement) -> None:
     """Let the layer read real numbers, and quantize what it gives."""
-    output, source = layer.outputs[0], quantize.inputs[0]
-    if source is None:
-        raise quantize.problem("Its data is not connected")
+    output, source = layer.outputs[0], quantize.connected_input(0)
     codes, readers = movement.specs[output], list(output.consumers)
     layer.set_input(0, source)
     movement.specs[output] = TensorSpec(codes.shape, movement.specs[source].dtype)

@@ -30,8 +30,6 @@ from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
 from dryfit.reference.registry import evaluate
 
 NAME = "move-dequantizes"
-_NEIGHBOURS = frozenset({"quantize", "dequantize", "dynamic_quantize"})
-"""Kinds that other passes look at, where they follow a dequantization."""
 
 
 class MoveDequantizes:
@@ -56,7 +54,8 @@ class MoveDequantizes:
         """Move what can move; returns whether anything did."""
         movement = Movement(NAME, network, self._journal)
         for layer in list(network.layers):
-            if layer.kind in _NEIGHBOURS or absorb_into_dequantize(layer, movement):
+            # Other passes look at quantizations that follow a dequantization.
+            if layer.is_quantization or absorb_into_dequantize(layer, movement):
                 continue
             row = commutation_of(layer)
             given = [tensor.producer for _, tensor in row.data_inputs(layer)]

@@ -213,9 +213,7 @@ class _Sweep:
     def _before(self, row: Commutation, layer: Layer, index: int, quantize: Quantize, numbers: Numbers) -> Quantize:
         """The quantization of one input of a layer: a copy, or one that is there already."""
         movement = self._movement
-        tensor = layer.inputs[index]
-        if tensor is None:
-            raise layer.problem(f"Input {index} is not connected")
+        tensor = layer.connected_input(index)
         axis = -1 if numbers.axis < 0 else axis_before(row.path, layer, movement.specs, numbers.axis)
         wanted = Numbers(numbers.dtype, numbers.scale, None, -1 if axis is None else axis, ())
         present = self._quantizes.setdefault(tensor, [])

@@ -57,9 +57,7 @@ class Movement:
         self.specs = {tensor: tensor.spec for tensor in network.tensors}
         self.outputs = set(network.outputs)
         self.has_changed = False
-        self.known = {
-            tensor for tensor in self.specs if tensor.producer is not None and tensor.producer.kind == "constant"
-        }
+        self.known = {tensor for tensor in self.specs if tensor.is_constant}
         self._pass_name = pass_name
         self._journal = journal
         self._dead: list[Layer] = []

@@ -47,8 +47,8 @@ logger = logging.getLogger("dryfit.passes")
 _MOVERS = frozenset({"gather", "identity", "pooling", "reduce", "resize", "reverse_sequence"})
 _MOVERS |= {"shuffle", "slice", "squeeze", "unsqueeze"}
 """Kinds of which those that commute with quantization only pick or move codes, and add none."""
-_NEITHER = frozenset({"constant", "quantize", "dequantize", "dynamic_quantize", "quantized_operator", "shape"})
-"""Kinds that are no centre of an operator."""
+_NEITHER = frozenset({"constant", "quantized_operator", "shape"})
+"""Kinds that are no centre of an operator; those that quantize are none either."""
 
 
 @attrs.frozen
@@ -114,7 +114,7 @@ class QuantizedOperators:
         ended: set[Layer] = set()
         for layer in network.layers:
             name = chosen_method(layer)
-            if layer.kind in _NEITHER or not name or layer in ended:
+            if layer.is_quantization or layer.kind in _NEITHER or not name or layer in ended:
                 continue
             found = formed_operator(layer, methods[name])
             if isinstance(found, Formed):

@@ -39,7 +39,7 @@ def requantization(quantize: Quantize, method: QuantizeMethod) -> Replacement | 
         output_zero_point=after.zero_point,
         to_type=quantize.to_type,
     )
-    return _checked(quantize, operator, _data(dequantize), method)
+    return _checked(quantize, operator, dequantize.connected_input(0), method)
 
 
 def conversion(layer: Quantize | Dequantize, method: QuantizeMethod) -> Replacement | str:
@@ -68,7 +68,7 @@ def conversion(layer: Quantize | Dequantize, method: QuantizeMethod) -> Replacem
             zero_points=(grid.zero_point,),
             to_type=DataType.FLOAT,
         )
-    return _checked(layer, operator, _data(layer), method)
+    return _checked(layer, operator, layer.connected_input(0), method)
 
 
 def replace_layers(network: Network, replacements: Sequence[Replacement]) -> None:
@@ -104,11 +104,4 @@ def _problem(layer: Quantize | Dequantize) -> str:
 
 
 def _producer(layer: Layer) -> Layer | None:
-    return _data(layer).producer
-
-
-def _data(layer: Layer) -> Tensor:
-    tensor = layer.inputs[0]
-    if tensor is None:
-        raise layer.problem("Its data is not connected")
-    return tensor
+    return layer.connected_input(0).producer

@@ -26,8 +26,6 @@ from dryfit.quantization.quantized_group import QuantizedGroup, find_quantized_g
 
 Array = np.ndarray[Any, Any]
 
-_WITH_BIAS = frozenset({"convolution", "deconvolution", "fully_connected"})
-_WEIGHTED = _WITH_BIAS | {"matrix_multiply"}
 _ENDED_BY_ACTIVATIONS = frozenset({"average_pool", "bias_add", "convolution", "deconvolution", "eltwise_sum"})
 _ENDED_BY_ACTIVATIONS |= {"inner_product"}
 """Operators that libraries compute with an activation behind them as one: its bounds become bounds of the codes."""
@@ -136,16 +134,15 @@ def _any_values(spec: TensorSpec) -> Array:
 
 def _missing_operands(layer: Layer) -> list[str]:
     """The operands that stand in real numbers as constants, but for a bias."""
-    if layer.kind in _WEIGHTED and getattr(layer, "kernel", None) is not None:
+    if layer.sums_products and getattr(layer, "kernel", None) is not None:
         return ["its weights are not quantized"]
     return [
         f"its input {tensor.name!r} is a constant in real numbers"
         for index, tensor in enumerate(layer.inputs)
         if tensor is not None
         and tensor.dtype.is_floating_point
-        and tensor.producer is not None
-        and tensor.producer.kind == "constant"
-        and not (index == 2 and layer.kind in _WITH_BIAS)
+        and tensor.is_constant
+        and not (index == 2 and layer.is_weighted)
         and not (index > 0 and layer.kind == "resize")
     ]
 
@@ -161,7 +158,7 @@ def _wrong_grids(group: QuantizedGroup) -> list[str]:
 
 
 def _is_bias(layer: Layer, index: int) -> bool:
-    return index == 2 and layer.kind in _WITH_BIAS
+    return index == 2 and layer.is_weighted
 
 
 def _output_axis(layer: Layer) -> int | None:
@@ -190,7 +187,7 @@ def _bias(group: QuantizedGroup) -> Array | None:
     Raises:
         BiasError: it cannot be had in INT32.
     """
-    if group.layer.kind not in _WITH_BIAS:
+    if not group.layer.is_weighted:
         return None
     return integer_bias(group.layer, _unit(group))
 

@@ -18,10 +18,6 @@ from dryfit.quantization.range_sharing import covering_of
 
 Array = np.ndarray[Any, Any]
 
-WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
-"""Kinds that multiply by weights. Source: TensorRT, Working with Quantized Types: convolution, transposed convolution
-and GEMM."""
-
 
 @attrs.frozen(eq=False)
 class QuantizedWeights:
@@ -111,11 +107,12 @@ class NetworkView:
 
     @property
     def weighted(self) -> Sequence[Layer]:
-        """The layers that multiply real numbers by weights."""
+        """The layers that multiply real numbers by weights.
+
+        Source: TensorRT, Working with Quantized Types: convolution, transposed convolution and GEMM.
+        """
         return [
-            layer
-            for layer in self.network.layers
-            if layer.kind in WEIGHTED_KINDS and layer.outputs[0].dtype.is_floating_point
+            layer for layer in self.network.layers if layer.sums_products and layer.outputs[0].dtype.is_floating_point
         ]
 
     def is_output(self, tensor: Tensor) -> bool:
@@ -146,13 +143,13 @@ class NetworkView:
         return [
             tensor
             for index, tensor in enumerate(layer.inputs[:2])
-            if tensor is not None and not is_known(tensor) and self._weights_at(layer, index) is None
+            if tensor is not None and not tensor.is_constant and self._weights_at(layer, index) is None
         ]
 
     def has_real_weights(self, layer: Layer) -> bool:
         """Whether a weighted layer multiplies by a constant that is not quantized."""
         is_parameter = getattr(layer, "kernel", None) is not None
-        return is_parameter or any(tensor is not None and is_known(tensor) for tensor in layer.inputs[:2])
+        return is_parameter or any(tensor is not None and tensor.is_constant for tensor in layer.inputs[:2])
 
     def is_quantized(self, layer: Layer) -> bool:
         """Whether all that a weighted layer multiplies is quantized."""
@@ -165,18 +162,13 @@ class NetworkView:
         if operand is None or dequantize is None or source is None:
             return None
         is_moved = operand.producer is not dequantize
-        if is_known(source):
+        if source.is_constant:
             return QuantizedWeights(source, dequantize, None, index, is_moved)
         quantize = source.producer
         real = quantize.inputs[0] if isinstance(quantize, Quantize) else None
-        if isinstance(quantize, Quantize) and real is not None and is_known(real):
+        if isinstance(quantize, Quantize) and real is not None and real.is_constant:
             return QuantizedWeights(real, dequantize, quantize, index, is_moved)
         return None
-
-
-def is_known(tensor: Tensor) -> bool:
-    """Whether a tensor is a constant."""
-    return tensor.producer is not None and tensor.producer.kind == "constant"
 
 
 def is_of_weights(layer: Quantize | Dequantize) -> bool:
@@ -184,7 +176,7 @@ def is_of_weights(layer: Quantize | Dequantize) -> bool:
     source = layer.inputs[0]
     if source is not None and isinstance(layer, Dequantize) and isinstance(source.producer, Quantize):
         source = source.producer.inputs[0]
-    return source is not None and is_known(source)
+    return source is not None and source.is_constant
 
 
 def only_moves(layer: Layer) -> bool:

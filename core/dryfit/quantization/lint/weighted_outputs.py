@@ -13,8 +13,7 @@ from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.lint.network_view import WEIGHTED_KINDS, NetworkView, is_known, readers
-from dryfit.quantization.range_sharing import SAME_KINDS
+from dryfit.quantization.lint.network_view import NetworkView, readers
 
 LINEAR_PIECES = frozenset(
     {
@@ -73,7 +72,7 @@ def _behind(view: NetworkView, tensor: Tensor) -> Iterator[Layer | None]:
         if view.is_output(current):
             yield None
         for reader in readers(current):
-            if reader.kind in SAME_KINDS:
+            if reader.only_moves_values:
                 waiting.append(reader.outputs[0])
             else:
                 yield reader
@@ -82,7 +81,7 @@ def _behind(view: NetworkView, tensor: Tensor) -> Iterator[Layer | None]:
 def is_sum_of_data(layer: Layer | None) -> bool:
     """Whether a layer adds two tensors, neither of them a constant."""
     is_sum = isinstance(layer, Elementwise) and layer.op is ElementWiseOperation.SUM
-    return is_sum and layer is not None and not any(one is None or is_known(one) for one in layer.inputs)
+    return is_sum and layer is not None and not any(one is None or one.is_constant for one in layer.inputs)
 
 
 def is_piecewise_linear(layer: Layer | None) -> bool:
@@ -98,11 +97,11 @@ def weighted_before(tensor: Tensor) -> Layer | None:
     current: Tensor | None = tensor
     while current is not None and current.producer is not None:
         layer = current.producer
-        if layer.kind in WEIGHTED_KINDS:
+        if layer.sums_products:
             return layer
         if isinstance(layer, Elementwise) and layer.op is ElementWiseOperation.SUM and not is_sum_of_data(layer):
-            current = next((one for one in layer.inputs if one is not None and not is_known(one)), None)
-        elif isinstance(layer, Scale) or layer.kind in SAME_KINDS:
+            current = next((one for one in layer.inputs if one is not None and not one.is_constant), None)
+        elif isinstance(layer, Scale) or layer.only_moves_values:
             current = layer.inputs[0]
         else:
             return None

@@ -23,7 +23,6 @@ from dryfit_cpu.kernels.epilogues import activation_code
 SERVED_TYPES = codes.FLOATS | {DataType.INT8}
 """Types of what integer groups read and write: real operands and results are computed in FP32."""
 UNLIMITED = (-np.inf, np.inf)
-_WEIGHTED_KINDS = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
 _COMBINATIONS = {
     ElementWiseOperation.SUM: codes.SUM,
     ElementWiseOperation.SUB: codes.SUB,
@@ -117,7 +116,7 @@ def folded_layers(group: LayerGroup) -> tuple[Affine | None, Sequence[Layer]]:
     """
     found: list[Layer] = []
     total, main = None, group.main
-    if main.kind not in _WEIGHTED_KINDS:
+    if not main.sums_products:
         return None, found
     value = main.outputs[0]
     axis = len(value.shape) - 1 if main.kind == "matrix_multiply" else _channel_axis(main)
@@ -183,7 +182,7 @@ def _extended(stage: Stage, layer: Layer, value: Tensor, group: LayerGroup) -> S
         return None
     if isinstance(layer, Quantize):
         grid = grid_of(layer)
-        is_real = stage.other is not None and stage.other.is_real and group.main.kind in _WEIGHTED_KINDS
+        is_real = stage.other is not None and stage.other.is_real and group.main.sums_products
         return None if grid is None or is_real else attrs.evolve(stage, grid=grid)
     if isinstance(layer, Elementwise):
         is_first = stage.other is None and stage.limits == UNLIMITED

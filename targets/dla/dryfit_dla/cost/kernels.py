@@ -6,16 +6,12 @@ import math
 from typing import Any
 
 from dryfit.network.layer import Layer
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import CostQuestion
 from dryfit_dla.cost.formula import Kernels
 
-MULTIPLYING = frozenset({"convolution", "deconvolution", "fully_connected", "matrix_multiply"})
-"""Kinds that the multipliers run; the last two as convolutions of 1x1."""
-
 
 def kernels_of(layer: Layer, question: CostQuestion, *, is_image: bool = False) -> Kernels:
-    """The work of one layer.
+    """The work of one layer that sums products; other kinds than convolutions run as convolutions of 1x1.
 
     Args:
         layer: of a multiplying kind.
@@ -23,10 +19,7 @@ def kernels_of(layer: Layer, question: CostQuestion, *, is_image: bool = False) 
         is_image: whether its input is an image in DLA_HWC4.
     """
     first: Any = layer
-    source = layer.inputs[0]
-    if source is None:
-        raise ValueError(f"input 0 of layer {layer.name!r} is not connected")
-    given, made = question.specs[source.name].shape, question.specs[layer.outputs[0].name].shape
+    given, made = question.specs[layer.connected_input(0).name].shape, question.specs[layer.outputs[0].name].shape
     is_sparse = layer.name in question.sparse_layers
     if layer.kind in ("convolution", "deconvolution"):
         # A deconvolution applies its kernels at each position of the input, a convolution at each of the output.
@@ -44,5 +37,5 @@ def kernels_of(layer: Layer, question: CostQuestion, *, is_image: bool = False) 
         )
     maps = made[-1] if layer.kind == "matrix_multiply" else first.num_output_channels
     positions = math.prod(made) // max(maps, 1)
-    channels = multiply_accumulates(layer, question.specs) // max(positions * maps, 1)
+    channels = layer.multiply_accumulates(question.specs) // max(positions * maps, 1)
     return Kernels(1, 1, channels, maps, 1, positions, is_sparse=is_sparse)

@@ -15,9 +15,9 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.target.cost import CostQuestion
-from dryfit.target.layer_steps import LayerStep, StepRules, data_inputs, is_constant, layer_steps
+from dryfit.target.layer_steps import LayerStep, StepRules, data_inputs, layer_steps
 from dryfit_dla.cost.formula import FeatureMap, Step
-from dryfit_dla.cost.kernels import MULTIPLYING, kernels_of
+from dryfit_dla.cost.kernels import kernels_of
 from dryfit_dla.cost.parameters import CostParameters
 
 BEHIND_MULTIPLIERS = frozenset({"activation", "elementwise", "parametric_relu", "scale"})
@@ -29,7 +29,11 @@ _CONSTANT_BYTES = 4
 
 def steps_of(question: CostQuestion, parameters: CostParameters) -> list[Step]:
     """The steps of a segment, in execution order."""
-    rules = StepRules(MULTIPLYING, BEHIND_MULTIPLIERS, lambda layer: _is_free(layer, question, parameters))
+    rules = StepRules(
+        leads=lambda layer: layer.sums_products,
+        follows=lambda layer: layer.kind in BEHIND_MULTIPLIERS,
+        is_free=lambda layer: _is_free(layer, question, parameters),
+    )
     return [_step(found, question) for found in layer_steps(question.layers, rules)]
 
 
@@ -44,13 +48,13 @@ def _step(found: LayerStep, question: CostQuestion) -> Step:
             for layer, tensor in found.inputs
         ],
         outputs=[_feature_map(last, tensor, question) for tensor in found.outputs],
-        kernels=kernels_of(first, question, is_image=is_image) if first.kind in MULTIPLYING else None,
+        kernels=kernels_of(first, question, is_image=is_image) if first.sums_products else None,
         constant_bytes=sum(
             _CONSTANT_BYTES * math.prod(question.specs[tensor.name].shape)
             for layer in found.layers
             if layer.kind == "elementwise"
             for tensor in layer.inputs
-            if tensor is not None and is_constant(tensor)
+            if tensor is not None and tensor.is_constant
         ),
     )
 

@@ -13,7 +13,6 @@ import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.layers.activation import ActivationType
 from dryfit.target.checks import one_of, parameter
 from dryfit.target.cost import CostEstimate, Energy, StepCost
@@ -68,7 +67,7 @@ def estimate(question, times, overhead, watts, is_lower_bound=False, unit="joule
     return CostEstimate(
         microseconds=microseconds,
         bytes_moved=0,
-        macs=sum(multiply_accumulates(layer, question.specs) for layer in question.layers),
+        macs=sum(layer.multiply_accumulates(question.specs) for layer in question.layers),
         basis="a stated time for each kind",
         source="Acme manual",
         energy=None if watts is None else Energy(microseconds * watts, "stated watts", "Acme manual", unit),

@@ -19,7 +19,6 @@ from dryfit.answers.placement_search.repair import moved
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.errors import ConfigError, PlacementError, PluginError
 from dryfit.estimate_text import duration
-from dryfit.network.layer_macs import multiply_accumulates
 
 FAST, PLAIN = "ACME_FAST", "ACME_PLAIN"
 
@@ -72,7 +71,7 @@ def amount(design, objective):
     if objective is Objective.ENERGY:
         return sum(one.estimate.energy.amount for one in (*cost.segments, *cost.transfers))
     elsewhere = [layer for run in design.partition.runs if run.device != FAST for layer in run.layers]
-    return sum(multiply_accumulates(layer, design.specs) for layer in elsewhere)
+    return sum(layer.multiply_accumulates(design.specs) for layer in elsewhere)
 
 
 def figures(design, objective):

@@ -3,6 +3,7 @@ from tests.core.builder.designs import designed
 from tests.core.builder.networks import chain, convolution, dla_config, fp16_config, image_network, named, weights
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 
@@ -119,5 +120,5 @@ def test_an_absent_input_has_no_type():
     layer = chain("c").layer("c0")
     layer.inputs.append(None)
     chosen = precisions(chain("c"), BuilderConfig())
-    with pytest.raises(ValueError, match="not connected"):
+    with pytest.raises(NetworkError, match="Input 1 is not connected"):
         chosen.input_type(layer, 1)

@@ -26,7 +26,6 @@ from dryfit.answers.placement_search.objective import Objective
 from dryfit.answers.placement_search.proposal import propose_placement
 from dryfit.builder.config.builder_config import BuilderFlag
 from dryfit.errors import ConfigError
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.target.cost import StepCost, TransferQuestion
 from dryfit_dla import TARGET as DLA
 from dryfit_dla.cost.energy import COPY_POWERS
@@ -63,7 +62,7 @@ def test_the_published_figures_are_all_there():
 def test_ssd_mobilenet_has_the_published_work_and_parameters():
     network = ssd_mobilenet_v1(batch=1)
     specs = {tensor.name: tensor.spec for tensor in network.tensors}
-    assert sum(multiply_accumulates(one, specs) for one in network.layers) / 1e9 == pytest.approx(1.2, abs=0.05)
+    assert sum(one.multiply_accumulates(specs) for one in network.layers) / 1e9 == pytest.approx(1.2, abs=0.05)
     weights = sum(one.kernel.size for one in network.layers if one.kind == "convolution")
     assert weights / 1e6 == pytest.approx(6.8, abs=0.05)
     assert [tensor.shape[-1] for tensor in network.outputs] == [19, 10, 5, 3, 2, 1]

@@ -26,7 +26,6 @@ from docs.pages.dla_cost.published import (
 )
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer_macs import multiply_accumulates
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.cost import CostQuestion, TransferQuestion
 from dryfit_dla.cost.estimate import estimate_cost, estimate_transfer
@@ -46,7 +45,7 @@ CHECKS = [row for row in ROWS if not row.is_fitted]
 def test_the_networks_have_the_published_multiply_accumulates(draw, gigamacs):
     network = draw()
     specs = {tensor.name: tensor.spec for tensor in network.tensors}
-    total = sum(multiply_accumulates(layer, specs) for layer in network.layers)
+    total = sum(layer.multiply_accumulates(specs) for layer in network.layers)
     assert total / 1e9 == pytest.approx(gigamacs, rel=2e-3)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.lint.network_view import NetworkView, is_known
+from dryfit.quantization.lint.network_view import NetworkView
 from dryfit.quantization.lint.rule import Hit, lint_rule
 from dryfit.quantization.lint.weighted_outputs import weighted_before
 
@@ -48,7 +48,7 @@ def folded_normalization(view: NetworkView) -> Iterator[Hit]:
 def _division(layer: Elementwise) -> tuple[Tensor | None, Array | None]:
     """(what is divided, by what constant), for a division or a product with a constant."""
     first, second = layer.inputs[:2]
-    if first is not None and second is not None and is_known(second) and second.spec.value is not None:
+    if first is not None and second is not None and second.is_constant and second.spec.value is not None:
         value = second.spec.value.astype(np.float64).reshape(-1)
         if layer.op is ElementWiseOperation.DIV:
             return first, value
