@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dryfit.quantization.lint import SEVERITIES, LintRule, all_lint_rules
+from dryfit.quantization.lint import SEVERITIES, all_lint_rules
+from dryfit.rule import Rule
 
 HEAD = """# Rules of the lint of Q/DQ
 
@@ -27,12 +28,12 @@ def lint_page() -> str:
     return "\n".join(parts)
 
 
-def _rule(rule: LintRule) -> str:
+def _rule(rule: Rule) -> str:
     lines = [f"### {rule.id}", "", f"{rule.text}.", ""]
     lines += [f"* Found: {_looked_for(rule)}", f"* What to do: {rule.remedy}.", f"* Source: {rule.source}.", ""]
     return "\n".join(lines)
 
 
-def _looked_for(rule: LintRule) -> str:
+def _looked_for(rule: Rule) -> str:
     """What the rule's own words say that it finds, on one line."""
-    return " ".join((rule.search.__doc__ or "").split())
+    return " ".join((rule.finder.__doc__ or "").split())

@@ -13,7 +13,7 @@ from dryfit.builder.explicit_quantization.mode_rules import (
 from dryfit.builder.segments.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
 from dryfit.cli.rules.catalogue import all_rules
 from dryfit.cli.rules.family import numbers_of
-from dryfit.target.stated_rule import StatedRule
+from dryfit.rule import Rule
 
 MODES_HEAD = """# Rules on modes
 
@@ -36,7 +36,7 @@ loadables, `SS` for structured sparsity.
 
 def mode_rules_page() -> str:
     """The page of what excludes one another in a network and its config."""
-    sections: Sequence[tuple[str, Sequence[StatedRule]]] = (
+    sections: Sequence[tuple[str, Sequence[Rule]]] = (
         ("Every build", FLAG_RULES),
         ("Networks whose scales a calibrator finds", IMPLICIT_RULES),
         ("Networks with quantize or dequantize layers", EXPLICIT_RULES),
@@ -50,7 +50,7 @@ def mode_rules_page() -> str:
     return "\n".join(parts)
 
 
-def rule_section(rule: StatedRule) -> str:
+def rule_section(rule: Rule) -> str:
     """A rule on a page."""
     cited = f"* Cited as {rule.number}.\n" if rule.number else ""
     return f"### {rule.id}\n\n{rule.text}.\n\n* What to do: {rule.remedy}.\n* Source: {rule.source}.\n{cited}"

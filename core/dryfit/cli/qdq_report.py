@@ -10,7 +10,8 @@ from typing import Any
 from dryfit.cli.fail_conditions import FailCondition, Outcome, beginnings
 from dryfit.cli.network_config import load_model
 from dryfit.cli.shape_options import Shapes
-from dryfit.quantization.lint import SEVERITIES, LintFinding, LintRule, all_lint_rules, lint_network
+from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
+from dryfit.rule import Rule
 from dryfit.short_text import count_text
 
 Report = dict[str, Any]
@@ -44,7 +45,7 @@ def lint_report(path: Path, shapes: Mapping[str, Shapes]) -> Report:
     }
 
 
-def rule_data(rule: LintRule) -> dict[str, Any]:
+def rule_data(rule: Rule) -> dict[str, Any]:
     """A rule as plain data."""
     return {"rule": rule.id, "severity": rule.severity, "text": rule.text, "remedy": rule.remedy, "source": rule.source}
 

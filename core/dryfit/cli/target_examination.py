@@ -18,11 +18,11 @@ from dryfit.errors import UnknownNameError, place_of_failure, plugin_traceback
 from dryfit.network.layer import LAYER_KINDS, Layer
 from dryfit.plugins.loading import described
 from dryfit.plugins.plugin_registry import PluginRegistry
+from dryfit.rule import FIDELITIES
 from dryfit.target.checks import ParameterCheck
 from dryfit.target.cost import CostQuestion, TransferQuestion, require_estimate
 from dryfit.target.limits import LimitTable, Rule
 from dryfit.target.question import Question
-from dryfit.target.rule import FIDELITIES
 from dryfit.target.target import Target
 from dryfit.testing.arithmetic_checks import PLACES
 from dryfit.testing.example_layers import EXAMPLES

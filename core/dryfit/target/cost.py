@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dryfit.errors import PluginError
-from dryfit.target.rule import FIDELITIES
+from dryfit.rule import FIDELITIES
 
 if TYPE_CHECKING:
     from dryfit.network.data_types import DataType

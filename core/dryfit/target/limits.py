@@ -15,7 +15,8 @@ from dryfit.errors import NetworkError, PluginError, UnknownNameError, described
 from dryfit.network.data_types import DataType
 from dryfit.target.precision_rule import precision_rule
 from dryfit.target.question import Check, Finding, Question
-from dryfit.target.rule import SEVERITIES, Rule, RuleEntry, rule, rules
+from dryfit.target.rule import SEVERITIES, RuleEntry, rule, rules
+from dryfit.target.rule import LimitRule as Rule  # the name by which targets know it
 from dryfit.target.verdict import Verdict, Violation
 
 if TYPE_CHECKING:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dryfit.target.stated_rule import StatedRule
+from dryfit.rule import Rule
 
 _POOLS = "TensorRT 10 developer guide, Working with DLA: Customizing DLA Memory Pools"
 
-SIZE = StatedRule(
+SIZE = Rule(
     "memory_pool.size",
     "The limit of a memory pool is not below its least, and a power of two where the pool asks for one",
     _POOLS,
     "Set the limit to the next power of two, or to the least one",
     "MP-02",
 )
-SEGMENT = StatedRule(
+SEGMENT = Rule(
     "memory_pool.segment",
     "A segment needs no more of a memory pool than the pool's limit, which holds for each segment of its own; one that "
     "does is cut into segments that fit, where the device's target allows that; else it moves to the fallback device, "
@@ -24,7 +24,7 @@ SEGMENT = StatedRule(
     "Raise the limit: set_memory_pool_limit, or --mem-pool-size",
     "MP-03, MP-05",
 )
-CACHE = StatedRule(
+CACHE = Rule(
     "memory_pool.cache",
     "A memory pool that is a cache never falls short: a limit beyond what a core has is lowered to what it has, for as "
     "many segments as hold the pool at a time",
@@ -32,7 +32,7 @@ CACHE = StatedRule(
     "Set the limit to what is told, or leave it at its default",
     "MP-04, MP-09",
 )
-CORE = StatedRule(
+CORE = Rule(
     "memory_pool.core",
     "The segments that hold a memory pool at a time take no more of it than a core has, where that is strict",
     _POOLS,
@@ -40,5 +40,5 @@ CORE = StatedRule(
     "MP-08",
 )
 
-MEMORY_POOL_RULES: Mapping[str, StatedRule] = {rule.id: rule for rule in (SIZE, SEGMENT, CACHE, CORE)}
+MEMORY_POOL_RULES: Mapping[str, Rule] = {rule.id: rule for rule in (SIZE, SEGMENT, CACHE, CORE)}
 """Id to rule."""

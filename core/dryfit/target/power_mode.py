@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.errors import PluginError
-from dryfit.target.rule import FIDELITIES
+from dryfit.rule import FIDELITIES
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
 from dryfit.target.question import Finding, Question
-from dryfit.target.rule import Rule
+from dryfit.target.rule import LimitRule
 
 if TYPE_CHECKING:
     from dryfit.network.layer import Layer
@@ -26,7 +26,7 @@ _FLAGS = {
 _STATE_TYPES = "State the types that the plugin computes in: `formats` of `layer_plugin`, or `format_combinations`"
 
 
-def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> Rule:
+def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> LimitRule:
     """The rule of a device, with the id `<device>.precision`.
 
     Args:
@@ -44,7 +44,7 @@ def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> 
         remedy = None if wish is None else f"Reset the layer's precision, or set it to one of {allowed}"
         return Finding(question.precision.name, allowed, remedy=remedy)
 
-    return Rule(
+    return LimitRule(
         id=f"{device.lower()}.precision",
         kinds=frozenset(),
         check=check,

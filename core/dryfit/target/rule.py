@@ -9,6 +9,7 @@ import attrs
 
 from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
+from dryfit.rule import Rule
 from dryfit.target.checks import FunctionCheck, ParameterCheck
 from dryfit.target.declared_sets import data_types, names
 from dryfit.target.question import Check, Finding, Question
@@ -17,52 +18,43 @@ from dryfit.target.verdict import Violation
 SEVERITIES = ("violation", "warning", "note")
 """What a rule that fails means: the layer is refused; the user is warned; the user is told what the device does."""
 
-FIDELITIES = ("documented", "inferred", "confirmed")
-"""How sure a declaration is: a document says it; it follows from one, or from reports; somebody measured it."""
 
+@attrs.frozen(eq=False, kw_only=True)
+class LimitRule(Rule):
+    """One statement about layers of some kinds on a device; targets know it as `dryfit.target.limits.Rule`.
 
-@attrs.frozen(eq=False)
-class Rule:
-    """One statement about layers of some kinds on a device.
+    `check` is its `finder`. Severities are those of `SEVERITIES`: `violation` decides, `warning` and `note` are only
+    told: a risk, and what the device does by itself.
 
     Attributes:
-        id: stable, such as `dla.convolution.kernel`.
         kinds: layer kinds it speaks of; empty means every kind.
-        check: the test.
-        text: the rule in one sentence, for documents.
         parameter: what it looks at.
-        source: document and section.
-        remedy: what a user can do when it fails.
         families: platform families it holds for; empty means all.
         since, until: first and last software version it holds for; None means no bound. A last version of (8, 4) holds
             for every 8.4.x.
         precisions: computation types it holds for; empty means all.
-        severity: `violation` decides, `warning` and `note` are only told: a risk, and what the device does by itself.
-        fidelity: `documented`, `inferred` or `confirmed`.
         when: checks that have to hold for the rule to speak at all, such as "the operation is DIV".
         promotes_to: the type in which the device computes a layer that fails the rule, whatever was asked for; for
             notes only.
-        number: short names by which documents cite it, such as `SS-02`, with commas between them; "" where it has none.
         declared_at: `file:line` of its declaration, for whoever has to mend it; "" where that is not known.
     """
 
-    id: str
+    finder: Check = attrs.field(alias="check", repr=False)
+    severity: str = "violation"
     kinds: frozenset[str] = attrs.field(converter=names)
-    check: Check
-    text: str
     parameter: str
-    source: str
-    remedy: str = ""
     families: frozenset[str] = attrs.field(default=frozenset(), converter=names)
     since: tuple[int, ...] | None = None
     until: tuple[int, ...] | None = None
     precisions: frozenset[DataType] = attrs.field(default=frozenset(), converter=data_types)
-    severity: str = "violation"
-    fidelity: str = "documented"
     when: Sequence[ParameterCheck | FunctionCheck] = ()
     promotes_to: DataType | None = None
-    number: str = ""
     declared_at: str = ""
+
+    @property
+    def check(self) -> Check:
+        """The test."""
+        return self.finder
 
     def applies_to(self, question: Question) -> bool:
         """Whether the rule speaks of this layer, platform, version and precision."""
@@ -138,7 +130,7 @@ class Rule:
         return "; ".join(filter(None, parts))
 
 
-RuleEntry = Callable[[frozenset[str]], Rule]
+RuleEntry = Callable[[frozenset[str]], LimitRule]
 """A rule that waits for the kinds it speaks of."""
 
 
@@ -200,7 +192,7 @@ def rule(
     words, looked_at = text, parameter
     caller = sys._getframe(1)  # noqa: SLF001  inspect.stack reads source files, for each of hundreds of rules
     place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
-    return lambda kinds: Rule(
+    return lambda kinds: LimitRule(
         id=id,
         kinds=kinds,
         check=check,
@@ -221,7 +213,7 @@ def rule(
     )
 
 
-def rules(kinds: str | Iterable[str], *entries: RuleEntry) -> list[Rule]:
+def rules(kinds: str | Iterable[str], *entries: RuleEntry) -> list[LimitRule]:
     """The rules of one or more layer kinds: `rules(("convolution", "fully_connected"), rule(...), rule(...))`.
 
     No kinds, `rules((), ...)`, means every kind that the device has.

@@ -7,8 +7,8 @@ import numpy as np
 from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
 from dryfit.quantization.rounding import Rounding, RoundingFunction
+from dryfit.rule import FIDELITIES
 from dryfit.target.arithmetic import Arithmetic
-from dryfit.target.rule import FIDELITIES
 from dryfit.target.target import Target
 
 PLACES = ("group", "layer")

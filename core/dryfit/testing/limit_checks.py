@@ -11,9 +11,10 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import LAYER_KINDS, Layer
+from dryfit.rule import FIDELITIES
 from dryfit.target.checks import FunctionCheck
 from dryfit.target.limits import LimitTable, Rule
-from dryfit.target.rule import FIDELITIES, SEVERITIES
+from dryfit.target.rule import SEVERITIES
 from dryfit.target.target import Platform, Target
 from dryfit.target.verdict import Verdict
 from dryfit.testing.random_layers import random_layer

@@ -20,11 +20,11 @@ from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.quantization.methods.operators import OPERATORS
+from dryfit.rule import FIDELITIES
 from dryfit.testing.operator_cases.case_table import trial_cases
 from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
-FIDELITIES = ("confirmed", "documented", "inferred")
 FAMILIES = ("tflite", "onnx", "caffe2")
 """Whose habits examples are drawn by: what one library refuses another takes."""
 CASES_OF_A_RULE = 4

@@ -13,7 +13,8 @@ from dryfit.cli.rules.catalogue import all_rules
 from dryfit.cli.rules.family import numbers_of
 from dryfit.plugins import registry
 from dryfit.quantization.lint import all_lint_rules
-from dryfit.target.stated_rule import StatedRule
+from dryfit.rule import Rule
+from dryfit.target.rule import LimitRule
 
 
 def every_rule_id() -> list[str]:
@@ -60,14 +61,14 @@ def test_a_part_of_a_word_lists_nothing(dryfit_command: Any) -> None:
     assert dryfit_command("explain-rule", "dla.pool").code == 2
 
 
-def stated_rules() -> Iterator[StatedRule]:
+def stated_rules() -> Iterator[Rule]:
     """Every record of a rule in words that a module of the builder or of targets has, alone or in a table."""
     for package in (dryfit.builder, dryfit.target):
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for value in vars(importlib.import_module(info.name)).values():
                 members = value.values() if isinstance(value, dict) else value
                 found = members if isinstance(value, (dict, list, tuple)) else [value]
-                yield from (one for one in found if isinstance(one, StatedRule))
+                yield from (one for one in found if isinstance(one, Rule) and not isinstance(one, LimitRule))
 
 
 def test_every_rule_in_words_is_explained_with_all_that_its_record_says(dryfit_command: Any) -> None:

@@ -8,8 +8,9 @@ from dryfit.builder.explicit_quantization.mode import is_explicit
 from dryfit.network.data_types import DataType
 from dryfit.network.io_types import given_types
 from dryfit.network.network import Network
+from dryfit.quantization.lint.catalogue import findings_of
 from dryfit.quantization.lint.network_view import NetworkView
-from dryfit.quantization.lint.rules.weights_axis import weights_axis
+from dryfit.quantization.lint.weights import weights_axis
 from dryfit.quantization.scale_table import RangeOrigin, ScaleTable
 
 LEAST_RANGE, LARGEST_RANGE = 2.0**-14, 65504.0
@@ -67,5 +68,5 @@ def _wrong_axes(network: Network) -> Sequence[str]:
         return []
     return [
         f"Scales of the weights of {one.layer!r} must follow the output channels: {one.found}. It is not INT8"
-        for one in weights_axis.findings(NetworkView(network))
+        for one in findings_of(weights_axis, NetworkView(network))
     ]

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dryfit.target.stated_rule import StatedRule
+from dryfit.rule import Rule
 
 _LOGS = "inferred from logs of the TensorRT builder"
 _FORMATS = "TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA"
 
-NETWORK_INPUT = StatedRule(
+NETWORK_INPUT = Rule(
     "reformat.network_input",
     "An input of the network is given in a type or format that the device which reads it does not take",
     f"{_FORMATS}; one copy for each input is {_LOGS}",
     "Give the input in a type and format that the device reads: its dtype and allowed_formats, or --input-io-formats",
     "RF-01",
 )
-NETWORK_OUTPUT = StatedRule(
+NETWORK_OUTPUT = Rule(
     "reformat.network_output",
     "An output of the network is wanted in a type or format that the device which writes it does not give",
     f"{_FORMATS}; one copy for each tensor is {_LOGS}",
@@ -27,14 +27,14 @@ NETWORK_OUTPUT = StatedRule(
     "--output-io-formats",
     "RF-02",
 )
-DEVICE_BORDER = StatedRule(
+DEVICE_BORDER = Rule(
     "reformat.device_border",
     "A tensor goes from one device to another that reads it in another type or format",
     f"one copy for each tensor that crosses is {_LOGS}",
     "Keep the layers on both sides on one device; no format of an input or output does without this copy",
     "RF-02",
 )
-BETWEEN_SEGMENTS = StatedRule(
+BETWEEN_SEGMENTS = Rule(
     "reformat.between_segments",
     "Layers of another device stand between segments of the default one: what they read is copied, and what they give",
     f"two copies for each tensor are {_LOGS}",
@@ -42,26 +42,26 @@ BETWEEN_SEGMENTS = StatedRule(
     "of an input or output does without them",
     "RF-03",
 )
-TYPE_CHANGE = StatedRule(
+TYPE_CHANGE = Rule(
     "reformat.type_change",
     "Segments of one device exchange a tensor in another type or format than it was computed in",
     "our choice: between segments nothing converts but a copy",
     "Give the layers on both sides the same precision",
 )
 
-REFORMAT_RULES: Mapping[str, StatedRule] = {
+REFORMAT_RULES: Mapping[str, Rule] = {
     rule.id: rule for rule in (NETWORK_INPUT, NETWORK_OUTPUT, DEVICE_BORDER, BETWEEN_SEGMENTS, TYPE_CHANGE)
 }
 """Id to reason of a copy."""
 
-NO_COPIER = StatedRule(
+NO_COPIER = Rule(
     "reformat.no_copier",
     "A copy at an input or output is the work of a device that reads other formats than its own, and has to be there",
     f"{_FORMATS}; that the build is refused is {_LOGS}",
     "Allow fallback, or give inputs and outputs types and formats of the device",
     "RF-04",
 )
-DIRECT_IO = StatedRule(
+DIRECT_IO = Rule(
     "reformat.direct_io",
     "With the flag DIRECT_IO no copy stands at an input or output whose formats were set",
     "TensorRT BuilderFlag: DIRECT_IO",
@@ -69,5 +69,5 @@ DIRECT_IO = StatedRule(
     "RF-06",
 )
 
-FORBIDDEN_COPIES: Mapping[str, StatedRule] = {rule.id: rule for rule in (NO_COPIER, DIRECT_IO)}
+FORBIDDEN_COPIES: Mapping[str, Rule] = {rule.id: rule for rule in (NO_COPIER, DIRECT_IO)}
 """Id to reason why a copy may not be made."""

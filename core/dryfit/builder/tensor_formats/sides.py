@@ -25,8 +25,8 @@ from dryfit.builder.tensor_formats.reformat_rules import (
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor
+from dryfit.rule import Rule
 from dryfit.target.formats import LINEAR, TensorFormat
-from dryfit.target.stated_rule import StatedRule
 
 
 def caller_device(config: BuilderConfig, devices_in_use: Iterable[str]) -> str:
@@ -175,7 +175,7 @@ class Sides:
         owner = knowing(self._variants, form.layout, [form.device])
         return owner.size_bytes(form.layout, known_shape(self._specs[tensor.name]), form.dtype)
 
-    def rule(self, giver: Side, taker: Side) -> StatedRule:
+    def rule(self, giver: Side, taker: Side) -> Rule:
         """Why a copy stands between the two."""
         if giver.segment < 0:
             return NETWORK_INPUT

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dryfit.cli.rules.family import Facts, RuleFamily
 
 if TYPE_CHECKING:
-    from dryfit.target.stated_rule import StatedRule
+    from dryfit.rule import Rule
 
 NOT_BUILT = "the network is not built"
 
@@ -46,7 +46,7 @@ def _shown(facts: Facts) -> Mapping[str, str]:
     return {"when it fails": facts["consequence"], "what to do": facts["remedy"], "source": facts["source"]}
 
 
-def _facts(rules: Iterable[StatedRule], consequence: str = NOT_BUILT) -> list[dict[str, Any]]:
+def _facts(rules: Iterable[Rule], consequence: str = NOT_BUILT) -> list[dict[str, Any]]:
     return [
         {
             "rule": rule.id,

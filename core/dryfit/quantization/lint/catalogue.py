@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from dryfit.errors import PluginError
 from dryfit.network.network import Network
-from dryfit.quantization.lint import rules
+from dryfit.quantization.lint import activations, outputs, scales, weights
 from dryfit.quantization.lint.network_view import NetworkView
-from dryfit.quantization.lint.rule import SEVERITIES, LintFinding, LintRule
+from dryfit.quantization.lint.rule import SEVERITIES, Hit, LintFinding
+from dryfit.rule import Rule
 
 
 @functools.cache
-def all_lint_rules() -> Mapping[str, LintRule]:
-    """Id to rule: errors first, then warnings and notes, each in the order of the ids.
-
-    Raises:
-        PluginError: a module of `dryfit.quantization.lint.rules` has no rule or two, or two have one id.
-    """
-    found: dict[str, LintRule] = {}
-    for module_info in pkgutil.iter_modules(rules.__path__):
-        module = importlib.import_module(f"{rules.__name__}.{module_info.name}")
-        declared = [value for value in vars(module).values() if isinstance(value, LintRule)]
-        if len(declared) != 1 or declared[0].id in found:
-            raise PluginError(
-                "A module of lint rules declares one rule, whose id no other has",
-                where=f"module {module.__name__!r}",
-                found=", ".join(one.id for one in declared) or "none",
-            )
-        found[declared[0].id] = declared[0]
-    ordered = sorted(found.values(), key=lambda one: (SEVERITIES.index(one.severity), one.id))
-    return {one.id: one for one in ordered}
+def all_lint_rules() -> Mapping[str, Rule]:
+    """Id to rule: errors first, then warnings and notes, each in the order of the ids."""
+    modules = (activations, outputs, scales, weights)
+    rules = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
+    return {one.id: one for one in sorted(rules, key=lambda one: (SEVERITIES.index(one.severity), one.id))}
 
 
 def lint_network(network: Network) -> list[LintFinding]:
@@ -44,4 +28,12 @@ def lint_network(network: Network) -> list[LintFinding]:
         [('qdq.weights.per_tensor', 'conv')]
     """
     view = NetworkView(network)
-    return [finding for rule in all_lint_rules().values() for finding in rule.findings(view)]
+    return [finding for rule in all_lint_rules().values() for finding in findings_of(rule, view)]
+
+
+def findings_of(rule: Rule, view: NetworkView) -> list[LintFinding]:
+    """What one rule finds, in the order of the network."""
+    hits: Iterable[Hit] = rule.finder(view)
+    return [
+        LintFinding(rule, layer.name, layer.kind, layer.onnx_nodes, tensor.name, found) for layer, tensor, found in hits
+    ]

@@ -1,10 +1,13 @@
-"""A lint rule: one recommendation about where quantizations stand, and what it finds in a network.
+"""How a lint rule is declared, and what one finds.
 
-Every module of `dryfit.quantization.lint.rules` declares one:
+A rule is a recommendation about where quantizations stand. Its finder gets the `NetworkView` and gives each place that
+speaks against it:
 
     @lint_rule("qdq.weights.per_tensor", text=..., remedy=..., source=..., severity="warning")
     def weights_per_tensor(view: NetworkView) -> Iterator[Hit]:
         ...
+
+The modules beside this one have the rules, by what they look at.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import attrs
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.lint.network_view import NetworkView
+from dryfit.rule import Rule
 
 SEVERITIES = ("error", "warning", "note")
 """What a finding means: devices refuse it or compute something else; it costs accuracy or time; it is worth knowing."""
@@ -25,34 +29,6 @@ PLACEMENT = f"{CHAPTER}, Q/DQ Layer-Placement Recommendations"
 
 Hit = tuple[Layer, Tensor, str]
 """The layer, its tensor and, in one sentence without its full stop, what was found there."""
-
-
-@attrs.frozen(eq=False)
-class LintRule:
-    """One recommendation.
-
-    Attributes:
-        id: stable, such as `qdq.weights.per_tensor`.
-        text: what is recommended, in one sentence without its full stop.
-        remedy: what to do about a finding.
-        source: who recommends it.
-        severity: one of `SEVERITIES`.
-        search: finds all places of a network that speak against it.
-    """
-
-    id: str
-    text: str
-    remedy: str
-    source: str
-    severity: str
-    search: Callable[[NetworkView], Iterable[Hit]] = attrs.field(repr=False)
-
-    def findings(self, view: NetworkView) -> list[LintFinding]:
-        """What the rule finds, in the order of the network."""
-        return [
-            LintFinding(self, layer.name, layer.kind, tuple(layer.onnx_nodes), tensor.name, found)
-            for layer, tensor, found in self.search(view)
-        ]
 
 
 @attrs.frozen
@@ -68,7 +44,7 @@ class LintFinding:
         found: what was found, in one sentence without its full stop.
     """
 
-    rule: LintRule
+    rule: Rule
     layer: str
     kind: str
     onnx_nodes: tuple[str, ...]
@@ -81,6 +57,6 @@ class LintFinding:
 
 def lint_rule(
     id: str, *, text: str, remedy: str, source: str = PLACEMENT, severity: str = "warning"
-) -> Callable[[Callable[[NetworkView], Iterable[Hit]]], LintRule]:
-    """Make a function a lint rule; see `LintRule`."""
-    return lambda search: LintRule(id, text, remedy, source, severity, search)
+) -> Callable[[Callable[[NetworkView], Iterable[Hit]]], Rule]:
+    """Make a function the finder of a rule; `severity` is one of `SEVERITIES`."""
+    return lambda finder: Rule(id, text, source, remedy, finder=finder, severity=severity)

@@ -17,6 +17,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.quantization.methods.call import OperatorCall, call_of
 from dryfit.quantization.methods.requantization import Requantization
+from dryfit.rule import Rule
 
 Array = np.ndarray[Any, Any]
 Definition = Callable[[OperatorCall, "MethodRule"], Array]
@@ -36,13 +37,16 @@ class Requirement:
     holds: Callable[[OperatorCall], bool]
 
 
-@attrs.frozen(kw_only=True)
-class MethodRule:
+@attrs.frozen(eq=False, kw_only=True)
+class MethodRule(Rule):
     """How a method computes an operator in one case.
+
+    `definition` is its `finder`: the function that computes the operator, one of
+    `dryfit.quantization.methods.definitions` or a plugin's own. `formula` is its `text`: the computation in one line,
+    in the notation of `requantization`. The `source` says or confirms it: library, version, count of compared elements.
 
     Attributes:
         operator: name in `dryfit.quantization.methods.operators.OPERATORS`.
-        definition: the function that computes it; one of `dryfit.quantization.methods.definitions`, or a plugin's own.
         requantization: the record that the definition reads; None where it has no such step.
         types: types of the first operand (of `quantize`: of the result) that it holds for.
         per_channel: whether weights have one scale for each output channel; None: either.
@@ -50,13 +54,13 @@ class MethodRule:
         case_text: that condition in words, for the documentation.
         options: numbers of the definition, such as the bits of a fraction.
         requirements: what the library enforces.
-        formula: in one line, in the notation of `requantization`.
-        fidelity: `documented`, `inferred` or `confirmed`.
-        source: what says or confirms it: library, version, count of compared elements.
+        id: the operator and the case; made from them, and unique in a method as far as its cases are apart.
     """
 
+    finder: Definition = attrs.field(alias="definition", repr=False)
+    text: str = attrs.field(alias="formula")
+    fidelity: str
     operator: str
-    definition: Definition
     requantization: Requantization | None = None
     types: frozenset[DataType] = frozenset({DataType.INT8, DataType.UINT8})
     per_channel: bool | None = None
@@ -64,9 +68,19 @@ class MethodRule:
     case_text: str = ""
     options: Mapping[str, Any] = attrs.field(factory=dict)
     requirements: Sequence[Requirement] = ()
-    formula: str
-    fidelity: str
-    source: str
+    id: str = attrs.field(
+        init=False, default=attrs.Factory(lambda self: f"{self.operator}: {self.case_title}", takes_self=True)
+    )
+
+    @property
+    def definition(self) -> Definition:
+        """The function that computes the operator."""
+        return self.finder
+
+    @property
+    def formula(self) -> str:
+        """What it computes, in one line."""
+        return self.text
 
     @property
     def record(self) -> Requantization:

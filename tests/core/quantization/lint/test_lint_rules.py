@@ -11,7 +11,8 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.matrix_multiply import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
-from dryfit.quantization.lint import SEVERITIES, LintFinding, LintRule, all_lint_rules, lint_network
+from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
+from dryfit.rule import Rule
 
 KERNEL = numbers(4, 4, 1, 1)
 CHANNEL_SCALES = np.abs(KERNEL).max(axis=(1, 2, 3)) / np.float32(127)
@@ -160,7 +161,7 @@ def test_every_rule_is_tested() -> None:
 
 
 @pytest.mark.parametrize("rule", all_lint_rules().values(), ids=lambda rule: rule.id)
-def test_every_rule_says_what_to_do_and_who_says_so(rule: LintRule) -> None:
+def test_every_rule_says_what_to_do_and_who_says_so(rule: Rule) -> None:
     assert rule.severity in SEVERITIES
     assert rule.remedy
     assert "TensorRT 10 developer guide" in rule.source
