@@ -50,11 +50,6 @@ class Rule:
     severity: str = "error"
     fidelity: str = "documented"
 
-    @property
-    def numbers(self) -> list[str]:
-        """The numbers by which documents cite it."""
-        return [number.strip() for number in self.number.split(",") if number.strip()]
-
     def told(self, found: str, source: str = "") -> str:
         """What was found, with the rule's id and where it comes from.
 

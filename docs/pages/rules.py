@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dryfit.answers.explain_rule import all_rules
 from dryfit.builder.explicit_quantization.mode_rules import (
     EXPLICIT_RULES,
     FLAG_RULES,
@@ -11,8 +12,6 @@ from dryfit.builder.explicit_quantization.mode_rules import (
     STRONGLY_TYPED_RULES,
 )
 from dryfit.builder.segments.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
-from dryfit.cli.rules.catalogue import all_rules
-from dryfit.cli.rules.family import numbers_of
 from dryfit.rule import Rule
 
 MODES_HEAD = """# Rules on modes
@@ -58,9 +57,7 @@ def rule_section(rule: Rule) -> str:
 
 def rule_numbers_page() -> str:
     """The page of numbers, in their order."""
-    rows = [
-        (number, one["rule"], one["text"]) for _, rules in all_rules() for one in rules for number in numbers_of(one)
-    ]
+    rows = [(number, one.rule, one.text) for family in all_rules() for one in family.rules for number in one.numbers]
     return NUMBERS_HEAD + "".join(f"| {number} | `{rule}` | {_cell(text)} |\n" for number, rule, text in sorted(rows))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +10,7 @@ import click
 from dryfit.cli.console import json_option, print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from dryfit.cli.rules.catalogue import FoundRules
+    from dryfit.answers.explain_rule import RuleExplanation
 
 
 @click.command()
@@ -24,24 +25,34 @@ def explain_rule(context: click.Context, words: str | None, is_listed: bool, as_
     with qdq, those on modes with explicit, strongly_typed or standalone, those on copies with reformat, those on
     limits of memory with memory_pool. A number by which documents cite rules, such as SS-02, finds them too.
     """
-    from dryfit.cli.rules.catalogue import all_rules, find_rules
+    from dryfit.answers.explain_rule import all_rules, find_rules
 
     if is_listed == (words is not None):
         raise click.UsageError("Give one RULE, or --list", context)
-    found = all_rules() if words is None else find_rules(words)
-    rules = [one for _, of_family in found for one in of_family]
+    families = all_rules() if words is None else find_rules(words)
+    rules = [rule for family in families for rule in family.rules]
     if as_json:
-        print_json(rules[0] if len(rules) == 1 and not is_listed else {"rules": rules})
+        is_one = len(rules) == 1 and not is_listed
+        print_json(rules[0].to_dict() if is_one else {"rules": [rule.to_dict() for rule in rules]})
     elif len(rules) == 1:
-        family, _ = found[0]
-        print_line("\n".join(family.lines(rules[0])))
+        print_line(str(rules[0]))
     else:
-        print_rules(found)
+        for family in families:
+            if family.rules:
+                print_rules(f"{family.word}: {family.title}" if len(families) > 1 else "", family.rules)
 
 
-def print_rules(found: FoundRules) -> None:
-    """Several rules, one line each, in a table for each family."""
-    for family, rules in found:
-        title = f"{family.word}: {family.title}" if len(found) > 1 else ""
-        if rules:
-            print_table(title, family.columns, [family.row(one) for one in rules])
+def print_rules(title: str, rules: Sequence[RuleExplanation]) -> None:
+    """Several rules of one family, one line each."""
+    if all(rule.limit for rule in rules):
+        scopes = [rule.limit.scope if rule.limit else "" for rule in rules]
+        columns = ["rule", "what it says", "holds for", "when it fails"]
+        rows = [
+            (rule.rule, rule.text, scope or "everywhere", rule.severity)
+            for rule, scope in zip(rules, scopes, strict=True)
+        ]
+        print_table(title, columns, rows)
+    else:
+        print_table(
+            title, ["rule", "what it says", "severity"], [(rule.rule, rule.text, rule.severity) for rule in rules]
+        )

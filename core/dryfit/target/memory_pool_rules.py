@@ -31,6 +31,7 @@ CACHE = Rule(
     f"{_POOLS}; lowering the limit, where the device would only be slower, is our reading",
     "Set the limit to what is told, or leave it at its default",
     "MP-04, MP-09",
+    severity="warning",
 )
 CORE = Rule(
     "memory_pool.core",

@@ -9,8 +9,8 @@ import pytest
 
 import dryfit.builder
 import dryfit.target
-from dryfit.cli.rules.catalogue import all_rules
-from dryfit.cli.rules.family import numbers_of
+from dryfit.answers.explain_rule import all_rules, explain_rule
+from dryfit.errors import UnknownNameError
 from dryfit.plugins import registry
 from dryfit.quantization.lint import all_lint_rules
 from dryfit.rule import Rule
@@ -109,10 +109,10 @@ def test_letters_of_numbers_list_the_rules_that_are_numbered_so(dryfit_command: 
     for letters in ("IO", "RF", "MP", "SA", "SS"):
         listed = dryfit_command("explain-rule", letters, "--json").json["rules"]
         expected = [
-            one["rule"]
-            for _, rules in all_rules()
-            for one in rules
-            if any(number.startswith(f"{letters}-") for number in numbers_of(one))
+            one.rule
+            for family in all_rules()
+            for one in family.rules
+            if any(number.startswith(f"{letters}-") for number in one.numbers)
         ]
         assert [one["rule"] for one in listed] == expected
 
@@ -121,7 +121,7 @@ def test_the_error_for_an_unknown_rule_counts_the_families_and_names_the_list(dr
     ended = dryfit_command("explain-rule", "standalone.one_loadabel")
     assert ended.code == 2
     assert "Did you mean 'standalone.one_loadable'" in ended.err
-    counts = [f"{family.word} ({len(rules)})" for family, rules in all_rules() if rules]
+    counts = [f"{family.word} ({len(family.rules)})" for family in all_rules() if family.rules]
     assert ", ".join(counts) in " ".join(ended.err.split())
     assert "dryfit explain-rule --list" in " ".join(ended.err.split())
     assert len(ended.err) < 600
@@ -132,3 +132,19 @@ def test_without_a_rule_the_command_asks_for_one(dryfit_command: Any) -> None:
         ended = dryfit_command("explain-rule", *arguments)
         assert ended.code == 2
         assert "Give one RULE, or --list" in ended.err
+
+
+def test_a_script_gets_the_explanation_that_the_command_prints(dryfit_command: Any) -> None:
+    found = explain_rule("DLA.convolution.kernel")
+    assert found.rule == "dla.convolution.kernel"
+    assert found.limit is not None
+    assert (found.limit.device, found.limit.boundaries.outside) == ("DLA", ["0", "33"])
+    ended = dryfit_command("explain-rule", found.rule)
+    assert str(found) == ended.out.rstrip("\n")
+    assert dryfit_command("explain-rule", found.rule, "--json").json == found.to_dict()
+
+
+def test_a_script_asks_for_one_rule_by_its_number_and_several_are_named() -> None:
+    assert explain_rule("mp-02").rule == "memory_pool.size"
+    with pytest.raises(UnknownNameError, match=r"memory_pool\.size, memory_pool\.segment"):
+        explain_rule("memory_pool")

@@ -18,6 +18,7 @@ NETWORK_INPUT = Rule(
     f"{_FORMATS}; one copy for each input is {_LOGS}",
     "Give the input in a type and format that the device reads: its dtype and allowed_formats, or --input-io-formats",
     "RF-01",
+    severity="note",
 )
 NETWORK_OUTPUT = Rule(
     "reformat.network_output",
@@ -26,6 +27,7 @@ NETWORK_OUTPUT = Rule(
     "Take the output in a type and format that the device writes: its dtype and allowed_formats, or "
     "--output-io-formats",
     "RF-02",
+    severity="note",
 )
 DEVICE_BORDER = Rule(
     "reformat.device_border",
@@ -33,6 +35,7 @@ DEVICE_BORDER = Rule(
     f"one copy for each tensor that crosses is {_LOGS}",
     "Keep the layers on both sides on one device; no format of an input or output does without this copy",
     "RF-02",
+    severity="note",
 )
 BETWEEN_SEGMENTS = Rule(
     "reformat.between_segments",
@@ -41,12 +44,14 @@ BETWEEN_SEGMENTS = Rule(
     "Keep the layers in between on the default device, which saves both copies and makes one segment of two; no format "
     "of an input or output does without them",
     "RF-03",
+    severity="note",
 )
 TYPE_CHANGE = Rule(
     "reformat.type_change",
     "Segments of one device exchange a tensor in another type or format than it was computed in",
     "our choice: between segments nothing converts but a copy",
     "Give the layers on both sides the same precision",
+    severity="note",
 )
 
 REFORMAT_RULES: Mapping[str, Rule] = {

@@ -1,0 +1,290 @@
+"""What is known about a rule: limits of devices, modes, copies, memory pools and the lint, told alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dryfit.errors import UnknownNameError
+from dryfit.rule import Rule
+
+if TYPE_CHECKING:
+    from dryfit.target.limits import Rule as LimitRule
+    from dryfit.target.target import Target
+
+LIST_COMMAND = "dryfit explain-rule --list"
+
+
+@attrs.frozen(kw_only=True)
+class Boundaries:
+    """Values on both sides of a limit.
+
+    Attributes:
+        inside: values that just pass.
+        outside: values that just fail.
+    """
+
+    inside: Sequence[str] = ()
+    outside: Sequence[str] = ()
+
+
+@attrs.frozen(kw_only=True)
+class LimitScope:
+    """Where a rule on layers of a device applies.
+
+    Attributes:
+        device: name of the device.
+        kinds: layer kinds that it is about; empty for every kind.
+        parameter: what it looks at.
+        platform_families: platform families that it applies to; empty for all.
+        since: first software version, such as `8.5`; None for no bound.
+        until: last software version; None for no bound.
+        precisions: computation types that it applies to; empty for all.
+        scope: families, versions and precisions in words; "" where it always applies.
+        boundaries: values on both sides of the limit, where it is a range or a list.
+    """
+
+    device: str
+    kinds: Sequence[str]
+    parameter: str
+    platform_families: Sequence[str]
+    since: str | None
+    until: str | None
+    precisions: Sequence[str]
+    scope: str
+    boundaries: Boundaries
+
+
+@attrs.frozen(kw_only=True)
+class RuleExplanation:
+    """One rule.
+
+    Attributes:
+        rule: its id.
+        number: short names by which documents cite it, with commas between them; "" for none.
+        text: the rule in one sentence.
+        severity: what it means when the rule is broken: `error` or `violation`, `warning`, `note`.
+        consequence: what dryfit does then; "" where the text says it.
+        remedy: what to do then.
+        fidelity: `documented`, `inferred` or `confirmed`.
+        source: document and section.
+        limit: where the rule applies, for rules on layers of a device; None for the others.
+
+    Example:
+        >>> explain_rule("dla.convolution.kernel").limit.boundaries.outside
+        ['0', '33']
+    """
+
+    rule: str
+    number: str
+    text: str
+    severity: str
+    consequence: str
+    remedy: str
+    fidelity: str
+    source: str
+    limit: LimitScope | None = None
+
+    @property
+    def numbers(self) -> list[str]:
+        """The numbers by which documents cite it."""
+        return [number.strip() for number in self.number.split(",") if number.strip()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, where a rule applies beside the rest."""
+        data = attrs.asdict(self)
+        limit = data.pop("limit") or {}
+        return {**data, **limit}
+
+    def __str__(self) -> str:
+        one = self.limit
+        applies = (
+            {
+                "device": one.device,
+                "layer kinds": ", ".join(one.kinds) or "every kind",
+                "looks at": one.parameter,
+                "holds for": one.scope or "every platform, version and precision",
+                "just inside": ", ".join(one.boundaries.inside),
+                "just outside": ", ".join(one.boundaries.outside),
+            }
+            if one
+            else {}
+        )
+        told = {
+            "cited as": self.number,
+            **applies,
+            "severity": "" if self.consequence else self.severity,
+            "when it fails": self.consequence,
+            "what to do": self.remedy,
+            "fidelity": self.fidelity if one else "",
+            "source": self.source,
+        }
+        return "\n".join(
+            [f"{self.rule}: {self.text}", *(f"  {label:<13} {text}" for label, text in told.items() if text)]
+        )
+
+
+@attrs.frozen
+class RuleFamily:
+    """The rules whose ids begin with one word.
+
+    Attributes:
+        word: the first word of the ids.
+        title: what the rules are about.
+        rules: in the order in which they are told.
+    """
+
+    word: str
+    title: str
+    rules: Sequence[RuleExplanation]
+
+
+def explain_rule(rule_id: str) -> RuleExplanation:
+    """Everything that is known about one rule.
+
+    Args:
+        rule_id: the rule's id, or a number by which documents cite it and no other, such as `IO-03`; in any case.
+
+    Raises:
+        UnknownNameError: no rule is called so, or several are; `find_rules` returns those.
+    """
+    found = [rule for family in find_rules(rule_id) for rule in family.rules]
+    if len(found) > 1:
+        ids = [rule.rule for rule in found]
+        raise UnknownNameError("rule", rule_id, ids, told=", ".join(ids))
+    return found[0]
+
+
+def find_rules(words: str) -> list[RuleFamily]:
+    """The rule of this id; else the rules that documents cite so, or whose ids begin with these words.
+
+    Args:
+        words: an id or its first words, or a number such as `SS-02` or its letters; in any case.
+
+    Raises:
+        UnknownNameError: there is none. Names the closest, and counts the others.
+    """
+    first = words.lower().partition(".")[0]
+    families = _families_of_device(first) or [one for one in _stated_families() if one.word == first] or all_rules()
+    tests: Sequence[Callable[[RuleExplanation, str], bool]] = (_is_named, _is_cited, _is_below)
+    for test in tests:
+        fitting = [(one, [rule for rule in one.rules if test(rule, words)]) for one in families]
+        if any(rules for _, rules in fitting):
+            return [attrs.evolve(one, rules=rules) for one, rules in fitting if rules]
+    raise _unknown_rule(words)
+
+
+def all_rules() -> list[RuleFamily]:
+    """Every rule: those of all installed devices, then the others."""
+    from dryfit.plugins import registry
+
+    return [*map(_device_family, registry.targets().values()), *_stated_families()]
+
+
+def _is_named(rule: RuleExplanation, words: str) -> bool:
+    return rule.rule == words.lower()
+
+
+def _is_cited(rule: RuleExplanation, words: str) -> bool:
+    asked = words.upper()
+    return any(number == asked or number.startswith(f"{asked}-") for number in rule.numbers)
+
+
+def _is_below(rule: RuleExplanation, words: str) -> bool:
+    return rule.rule.startswith(f"{words.lower()}.")
+
+
+def _unknown_rule(words: str) -> UnknownNameError:
+    """The error for what is no rule: the closest are ids, or first words of them."""
+    families = all_rules()
+    counts = ", ".join(f"{family.word} ({len(family.rules)})" for family in families if family.rules)
+    ids = [rule.rule for family in families for rule in family.rules]
+    first_words = {one.rpartition(".")[0] for one in ids}
+    return UnknownNameError("rule", words, {*ids, *first_words}, told=f"{counts}; `{LIST_COMMAND}` lists them all")
+
+
+# Rules of devices -----------------------------------------------------------------------------------------------------
+
+
+def _families_of_device(word: str) -> list[RuleFamily]:
+    from dryfit.plugins import registry
+
+    target = registry.find_target(word)
+    return [] if target is None else [_device_family(target)]
+
+
+def _device_family(target: Target) -> RuleFamily:
+    """The rules of one device, on layers and on weights with zeros."""
+    limits = () if target.limits is None else target.limits.all_rules
+    sparsity = () if target.sparsity is None or target.sparsity.rules is None else target.sparsity.rules.all_rules
+    dense = "zeros of weights are not skipped, and the layer runs all the same"
+    rules = [_limit(target, rule, "the layer is refused") for rule in limits]
+    rules += [_limit(target, rule, dense) for rule in sparsity]
+    return RuleFamily(target.device.lower(), f"what {target.device} takes", rules)
+
+
+def _limit(target: Target, rule: LimitRule, consequence: str) -> RuleExplanation:
+    inside, outside = getattr(rule.check, "boundaries", ((), ()))
+    scope = LimitScope(
+        device=target.device,
+        kinds=sorted(rule.kinds),
+        parameter=rule.parameter,
+        platform_families=sorted(rule.families),
+        since=_version(rule.since),
+        until=_version(rule.until),
+        precisions=sorted(precision.name for precision in rule.precisions),
+        scope=rule.scope,
+        boundaries=Boundaries(inside=list(map(str, inside)), outside=list(map(str, outside))),
+    )
+    return _explained(rule, consequence if rule.severity == "violation" else f"a {rule.severity}", scope)
+
+
+def _version(version: tuple[int, ...] | None) -> str | None:
+    return None if version is None else ".".join(map(str, version))
+
+
+# Other rules ----------------------------------------------------------------------------------------------------------
+
+
+def _stated_families() -> list[RuleFamily]:
+    """The rules of no device, in the order of what they speak of."""
+    from dryfit.builder.explicit_quantization import mode_rules as modes
+    from dryfit.builder.segments.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
+    from dryfit.builder.tensor_formats.reformat_rules import FORBIDDEN_COPIES, REFORMAT_RULES
+    from dryfit.quantization.lint import all_lint_rules
+    from dryfit.target.memory_pool_rules import MEMORY_POOL_RULES
+
+    reformats = [
+        *_family("reformat", "", REFORMAT_RULES.values(), "the tensor is copied").rules,
+        *_family("reformat", "", FORBIDDEN_COPIES.values()).rules,
+    ]
+    return [
+        _family("builder_flags", "flags that exclude one another in every build", modes.FLAG_RULES),
+        _family("implicit", "networks whose scales a calibrator finds", modes.IMPLICIT_RULES),
+        _family("explicit", "networks with quantize or dequantize layers", modes.EXPLICIT_RULES),
+        _family("strongly_typed", "networks that were created with STRONGLY_TYPED", modes.STRONGLY_TYPED_RULES),
+        _family("standalone", "the engine capability DLA_STANDALONE", (*STANDALONE_RULES, *STANDALONE_OUTCOMES)),
+        RuleFamily("reformat", "copies between types, formats or devices", reformats),
+        _family("memory_pool", "limits of memory pools", MEMORY_POOL_RULES.values(), ""),
+        _family("qdq", "where quantizations stand: dryfit qdq lint", all_lint_rules().values(), ""),
+    ]
+
+
+def _family(word: str, title: str, rules: Iterable[Rule], consequence: str = "the network is not built") -> RuleFamily:
+    return RuleFamily(word, title, [_explained(rule, consequence) for rule in rules])
+
+
+def _explained(rule: Rule, consequence: str, limit: LimitScope | None = None) -> RuleExplanation:
+    return RuleExplanation(
+        rule=rule.id,
+        number=rule.number,
+        text=rule.text,
+        severity=rule.severity,
+        consequence=consequence,
+        remedy=rule.remedy,
+        fidelity=rule.fidelity,
+        source=rule.source,
+        limit=limit,
+    )
