@@ -24,7 +24,7 @@ from dryfit.errors import DryfitError, ExecutionError, PluginError
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.plugins import registry
 from dryfit.reference.inference import infer_specs
-from dryfit.reference.run_time_scales import check_run_time_scale, run_time_scale
+from dryfit.reference.quantization import check_run_time_scale, run_time_scale
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, HostLayout, Schedule, Step
 from dryfit.target.memory import is_watched, read_only

@@ -17,7 +17,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.tensor import Tensor
-from dryfit.reference.scale_expansion import spread
+from dryfit.reference.quantization import spread
 
 Array = np.ndarray[Any, Any]
 

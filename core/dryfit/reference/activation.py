@@ -1,19 +1,55 @@
-"""Activation functions, element by element.
+"""Activation functions and parametric ReLU, element by element, and the error function that numpy lacks.
 
 Source: TensorRT's `ActivationType` and the ONNX operators of the same names.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.reference.error_function import erf
+from dryfit.network.layers.parametric_relu import ParametricRelu
 from dryfit.reference.precision import rounded, widened
 from dryfit.reference.registry import Array, reference
+
+_INTERVALS_PER_UNIT = 8
+_DEGREE = 9
+_SATURATION = 6.0
+"""From here on erf is 1 in FP64."""
+
+
+@functools.cache
+def _coefficients() -> Array:
+    """`float64[degree + 1, intervals]`: coefficients of the powers of the place in an interval, -1 to 1."""
+    nodes = np.polynomial.chebyshev.chebpts1(_DEGREE + 1)
+    columns = []
+    for interval in range(int(_SATURATION * _INTERVALS_PER_UNIT)):
+        x = (interval + (nodes + 1) / 2) / _INTERVALS_PER_UNIT
+        values = [math.erf(place) / place for place in x.tolist()]
+        series = np.polynomial.chebyshev.chebfit(nodes, values, _DEGREE)
+        columns.append(np.polynomial.chebyshev.cheb2poly(series))
+    return np.stack(columns, axis=1)
+
+
+def erf(x: Array) -> Array:
+    """The error function of each element, FP64, within 2e-15 relative of the true value.
+
+    Source: measured against `math.erf`.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    place = np.minimum(np.abs(x), np.nextafter(_SATURATION, 0)) * _INTERVALS_PER_UNIT
+    place = np.where(np.isnan(place), 0, place)
+    interval = place.astype(np.intp)
+    place = (place - interval) * 2 - 1
+    coefficients = _coefficients()
+    quotient: Array = coefficients[_DEGREE][interval]
+    for power in range(_DEGREE - 1, -1, -1):
+        quotient = quotient * place + coefficients[power][interval]
+    return np.where(np.abs(x) < _SATURATION, x * quotient, np.sign(x))
 
 
 def _sigmoid(x: Array) -> Array:
@@ -43,3 +79,11 @@ def activation(layer: Activation, inputs: Sequence[Array]) -> list[Array]:
     """`layer.activation_type` of each element."""
     x = widened(inputs[0])
     return [rounded(_FUNCTIONS[layer.activation_type](x, layer.alpha, layer.beta), inputs[0].dtype)]
+
+
+@reference(ParametricRelu)
+def parametric_relu(layer: ParametricRelu, inputs: Sequence[Array]) -> list[Array]:  # noqa: ARG001  it has no parameter
+    """`x` where it is at least 0, else `x * slopes`."""
+    x, slopes = inputs[0], widened(inputs[1])
+    wide = widened(x)
+    return [np.where(wide >= 0, x, rounded(wide * slopes, x.dtype))]

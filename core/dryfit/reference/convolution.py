@@ -1,18 +1,80 @@
-"""Convolution by matrix products over unfolded windows."""
+"""Convolution, deconvolution and fully connected layers: matrix products over windows, kernels and biases.
+
+FP16 and BF16: a kernel is rounded to the input's type, a bias is not (devices keep it in their accumulator's type);
+sums are FP32, and the result is rounded once.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from dryfit.network.layers.convolution import Convolution
-from dryfit.reference.precision import widened
+from dryfit.network.layers.deconvolution import Deconvolution
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.spatial_window import dilated
+from dryfit.reference.precision import computed_in, rounded, weights_for, widened
 from dryfit.reference.registry import Array, reference
-from dryfit.reference.weighted_sums import finished, input_and_kernel
-from dryfit.reference.windows import padded, views_under
+
+
+def padded(
+    x: Array,
+    window: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pre_padding: Sequence[int],
+    outputs: Sequence[int],
+    fill: float,
+) -> Array:
+    """`x[N, C, *spatial]` with as much of `fill` around it as the windows of `outputs` need; x itself where none."""
+    pads = [(0, 0), (0, 0)]
+    for extent, *axis in zip(x.shape[2:], window, stride, dilation, pre_padding, outputs, strict=True):
+        kernel, step, spread, pre, output = axis
+        pads.append((pre, max((output - 1) * step + dilated(kernel, spread) - extent - pre, 0)))
+    return np.pad(x, pads, constant_values=fill) if any(map(any, pads)) else x
+
+
+def views_under(
+    x: Array, window: Sequence[int], stride: Sequence[int], dilation: Sequence[int], outputs: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """For each place in the window: the place, and the view `[N, C, *outputs]` of x that lies under it."""
+    for place in itertools.product(*(range(extent) for extent in window)):
+        slices = tuple(
+            slice(index * spread, index * spread + (output - 1) * step + 1, step)
+            for index, spread, step, output in zip(place, dilation, stride, outputs, strict=True)
+        )
+        yield place, x[:, :, *slices]
+
+
+WeightedSum = Convolution | Deconvolution | FullyConnected
+
+
+def input_and_kernel(layer: WeightedSum, inputs: Sequence[Array | None]) -> tuple[Array, Array]:
+    """The input as it is, and the kernel (input 1, or the parameter) in the type that is computed in.
+
+    Raises:
+        NetworkError: there is no input or no kernel.
+    """
+    x = inputs[0] if inputs else None
+    kernel = inputs[1] if len(inputs) > 1 and inputs[1] is not None else layer.kernel
+    if x is None or kernel is None:
+        raise layer.problem(
+            "There is no input" if x is None else "There is no kernel",
+            remedy="Connect input 0" if x is None else "Give it as `kernel`, or connect it as input 1",
+        )
+    return x, weights_for(x, kernel)
+
+
+def finished(layer: WeightedSum, inputs: Sequence[Array | None], sums: Array, x: Array) -> Array:
+    """Sums `[N, K, *spatial]` plus the bias (input 2, or the parameter), rounded to the input's type."""
+    bias = inputs[2] if len(inputs) > 2 and inputs[2] is not None else layer.bias
+    if bias is not None:
+        sums = sums + bias.astype(computed_in(x.dtype)).reshape(-1, *(1,) * (sums.ndim - 2))
+    return rounded(sums, x.dtype)
 
 
 @reference(Convolution)
@@ -37,3 +99,45 @@ def convolution(layer: Convolution, inputs: Sequence[Array | None]) -> list[Arra
         columns = np.stack(views, axis=1).reshape(groups, rows.shape[2], math.prod(spatial))
         y[sample] = np.matmul(rows, columns).reshape(maps, *spatial)
     return [finished(layer, inputs, y, x)]
+
+
+@reference(Deconvolution)
+def deconvolution(layer: Deconvolution, inputs: Sequence[Array | None]) -> list[Array]:
+    """Each input element times the kernel, added up where the windows overlap; then the paddings cut off; plus bias."""
+    x, kernel = input_and_kernel(layer, inputs)
+    source = widened(x)
+    samples, channels, *spatial = source.shape
+    groups, maps = layer.num_groups, layer.num_output_maps
+    weights = kernel.reshape(groups, channels // groups, -1).swapaxes(1, 2)
+    elements = source.reshape(samples, groups, channels // groups, -1)
+    columns = np.matmul(weights, elements).reshape(samples, maps, *layer.kernel_size_nd, *spatial)
+
+    window = (layer.kernel_size_nd, layer.stride_nd, layer.dilation_nd)
+    full = [
+        max(extent - 1, 0) * stride + dilated(size, spread)
+        for extent, size, stride, spread in zip(spatial, *window, strict=True)
+    ]
+    # A negative padding makes room behind (or before) the last window; what lies there has no sum, only the bias.
+    room = [(max(-pre, 0), max(-post, 0)) for pre, post in layer.paddings(x.shape[2:])]
+    y = np.zeros(
+        (samples, maps, *(before + f + after for f, (before, after) in zip(full, room, strict=True))), source.dtype
+    )
+    inside = y[:, :, *(slice(before, before + f) for f, (before, _) in zip(full, room, strict=True))]
+    for place, target in views_under(inside, *window, spatial):
+        np.add(target, columns[(slice(None), slice(None), *place)], out=target)
+    kept = tuple(
+        slice(max(pre, 0), extent - max(post, 0))
+        for extent, (pre, post) in zip(y.shape[2:], layer.paddings(x.shape[2:]), strict=True)
+    )
+    return [finished(layer, inputs, y[:, :, *kept], x)]
+
+
+@reference(FullyConnected)
+def fully_connected(layer: FullyConnected, inputs: Sequence[Array | None]) -> list[Array]:
+    """`x[..., (c, h, w)] @ kernel[k, (c, h, w)]` transposed, plus bias."""
+    x, kernel = input_and_kernel(layer, inputs)
+    maps = layer.num_output_channels
+    rows = widened(x).reshape(-1, int(np.prod(x.shape[-3:])))
+    sums = rows @ kernel.reshape(maps, -1).T
+    y = finished(layer, inputs, sums.reshape(-1, maps, 1, 1), x)
+    return [y.reshape(*x.shape[:-3], maps, 1, 1)]

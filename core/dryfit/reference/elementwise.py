@@ -1,4 +1,4 @@
-"""Elementwise operations."""
+"""Element by element: operations on one and two operands, selection, and scaling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.reference.precision import rounded
+from dryfit.network.layers.scale import Scale
+from dryfit.network.layers.select import Select
+from dryfit.network.layers.unary import Unary, UnaryOperation
+from dryfit.reference.activation import erf
+from dryfit.reference.precision import rounded, weights_for, widened
 from dryfit.reference.registry import Array, compute_type, reference
 
 
@@ -42,31 +46,31 @@ def _power(x: Array, y: Array) -> Array:
     return power.astype(x.dtype)
 
 
-_Op = ElementWiseOperation
-_FUNCTIONS: dict[ElementWiseOperation, Callable[[Array, Array], Array]] = {
-    _Op.SUM: np.add,
-    _Op.PROD: np.multiply,
-    _Op.MAX: np.maximum,
-    _Op.MIN: np.minimum,
-    _Op.SUB: np.subtract,
-    _Op.DIV: _divide,
-    _Op.POW: _power,
-    _Op.FLOOR_DIV: _floor_divide,
-    _Op.AND: np.logical_and,
-    _Op.OR: np.logical_or,
-    _Op.XOR: np.logical_xor,
-    _Op.EQUAL: np.equal,
-    _Op.GREATER: np.greater,
-    _Op.LESS: np.less,
-    _Op.MOD: np.mod,
-    _Op.FMOD: np.fmod,
-    _Op.GREATER_EQUAL: np.greater_equal,
-    _Op.LESS_EQUAL: np.less_equal,
-    _Op.BITWISE_AND: np.bitwise_and,
-    _Op.BITWISE_OR: np.bitwise_or,
-    _Op.BITWISE_XOR: np.bitwise_xor,
-    _Op.SHIFT_LEFT: np.left_shift,
-    _Op.SHIFT_RIGHT: np.right_shift,
+_Binary = ElementWiseOperation
+_BINARY_FUNCTIONS: dict[ElementWiseOperation, Callable[[Array, Array], Array]] = {
+    _Binary.SUM: np.add,
+    _Binary.PROD: np.multiply,
+    _Binary.MAX: np.maximum,
+    _Binary.MIN: np.minimum,
+    _Binary.SUB: np.subtract,
+    _Binary.DIV: _divide,
+    _Binary.POW: _power,
+    _Binary.FLOOR_DIV: _floor_divide,
+    _Binary.AND: np.logical_and,
+    _Binary.OR: np.logical_or,
+    _Binary.XOR: np.logical_xor,
+    _Binary.EQUAL: np.equal,
+    _Binary.GREATER: np.greater,
+    _Binary.LESS: np.less,
+    _Binary.MOD: np.mod,
+    _Binary.FMOD: np.fmod,
+    _Binary.GREATER_EQUAL: np.greater_equal,
+    _Binary.LESS_EQUAL: np.less_equal,
+    _Binary.BITWISE_AND: np.bitwise_and,
+    _Binary.BITWISE_OR: np.bitwise_or,
+    _Binary.BITWISE_XOR: np.bitwise_xor,
+    _Binary.SHIFT_LEFT: np.left_shift,
+    _Binary.SHIFT_RIGHT: np.right_shift,
 }
 
 
@@ -77,7 +81,7 @@ def elementwise(layer: Elementwise, inputs: Sequence[Array]) -> list[Array]:
     Integers are computed in their own type and wrap around. MOD has the sign of the divisor, FMOD of the dividend.
     """
     dtype = inputs[0].dtype
-    y = _FUNCTIONS[layer.op](_operand(inputs[0]), _operand(inputs[1]))
+    y = _BINARY_FUNCTIONS[layer.op](_operand(inputs[0]), _operand(inputs[1]))
     return [y if layer.op.is_comparison else rounded(y, dtype)]
 
 
@@ -87,3 +91,69 @@ def _operand(x: Array) -> Array:
     if kind.is_integer and kind.bits < 8:
         return x.astype(np.uint8 if kind.numpy_name.startswith("u") else np.int8)
     return x.astype(compute_type(x.dtype), copy=False)
+
+
+_Unary = UnaryOperation
+_UNARY_FUNCTIONS: dict[UnaryOperation, Callable[[Array], Array]] = {
+    _Unary.EXP: np.exp,
+    _Unary.LOG: np.log,
+    _Unary.SQRT: np.sqrt,
+    _Unary.RECIP: lambda x: 1 / x,
+    _Unary.ABS: np.abs,
+    _Unary.NEG: np.negative,
+    _Unary.SIN: np.sin,
+    _Unary.COS: np.cos,
+    _Unary.TAN: np.tan,
+    _Unary.SINH: np.sinh,
+    _Unary.COSH: np.cosh,
+    _Unary.ASIN: np.arcsin,
+    _Unary.ACOS: np.arccos,
+    _Unary.ATAN: np.arctan,
+    _Unary.ASINH: np.arcsinh,
+    _Unary.ACOSH: np.arccosh,
+    _Unary.ATANH: np.arctanh,
+    _Unary.CEIL: np.ceil,
+    _Unary.FLOOR: np.floor,
+    _Unary.ERF: erf,
+    _Unary.NOT: np.logical_not,
+    _Unary.SIGN: np.sign,
+    _Unary.ROUND: np.rint,
+    _Unary.ISINF: np.isinf,
+    _Unary.ISNAN: np.isnan,
+    _Unary.BITWISE_NOT: np.invert,
+}
+_IN_THE_TYPE_ITSELF = frozenset({_Unary.ABS, _Unary.NEG, _Unary.SIGN, _Unary.BITWISE_NOT})
+
+
+@reference(Unary)
+def unary(layer: Unary, inputs: Sequence[Array]) -> list[Array]:
+    """`op` of each element. Integers under ABS, NEG, SIGN and BITWISE_NOT are computed in their own type."""
+    x = inputs[0]
+    is_integer = np.issubdtype(x.dtype, np.integer) and layer.op in _IN_THE_TYPE_ITSELF
+    y = _UNARY_FUNCTIONS[layer.op](x if is_integer or x.dtype == np.bool_ else widened(x))
+    return [y if y.dtype == np.bool_ else rounded(y, x.dtype)]
+
+
+@reference(Select)
+def select(layer: Select, inputs: Sequence[Array]) -> list[Array]:  # noqa: ARG001
+    """`condition ? then_input : else_input`; the values' bits are copied."""
+    condition, then_input, else_input = inputs
+    return [np.where(condition, then_input, else_input)]
+
+
+@reference(Scale)
+def scale(layer: Scale, inputs: Sequence[Array]) -> list[Array]:
+    """`(x * scale + shift) ^ power`.
+
+    FP16 and BF16: the scale is rounded to the input's type; shift and power are not, as a bias is not.
+    """
+    x = inputs[0]
+    y = widened(x)
+    shape = layer.coefficient_shape(x.shape)
+    if layer.scale is not None and layer.scale.size:
+        y = y * weights_for(x, layer.scale).reshape(shape)
+    if layer.shift is not None and layer.shift.size:
+        y = y + layer.shift.astype(y.dtype).reshape(shape)
+    if layer.power is not None and layer.power.size and (layer.power != 1).any():
+        y = y ** layer.power.astype(y.dtype).reshape(shape)
+    return [rounded(y, x.dtype)]

@@ -1,12 +1,21 @@
-"""Indices that come from data: counted from the end where negative, and checked."""
+"""Indices that come from data (counted from the end where negative, and checked), and indices that become data."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from dryfit.errors import ExecutionError
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.reference.registry import Array
+from dryfit.network.layers.gather import Gather, GatherMode
+from dryfit.network.layers.non_zero import NonZero
+from dryfit.network.layers.one_hot import OneHot
+from dryfit.network.layers.scatter import Scatter, ScatterMode, ScatterReduction
+from dryfit.reference.precision import convert
+from dryfit.reference.registry import Array, compute_type, reference
 
 
 def from_start(layer: Layer, indices: Array, extent: int) -> Array:
@@ -32,3 +41,90 @@ def grids(shape: tuple[int, ...], rank: int) -> list[Array]:
     return [
         np.arange(extent).reshape([-1 if i == axis else 1 for i in range(rank)]) for axis, extent in enumerate(shape)
     ]
+
+
+@reference(Gather)
+def gather(layer: Gather, inputs: Sequence[Array]) -> list[Array]:
+    """The picked elements; the data's bits are copied."""
+    data, indices = inputs
+    modes = {GatherMode.DEFAULT: _slices, GatherMode.ELEMENT: _elements, GatherMode.ND: _tensors}
+    return [modes[layer.mode](layer, data, indices)]
+
+
+def _slices(layer: Gather, data: Array, indices: Array) -> Array:
+    indices = from_start(layer, indices, data.shape[layer.axis])
+    shared = layer.num_elementwise_dims
+    if not shared:
+        return np.take(data, indices, axis=layer.axis)
+    front = np.moveaxis(data, layer.axis, shared)
+    picked = front[(*grids(data.shape[:shared], indices.ndim), indices)]
+    # Now: shared axes, the other axes of the indices, the data's axes before `axis`, those after it.
+    between = range(indices.ndim, indices.ndim + layer.axis - shared)
+    rest = (axis for axis in range(shared, picked.ndim) if axis not in between)
+    return picked.transpose(*range(shared), *between, *rest)  # type: ignore[no-any-return]
+
+
+def _elements(layer: Gather, data: Array, indices: Array) -> Array:
+    indices = from_start(layer, indices, data.shape[layer.axis])
+    reached = tuple(slice(None) if axis == layer.axis else slice(count) for axis, count in enumerate(indices.shape))
+    return np.take_along_axis(data[reached], indices, axis=layer.axis)
+
+
+def _tensors(layer: Gather, data: Array, indices: Array) -> Array:
+    shared, width = layer.num_elementwise_dims, indices.shape[-1]
+    if not shared and not width:
+        return np.broadcast_to(data, (*indices.shape[:-1], *data.shape))
+    vectors = [from_start(layer, indices[..., k], data.shape[shared + k]) for k in range(width)]
+    batch = grids(data.shape[:shared], indices.ndim - 1)
+    return data[tuple(np.broadcast_arrays(*batch, *vectors, np.empty(indices.shape[:-1], bool))[:-1])]  # type: ignore[no-any-return]
+
+
+_REDUCTIONS: dict[ScatterReduction, Callable[[Array, Any, Array], None]] = {
+    ScatterReduction.ADD: np.add.at,
+    ScatterReduction.MUL: np.multiply.at,
+    ScatterReduction.MIN: np.minimum.at,
+    ScatterReduction.MAX: np.maximum.at,
+}
+
+
+@reference(Scatter)
+def scatter(layer: Scatter, inputs: Sequence[Array]) -> list[Array]:
+    """A copy of the data with the updates; sums and products in FP32 for narrower types, rounded once at the end."""
+    data, indices, updates = inputs
+    if layer.reduction is ScatterReduction.NONE:
+        output = data.copy()
+        for places, values in _places(layer, data, indices, updates):
+            output[places] = values
+        return [output]
+    wide = compute_type(data.dtype)
+    output = data.astype(wide)
+    for places, values in _places(layer, data, indices, updates):
+        _REDUCTIONS[layer.reduction](output, places, values.astype(wide))
+    return [output.astype(data.dtype)]
+
+
+def _places(layer: Scatter, data: Array, indices: Array, updates: Array) -> list[tuple[tuple[Any, ...], Array]]:
+    """(index of the output, updates that go there), to be done in this order."""
+    if layer.mode is ScatterMode.ELEMENT:
+        places: list[Any] = list(grids(indices.shape, indices.ndim))
+        places[layer.axis] = from_start(layer, indices, data.shape[layer.axis])
+        return [(tuple(places), updates)]
+    width = indices.shape[-1]
+    if not width:  # each update is a whole tensor
+        return [((...,), update) for update in updates.reshape(-1, *data.shape)]
+    return [(tuple(from_start(layer, indices[..., k], data.shape[k]) for k in range(width)), updates)]
+
+
+@reference(OneHot)
+def one_hot(layer: OneHot, inputs: Sequence[Array]) -> list[Array]:
+    """`on` where the new axis's index is the given one, `off` elsewhere."""
+    indices, (off, on), depth = inputs[0].astype(np.int64), inputs[1], int(inputs[2].reshape(()))
+    indices = np.where(indices < 0, indices + depth, indices)
+    hits = indices[..., None] == np.arange(depth)
+    return [np.moveaxis(np.where(hits, on, off).astype(inputs[1].dtype), -1, layer.axis)]
+
+
+@reference(NonZero)
+def non_zero(layer: NonZero, inputs: Sequence[Array]) -> list[Array]:
+    """The indices as `[rank, count]`, in row-major order."""
+    return [np.argwhere(convert(inputs[0], DataType.BOOL)).T.astype(layer.indices_type.numpy)]

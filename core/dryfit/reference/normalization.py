@@ -1,4 +1,4 @@
-"""Instance, group and layer normalization."""
+"""Instance, group, layer and local response normalization, and softmax."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.layers.axes_mask import axes_in
+from dryfit.network.layers.lrn import Lrn
 from dryfit.network.layers.normalization import Normalization
+from dryfit.network.layers.softmax import Softmax
 from dryfit.reference.precision import computed_in, rounded, widened
 from dryfit.reference.registry import Array, reference
 
@@ -39,3 +41,28 @@ def _per_channel(layer: Normalization, factor: Array, shape: tuple[int, ...]) ->
     if layer.num_groups > 1 and factor.shape[1] == layer.num_groups != shape[1]:
         return np.repeat(factor, shape[1] // layer.num_groups, axis=1)
     return factor
+
+
+@reference(Lrn)
+def lrn(layer: Lrn, inputs: Sequence[Array]) -> list[Array]:
+    """`x / (k + alpha / window_size * sum of squares) ^ beta`, the sum over neighbouring channels."""
+    x = widened(inputs[0])
+    channels = x.shape[1]
+    before, after = (layer.window_size - 1) // 2, layer.window_size // 2
+    squares = np.square(x)
+    total = np.zeros_like(x)
+    for shift in range(-min(before, channels - 1), min(after, channels - 1) + 1):
+        first, end = max(-shift, 0), min(channels - shift, channels)
+        total[:, first:end] += squares[:, first + shift : end + shift]
+    y = x / (layer.k + layer.alpha / layer.window_size * total) ** layer.beta
+    return [rounded(y, inputs[0].dtype)]
+
+
+@reference(Softmax)
+def softmax(layer: Softmax, inputs: Sequence[Array]) -> list[Array]:
+    """`exp(x - max)` divided by its sum, along one axis."""
+    x = widened(inputs[0])
+    if not x.size:
+        return [inputs[0]]
+    y = np.exp(x - x.max(axis=layer.axis, keepdims=True))
+    return [rounded(y / y.sum(axis=layer.axis, keepdims=True), inputs[0].dtype)]

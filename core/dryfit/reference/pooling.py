@@ -9,9 +9,9 @@ from functools import reduce
 import numpy as np
 
 from dryfit.network.layers.pooling import Pooling, PoolingType
+from dryfit.reference.convolution import padded, views_under
 from dryfit.reference.precision import rounded, widened
 from dryfit.reference.registry import Array, reference
-from dryfit.reference.windows import padded, views_under
 
 
 @reference(Pooling)

@@ -1,4 +1,4 @@
-"""Resize, one axis after the other.
+"""Resize, one axis after the other, and the interpolation kernels that grid sample shares.
 
 Places are computed in FP32, as ONNX Runtime and devices do: in FP64 a scale such as 0.6 would put places on the
 other side of an integer.
@@ -22,9 +22,26 @@ from dryfit.network.layers.resize import (
     ResizeRoundMode,
     ResizeSelector,
 )
-from dryfit.reference.interpolation import cubic_kernel, linear_kernel
 from dryfit.reference.precision import cut_off, rounded, widened
 from dryfit.reference.registry import Array, reference
+
+
+def linear_kernel(distance: Array) -> Array:
+    """The weight of an element at this distance: a triangle of half width 1."""
+    weight: Array = np.maximum(1 - np.abs(distance), 0)
+    return weight
+
+
+def cubic_kernel(distance: Array, a: float) -> Array:
+    """The weight of an element at this distance: Keys' cubic convolution of half width 2.
+
+    Source: R. Keys, "Cubic convolution interpolation for digital image processing", 1981; ONNX `Resize`.
+    """
+    d = np.abs(distance)
+    inner = ((a + 2) * d - (a + 3)) * d * d + 1
+    outer = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, inner, np.where(d < 2, outer, 0))
+
 
 _F = np.float32
 

@@ -1,3 +1,7 @@
+"""The references of activations and parametric ReLU, held against ONNX Runtime and formulas."""
+
+from __future__ import annotations
+
 import math
 
 import ml_dtypes
@@ -5,7 +9,8 @@ import numpy as np
 import pytest
 
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.reference.error_function import erf
+from dryfit.network.layers.parametric_relu import ParametricRelu
+from dryfit.reference.activation import erf
 
 from .oracle import onnx_runtime, random_array, run
 
@@ -92,3 +97,15 @@ def test_the_error_function_is_the_one_of_the_standard_library():
     expected = np.array([math.erf(value) for value in x.tolist()])
     np.testing.assert_allclose(erf(x), expected, rtol=2e-15, atol=0)
     assert np.isnan(erf(np.array([np.nan]))).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 1, 1), (1, 1, 1, 1), (2, 3, 4, 5), (1, 1, 4, 5)])
+def test_it_agrees_with_onnx_runtime(shape):
+    x, slopes = random_array((2, 3, 4, 5)), random_array(shape, seed=1)
+    np.testing.assert_array_equal(run(ParametricRelu(), x, slopes)[0], onnx_runtime("PRelu", [x, slopes])[0])
+
+
+def test_fp16_is_rounded_once():
+    x, slopes = random_array((100,), np.float16), random_array((1,), np.float16, seed=1)
+    expected = np.where(x >= 0, x, (x.astype(np.float32) * slopes.astype(np.float32)).astype(np.float16))
+    np.testing.assert_array_equal(run(ParametricRelu(), x, slopes)[0], expected)

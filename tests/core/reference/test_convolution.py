@@ -1,3 +1,7 @@
+"""The references of convolution, deconvolution and fully connected layers, held against ONNX Runtime."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -5,6 +9,8 @@ from hypothesis import strategies as st
 
 from dryfit.errors import NetworkError
 from dryfit.network.layers.convolution import Convolution
+from dryfit.network.layers.deconvolution import Deconvolution
+from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.spatial_window import PaddingMode
 
 from .oracle import onnx_runtime, random_array, run
@@ -31,7 +37,7 @@ def geometries(draw):
 
 
 @given(geometry=geometries(), has_bias=st.booleans())
-def test_every_geometry_agrees_with_onnx_runtime(geometry, has_bias):
+def test_every_geometry_agrees_with_onnx_runtime_for_convolution(geometry, has_bias):
     spatial, kernel, groups = geometry["spatial"], geometry["kernel"], geometry["groups"]
     covered = [(k - 1) * d + 1 for k, d in zip(kernel, geometry["dilation"], strict=True)]
     room = [e + a + b for e, a, b in zip(spatial, geometry["pre"], geometry["post"], strict=True)]
@@ -65,7 +71,7 @@ def test_every_geometry_agrees_with_onnx_runtime(geometry, has_bias):
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("extent", [7, 8])
-def test_same_padding_agrees_with_onnx_runtime(mode, stride, extent):
+def test_same_padding_agrees_with_onnx_runtime_for_convolution(mode, stride, extent):
     x, weights = random_array((1, 2, extent, extent + 1)), random_array((3, 2, 4, 3), seed=1)
     layer = Convolution(
         num_output_maps=3, kernel_size_nd=(4, 3), stride_nd=(stride, 1), padding_mode=PaddingMode[mode], kernel=weights
@@ -125,3 +131,101 @@ def test_a_missing_kernel_is_named_with_its_remedy():
     layer = Convolution(name="conv1", num_output_maps=1, kernel_size_nd=(1, 1))
     with pytest.raises(NetworkError, match=r"'conv1'.*no kernel.*input 1"):
         run(layer, random_array((1, 1, 2, 2)))
+
+
+@given(data=st.data(), axes=st.integers(1, 3), groups=st.sampled_from([1, 2]), maps=st.integers(1, 2))
+def test_every_geometry_agrees_with_onnx_runtime_for_deconvolution(data, axes, groups, maps):
+    def per_axis(low, high):
+        return tuple(data.draw(st.lists(st.integers(low, high), min_size=axes, max_size=axes)))
+
+    spatial, kernel, stride, dilation = per_axis(1, 5), per_axis(1, 3), per_axis(1, 3), per_axis(1, 2)
+    pre, post = per_axis(0, 2), per_axis(0, 2)
+    # ONNX allows an output padding below the stride.
+    extra = tuple(data.draw(st.integers(0, s - 1)) for s in stride)
+    full = [(e - 1) * s + (k - 1) * d + 1 for e, s, k, d in zip(spatial, stride, kernel, dilation, strict=True)]
+    assume(all(f - a - b >= 1 for f, a, b in zip(full, pre, post, strict=True)))
+    x = random_array((2, 2 * groups, *spatial))
+    weights = random_array((2 * groups, maps, *kernel), seed=1)
+    bias = random_array((maps * groups,), seed=2)
+    layer = Deconvolution(
+        num_output_maps=maps * groups,
+        kernel_size_nd=kernel,
+        stride_nd=stride,
+        dilation_nd=dilation,
+        pre_padding=pre,
+        post_padding=tuple(b - e for b, e in zip(post, extra, strict=True)),
+        num_groups=groups,
+        kernel=weights,
+        bias=bias,
+    )
+    (expected,) = onnx_runtime(
+        "ConvTranspose",
+        [x, weights, bias],
+        strides=stride,
+        dilations=dilation,
+        pads=[*pre, *post],
+        output_padding=extra,
+        group=groups,
+    )
+    np.testing.assert_allclose(run(layer, x)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 2), (4, 2), (5, 2), (4, 1), (5, 3)])
+def test_same_padding_agrees_with_onnx_runtime_for_deconvolution(mode, kernel, stride):
+    x, weights = random_array((1, 2, 4, 4)), random_array((2, 3, kernel, kernel), seed=1)
+    layer = Deconvolution(
+        num_output_maps=3,
+        kernel_size_nd=(kernel, kernel),
+        stride_nd=(stride, stride),
+        padding_mode=PaddingMode[mode],
+        kernel=weights,
+    )
+    (expected,) = onnx_runtime("ConvTranspose", [x, weights], strides=[stride, stride], auto_pad=mode)
+    np.testing.assert_allclose(run(layer, x)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_what_lies_behind_the_last_window_holds_the_bias_only():
+    layer = Deconvolution(
+        num_output_maps=1,
+        kernel_size_nd=(1, 2),
+        stride_nd=(1, 2),
+        post_padding=(0, -3),
+        kernel=np.ones((1, 1, 1, 2), np.float32),
+        bias=np.array([10], np.float32),
+    )
+    (y,) = run(layer, np.array([[[[1, 2]]]], np.float32))
+    assert y.ravel().tolist() == [11, 11, 12, 12, 10, 10, 10]
+
+
+def test_fp16_is_computed_in_fp32_and_rounded_once():
+    x, weights = random_array((1, 16, 3, 3), np.float16), random_array((16, 2, 2, 2), seed=1)
+    layer = Deconvolution(num_output_maps=2, kernel_size_nd=(2, 2), kernel=weights)
+    (expected,) = onnx_runtime("ConvTranspose", [x.astype(np.float32), weights.astype(np.float16).astype(np.float32)])
+    (y,) = run(layer, x)
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(y, expected.astype(np.float16), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 1, 1), (2, 2, 3, 1, 1)])
+def test_it_agrees_with_the_gemm_of_onnx_runtime(shape):
+    x, summed = random_array(shape), int(np.prod(shape[-3:]))
+    kernel, bias = random_array((6, summed), seed=1), random_array((6,), seed=2)
+    (expected,) = onnx_runtime("Gemm", [x.reshape(-1, summed), kernel, bias], transB=1)
+    (y,) = run(FullyConnected(num_output_channels=6, kernel=kernel, bias=bias), x)
+    np.testing.assert_allclose(y, expected.reshape(*shape[:-3], 6, 1, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_the_kernel_may_have_any_shape_of_the_right_size():
+    x, kernel = random_array((2, 3, 2, 2)), random_array((5, 3, 2, 2), seed=1)
+    flat = run(FullyConnected(num_output_channels=5, kernel=kernel.reshape(5, 12)), x)[0]
+    np.testing.assert_array_equal(run(FullyConnected(num_output_channels=5, kernel=kernel.ravel()), x)[0], flat)
+    np.testing.assert_array_equal(run(FullyConnected(num_output_channels=5, kernel=kernel), x)[0], flat)
+
+
+def test_fp16_rounds_the_kernel_and_keeps_the_bias():
+    x = np.ones((1, 1, 1, 1), np.float16)
+    kernel, bias = np.full((1, 1), -2049, np.float32), np.array([2049.25], np.float32)
+    # FP16 has 2048 and 2050: the kernel becomes -2048, the bias stays 2049.25.
+    (y,) = run(FullyConnected(num_output_channels=1, kernel=kernel, bias=bias), x)
+    assert y.item() == 1.25

@@ -1,10 +1,18 @@
+"""The references of normalization, LRN and softmax layers, held against ONNX Runtime and formulas."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import TensorProto
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.axes_mask import mask_of
+from dryfit.network.layers.lrn import Lrn
 from dryfit.network.layers.normalization import Normalization
+from dryfit.network.layers.softmax import Softmax
 
 from .oracle import onnx_runtime, random_array, run
 
@@ -69,3 +77,52 @@ def test_fp16_agrees_with_onnx_runtime():
     (y,) = run(Normalization(axes=2), x, scale, bias)
     assert y.dtype == np.float16
     np.testing.assert_allclose(y, expected, rtol=2e-3, atol=2e-3)
+
+
+@given(window=st.integers(0, 4).map(lambda n: 2 * n + 1), channels=st.integers(1, 8), rank=st.integers(3, 4))
+def test_lrn_agrees_with_onnx_runtime(window, channels, rank):
+    x = random_array((2, channels, 3, 2))
+    (expected,) = onnx_runtime("LRN", [x], size=window, alpha=0.5, beta=0.75, bias=2.0)
+    shape = x.shape if rank == 4 else (2, channels, 6)
+    (y,) = run(Lrn(window_size=window, alpha=0.5, beta=0.75, k=2.0), x.reshape(shape))
+    np.testing.assert_allclose(y.reshape(x.shape), expected, rtol=1e-5)
+
+
+def test_an_even_window_has_one_channel_more_behind():
+    x = np.array([1, 2, 4], np.float32).reshape(1, 3, 1, 1)
+    (y,) = run(Lrn(window_size=2, alpha=2.0, beta=1.0, k=0.0), x)
+    np.testing.assert_allclose(y.ravel(), [1 / 5, 2 / 20, 4 / 16], rtol=1e-6)
+
+
+def test_fp16_squares_do_not_overflow():
+    x = np.full((1, 1, 1, 1), 1000, np.float16)
+    (y,) = run(Lrn(window_size=1, alpha=1.0, beta=0.5, k=0.0), x)
+    assert y.item() == 1.0
+
+
+def test_a_window_far_wider_than_the_channels_takes_them_all():
+    x = np.array([1, 2, 4], np.float32).reshape(1, 3, 1, 1)
+    (y,) = run(Lrn(window_size=2**31 + 1, alpha=float(2**31 + 1), beta=1.0, k=0.0), x)
+    np.testing.assert_allclose(y.ravel(), [1 / 21, 2 / 21, 4 / 21], rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_softmax_agrees_with_onnx_runtime(axis):
+    x = random_array((2, 3, 4, 5)) * 10
+    (expected,) = onnx_runtime("Softmax", [x], axis=axis)
+    np.testing.assert_allclose(run(Softmax(axes=1 << axis), x)[0], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_large_numbers_do_not_overflow():
+    x = np.array([[1e30, 1e30, 0]], np.float32)
+    assert run(Softmax(axes=2), x)[0].tolist() == [[0.5, 0.5, 0]]
+
+
+def test_fp16_is_rounded_once():
+    x = random_array((4, 100), np.float16)
+    (expected,) = onnx_runtime("Softmax", [x.astype(np.float32)], axis=1)
+    np.testing.assert_allclose(run(Softmax(axes=2), x)[0], expected.astype(np.float16), rtol=1e-3)
+
+
+def test_nothing_stays_nothing():
+    assert run(Softmax(axes=2), np.zeros((3, 0), np.float32))[0].shape == (3, 0)

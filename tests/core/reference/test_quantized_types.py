@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
-from dryfit.reference.conversion import limits
+from dryfit.reference.precision import limits
 from dryfit.reference.registry import evaluate
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
-from dryfit.reference.scale_expansion import spread
+from dryfit.reference.quantization import spread
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,7 @@ from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.tensor import Tensor
 from dryfit.network.weights_names import NamedWeights
 from dryfit.network.weights_role import WeightsRole
-from dryfit.reference.scale_expansion import spread
+from dryfit.reference.quantization import spread
 
 Array = np.ndarray[Any, Any]
 

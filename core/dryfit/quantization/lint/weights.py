@@ -16,7 +16,7 @@ from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.quantization.lint.network_view import NetworkView, QuantizedWeights, scale_of
 from dryfit.quantization.lint.rule import CHAPTER, Hit, lint_rule
-from dryfit.reference.scale_expansion import spread
+from dryfit.reference.quantization import spread
 
 Array = np.ndarray[Any, Any]
 

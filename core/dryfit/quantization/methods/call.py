@@ -15,7 +15,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator
 from dryfit.network.tensor import TensorSpec
 from dryfit.quantization.methods.operators import operator_of
-from dryfit.reference.conversion import limits as limits_of_type
+from dryfit.reference.precision import limits as limits_of_type
 
 Array = np.ndarray[Any, Any]
 

@@ -1,7 +1,7 @@
 """INT4, FP8 E4M3, FP4 E2M1 and E8M0 as vectors: codes, which lie one a byte, to FP32 and back.
 
 An FP32 number holds each of their values exactly. What is written is saturated and rounded to nearest, ties to even, as
-`dryfit.reference.conversion.convert` does it, signs of zero and of NaN included; nothing here relies on how the
+`dryfit.reference.precision.convert` does it, signs of zero and of NaN included; nothing here relies on how the
 processor treats subnormal numbers.
 """
 

@@ -20,7 +20,7 @@ WeightedSum = Convolution | Deconvolution | FullyConnected
 def constant_weights(layer: WeightedSum) -> tuple[Array, Array | None]:
     """Kernel, rounded to the type of the layer's input, and bias, which is not.
 
-    Source: as in `dryfit.reference.weighted_sums`.
+    Source: as in `dryfit.reference.convolution`.
     """
     values = [layer.kernel, layer.bias]
     for index, tensor in enumerate(layer.inputs[1:3]):

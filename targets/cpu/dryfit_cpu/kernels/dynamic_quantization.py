@@ -10,7 +10,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.dynamic_quantize import DynamicQuantize
 from dryfit.network.tensor import Tensor
-from dryfit.reference.conversion import limits
+from dryfit.reference.precision import limits
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, NARROW_CODES

@@ -13,7 +13,7 @@ from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Tensor
-from dryfit.reference.scale_expansion import spread
+from dryfit.reference.quantization import spread
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import FLOATS

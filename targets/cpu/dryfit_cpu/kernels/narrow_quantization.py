@@ -12,7 +12,7 @@ from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.rounding import RoundingMode
-from dryfit.reference.scale_expansion import spread
+from dryfit.reference.quantization import spread
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, NARROW_CODES

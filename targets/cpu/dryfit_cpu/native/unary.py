@@ -48,7 +48,7 @@ from dryfit_cpu.native.functions import activate
 
 @outlined
 def unary_function(kind: int, x: Any) -> Any:
-    """One of the unary operations, as `dryfit.reference.unary` defines them.
+    """One of the unary operations, as `dryfit.reference.elementwise` defines them.
 
     SQRT, RECIP and what rounds or changes a sign are exact; the others' errors stand at their functions.
     """

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dryfit.reference.error_function import erf
+from dryfit.reference.activation import erf
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.vectors import HAS_FUSED_PRODUCTS
 from dryfit_cpu.kernels.copying import copy_work, pointwise_work

@@ -1,4 +1,4 @@
-"""Fill."""
+"""Constants, fills and shapes: what has no data as its input."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.constant import Constant
 from dryfit.network.layers.fill import Fill, FillOperation
-from dryfit.reference.conversion import convert
+from dryfit.network.layers.shape import ShapeLayer
+from dryfit.reference.precision import convert
 from dryfit.reference.registry import Array, compute_type, reference
+
+
+@reference(Constant)
+def constant(layer: Constant, inputs: Sequence[Array]) -> list[Array]:  # noqa: ARG001
+    """The weights, not copied."""
+    return [layer.weights.reshape(layer.shape)]
 
 
 @reference(Fill)
@@ -44,3 +52,9 @@ def _computed_in(layer: Fill, start: Any, steps: Any) -> np.dtype[Any]:
     """The type of a linear fill: of integers their own, but FP64 where the start or a step is no whole number."""
     is_whole = all(bool((np.asarray(values) == np.trunc(values)).all()) for values in (start, steps))
     return compute_type(layer.to_type.numpy) if is_whole or not layer.to_type.is_integer else np.dtype(np.float64)
+
+
+@reference(ShapeLayer)
+def shape(layer: ShapeLayer, inputs: Sequence[Array]) -> list[Array]:  # noqa: ARG001
+    """The extents as `int64[rank]`."""
+    return [np.asarray(inputs[0].shape, dtype=np.int64).reshape(-1)]

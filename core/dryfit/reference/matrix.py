@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matrix products and sums of products."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dryfit.network.layers.einsum import Einsum
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.reference.precision import rounded
 from dryfit.reference.registry import Array, compute_type, reference
@@ -26,3 +27,13 @@ def matrix_multiply(layer: MatrixMultiply, inputs: Sequence[Array]) -> list[Arra
     if layer.op1 is MatrixOperation.VECTOR:
         product = product[..., 0]
     return [rounded(product, dtype)]
+
+
+@reference(Einsum)
+def einsum(layer: Einsum, inputs: Sequence[Array]) -> list[Array]:
+    """The equation, by numpy; sums are FP32 for narrower floating-point types."""
+    dtype = inputs[0].dtype
+    terms, output = layer.terms()
+    operands = [operand.astype(compute_type(dtype), copy=False) for operand in inputs]
+    y = np.einsum(f"{','.join(terms)}->{output}", *operands, optimize=True)
+    return [rounded(np.asarray(y), dtype)]

@@ -1,13 +1,24 @@
-"""The reference of fills."""
+"""The references of constants, fills and shapes."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.constant import Constant
 from dryfit.network.layers.fill import Fill, FillOperation
+from dryfit.network.layers.shape import ShapeLayer
 from dryfit.reference.registry import evaluate
 
-from .oracle import onnx_runtime, run
+from .oracle import onnx_runtime, random_array, run
+
+
+def test_it_is_the_weights_in_their_shape_and_no_copy():
+    weights = np.arange(6, dtype=np.float32)
+    (output,) = run(Constant(shape=(2, 3), weights=weights))
+    np.testing.assert_array_equal(output, [[0, 1, 2], [3, 4, 5]])
+    assert np.shares_memory(output, weights)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.float64])
@@ -49,3 +60,12 @@ def test_random_numbers_have_the_stated_distribution_and_follow_from_the_seed(dt
     assert abs(normal.std() - 6) < 0.1
     np.testing.assert_array_equal(normal, numbers(FillOperation.RANDOM_NORMAL, 1))
     assert (normal != numbers(FillOperation.RANDOM_NORMAL, 2)).mean() > 0.9
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (0, 5), ()])
+def test_it_agrees_with_onnx_runtime(shape):
+    x = random_array(shape)
+    (expected,) = onnx_runtime("Shape", [x])
+    (output,) = run(ShapeLayer(), x)
+    assert output.dtype == expected.dtype
+    np.testing.assert_array_equal(output, expected)
