@@ -2,7 +2,7 @@
 
 A layer kind is one attrs class in `dryfit.network.layers`: its fields are its parameters, `infer_outputs` is its
 shape inference and its verification in one (it raises `NetworkError` for parameters or inputs that do not fit).
-What it computes stands in `dryfit.reference`, in the file of the same name.
+What it computes is in `dryfit.reference`, in the file of its family: the package's docstring lists them.
 """
 
 from __future__ import annotations

@@ -88,15 +88,3 @@ def infer_with_values(
     except DryfitError:
         return specs
     return [TensorSpec(value.shape, spec.dtype, value) for value, spec in zip(values, specs, strict=True)]
-
-
-def known_outputs(
-    layer: Layer, inputs: Sequence[TensorSpec | None], largest_elements: int = FOLDED_ELEMENTS
-) -> list[TensorSpec] | None:
-    """The outputs with their values, where `infer_with_values` finds all of them; else None.
-
-    Raises:
-        NetworkError: the layer's parameters do not fit its inputs.
-    """
-    specs = infer_with_values(layer, inputs, largest_elements)
-    return specs if all(spec.value is not None for spec in specs) else None

@@ -134,14 +134,13 @@ def rounded(y: Array, dtype: np.dtype[Any]) -> Array:
     if kind.is_integer:
         if np.issubdtype(y.dtype, np.integer):
             return y.astype(dtype)
-        low, high = _integer_limits(kind)
+        low, high = limits(kind)
         result = np.asarray(np.clip(np.rint(y), low, high).astype(dtype))
         # The largest INT32 is no FP32 number, the largest INT64 no FP64 number: the cast alone would wrap around.
         result[y >= high] = high
         return result
     if kind in (DataType.FP8, DataType.FP4):
-        largest = _LARGEST_OF_ROUNDED[kind]
-        y = np.clip(y, -largest, largest)
+        y = np.clip(y, *limits(kind))
     with np.errstate(over="ignore"):
         return y.astype(dtype)
 
@@ -149,16 +148,6 @@ def rounded(y: Array, dtype: np.dtype[Any]) -> Array:
 def cut_off(y: Array, dtype: np.dtype[Any]) -> Array:
     """The result in a layer's output type; of integers the fraction is dropped, not rounded."""
     return rounded(np.trunc(y) if DataType.from_numpy(dtype).is_integer else y, dtype)
-
-
-def _integer_limits(kind: DataType) -> tuple[int, int]:
-    if kind.numpy_name.startswith("u"):
-        return 0, 2**kind.bits - 1
-    return -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1
-
-
-_LARGEST_OF_ROUNDED = {DataType.FP8: 448.0, DataType.FP4: 6.0}
-"""Largest finite values of the types that saturate."""
 
 
 def weights_for(x: Array, weights: Array) -> Array:

@@ -35,6 +35,7 @@ def reference(kind: type[Layer]) -> Callable[[FunctionT], FunctionT]:
 
 @functools.cache
 def _load() -> None:
+    # At the first evaluation, not at import: the families import every layer kind.
     package = importlib.import_module("dryfit.reference")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"dryfit.reference.{module.name}")

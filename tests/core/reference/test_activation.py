@@ -33,7 +33,7 @@ EDGES = np.array([0.0, -0.0, 1.0, -1.0, 0.8, 30.0, -30.0, 100.0, -100.0], np.flo
 
 
 @pytest.mark.parametrize(("type_", "alpha", "beta", "operator", "attributes"), CASES, ids=[c[0].name for c in CASES])
-def test_it_agrees_with_the_onnx_runtime_operator(type_, alpha, beta, operator, attributes):
+def test_activations_agree_with_the_onnx_runtime_operator(type_, alpha, beta, operator, attributes):
     x = np.concatenate([random_array((1000,)) * 4, EDGES])
     (expected,) = onnx_runtime(operator, [x], **attributes)
     (y,) = run(Activation(activation_type=type_, alpha=alpha, beta=beta), x)
@@ -100,7 +100,7 @@ def test_the_error_function_is_the_one_of_the_standard_library():
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1, 1), (1, 1, 1, 1), (2, 3, 4, 5), (1, 1, 4, 5)])
-def test_it_agrees_with_onnx_runtime(shape):
+def test_parametric_relu_agrees_with_onnx_runtime(shape):
     x, slopes = random_array((2, 3, 4, 5)), random_array(shape, seed=1)
     np.testing.assert_array_equal(run(ParametricRelu(), x, slopes)[0], onnx_runtime("PRelu", [x, slopes])[0])
 

@@ -208,7 +208,7 @@ def test_fp16_is_computed_in_fp32_and_rounded_once():
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 1, 1), (2, 2, 3, 1, 1)])
-def test_it_agrees_with_the_gemm_of_onnx_runtime(shape):
+def test_fully_connected_agrees_with_the_gemm_of_onnx_runtime(shape):
     x, summed = random_array(shape), int(np.prod(shape[-3:]))
     kernel, bias = random_array((6, summed), seed=1), random_array((6,), seed=2)
     (expected,) = onnx_runtime("Gemm", [x.reshape(-1, summed), kernel, bias], transB=1)

@@ -14,7 +14,7 @@ from dryfit.reference.registry import evaluate
 from .oracle import onnx_runtime, random_array, run
 
 
-def test_it_is_the_weights_in_their_shape_and_no_copy():
+def test_constant_is_the_weights_in_their_shape_and_no_copy():
     weights = np.arange(6, dtype=np.float32)
     (output,) = run(Constant(shape=(2, 3), weights=weights))
     np.testing.assert_array_equal(output, [[0, 1, 2], [3, 4, 5]])
@@ -63,7 +63,7 @@ def test_random_numbers_have_the_stated_distribution_and_follow_from_the_seed(dt
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (0, 5), ()])
-def test_it_agrees_with_onnx_runtime(shape):
+def test_shape_agrees_with_onnx_runtime(shape):
     x = random_array(shape)
     (expected,) = onnx_runtime("Shape", [x])
     (output,) = run(ShapeLayer(), x)

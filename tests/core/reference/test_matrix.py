@@ -72,7 +72,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("equation", "shapes"), CASES)
-def test_it_agrees_with_onnx_runtime(equation, shapes):
+def test_einsum_agrees_with_onnx_runtime(equation, shapes):
     inputs = [random_array(shape, seed=seed) for seed, shape in enumerate(shapes)]
     (expected,) = onnx_runtime("Einsum", inputs, equation=equation)
     np.testing.assert_allclose(run(Einsum(equation=equation), *inputs)[0], expected, rtol=1e-5, atol=1e-5)

@@ -43,7 +43,7 @@ def test_narrow_types_keep_their_bits():
     assert output.tobytes() == a.tobytes() + b.tobytes()
 
 
-def test_it_is_the_input_and_no_copy():
+def test_identity_is_the_input_and_no_copy():
     x = random_array((2, 3))
     assert run(Identity(), x)[0] is x
 

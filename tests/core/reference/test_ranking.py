@@ -81,7 +81,7 @@ def random_boxes(batch, count):
 @pytest.mark.parametrize("overlap", [0.0, 0.3, 0.9])
 @pytest.mark.parametrize("threshold", [0.0, 0.2])
 @pytest.mark.parametrize("most", [2, 100])
-def test_it_agrees_with_onnx_runtime(center, overlap, threshold, most):
+def test_nms_agrees_with_onnx_runtime(center, overlap, threshold, most):
     boxes, scores = random_boxes(2, 30), random_array((2, 30, 3), seed=1)
     (expected,) = onnx_runtime(
         "NonMaxSuppression",

@@ -29,7 +29,7 @@ AXES = [axes for count in (1, 2, 3) for axes in itertools.combinations(range(3),
 @pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize(("op", "operator"), OPERATORS.items(), ids=[op.name for op in OPERATORS])
-def test_it_agrees_with_onnx_runtime(op, operator, keep, axes):
+def test_reduce_agrees_with_onnx_runtime(op, operator, keep, axes):
     x = random_array((3, 4, 5))
     (expected,) = onnx_runtime(operator, [x, np.array(axes)], keepdims=int(keep), opset=18)
     (y,) = run(Reduce(op=op, axes=mask_of(axes), keep_dims=keep), x)

@@ -1,6 +1,6 @@
 """All layer kinds on one screen: one file each.
 
-A new kind is one file here, one in `dryfit.reference`, one line below.
+A new kind is one file here, one function in its family's file of `dryfit.reference`, one line below.
 """
 
 from dryfit.network.layers.activation import AddActivation
