@@ -1,1 +1,1 @@
-"""Rewrites of a network, one pass a file, and the pipeline that runs them."""
+"""Rewrites of a network, passes that belong together in one file, and the pipeline that runs them."""

@@ -1,4 +1,4 @@
-"""Layers whose results are known at build time become constants."""
+"""What is known before a run is computed once: constants, dimensions that are inputs; and what nobody reads goes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 from dryfit.network.copying import copy_tensor_notes
 from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.known_values import known_ints
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.passes.pipeline import network_pass
+from dryfit.reference.executor import needed_layers
 from dryfit.reference.inference import infer_with_values
 from dryfit.reference.registry import Array
 
@@ -89,3 +91,37 @@ def _constant(network: Network, layer: Layer, tensor: Tensor, value: Array) -> C
     copy_tensor_notes(tensor, output)
     network.replace_uses(tensor, output)
     return constant
+
+
+@network_pass("absorb-dimensions")
+def absorb_dimensions(network: Network) -> bool:
+    """Put the constant dimension inputs of shuffles, slices, resizes and fills into their parameters.
+
+    The constants are left to `remove-dead-layers` where nothing else uses them.
+    """
+    changed = False
+    for layer in network.layers:
+        for index, parameter in layer.parameter_inputs.items():
+            values = _constant_values(layer.get_input(index))
+            if values is not None:
+                setattr(layer, parameter, values)
+                layer.set_input(index, None)
+                changed = True
+    return changed
+
+
+def _constant_values(tensor: Tensor | None) -> tuple[int, ...] | None:
+    if tensor is None or not isinstance(tensor.producer, Constant):
+        return None
+    return known_ints(tensor.producer.infer_outputs([])[0])
+
+
+@network_pass("remove-dead-layers")
+def remove_dead_layers(network: Network) -> bool:
+    """Remove every layer that no output depends on. Inputs stay, also those that nothing uses."""
+    if not network.outputs:
+        return False
+    needed = {id(layer) for layer in needed_layers(network)}
+    dead = [layer for layer in network.layers if id(layer) not in needed]
+    network.remove_layers(dead)
+    return bool(dead)

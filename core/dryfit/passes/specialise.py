@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
-from dryfit.passes.absorb_dimensions import absorb_dimensions
-from dryfit.passes.fold_constants import fold_constants
-from dryfit.passes.remove_dead_layers import remove_dead_layers
+from dryfit.passes.fold_constants import absorb_dimensions, fold_constants, remove_dead_layers
 from dryfit.reference.inference import checked_input_shapes
 
 

@@ -1,12 +1,18 @@
-"""A quantization right after a dequantization goes where it gives back the codes that were dequantized.
+"""Quantizations and dequantizations that are merged, cancelled, or computed once, before the engine runs.
 
-That it does is not taken from equal scales alone: it is tried for every code of the type, by the numpy references, so
-that scales at which products overflow, or vanish in FP16, are kept.
+Those of one tensor that do the same become one. A quantization right after a dequantization goes where it gives back
+the codes that were dequantized. That it does is not taken from equal scales alone: it is tried for every code of the
+type, by the numpy references, so that scales at which products overflow, or vanish in FP16, are kept.
+
+Weights that are quantized while the engine runs become constants of the narrow type, quantized once, here. What a
+device computes on quantized weights it computes on these, and the engine holds a quarter of the bytes, or an eighth.
+The reference's quantize layer is the arithmetic: a division in FP32, rounding to nearest even, saturation.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -16,12 +22,53 @@ from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.passes.quantization.moving import Movement
+from dryfit.passes.fold_constants import fold_layers
+from dryfit.passes.quantization.moving import Movement, is_reading_data
 from dryfit.passes.quantization.scale_numbers import Array, Numbers, compared_scales, constant_value, numbers_of
-from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
+from dryfit.quantization.rewrites import Rewrite, RewriteAction, RewriteJournal
 from dryfit.reference.registry import evaluate
 
-NAME = "cancel-quantizations"
+MERGE = "merge-quantizations"
+
+
+class MergeQuantizations:
+    """The pass. Outputs of the network keep their names: of two that are outputs, both stay.
+
+    Args:
+        journal: is told which layer stands for which.
+    """
+
+    def __init__(self, journal: RewriteJournal) -> None:
+        self._journal = journal
+
+    def __call__(self, network: Network) -> bool:
+        """Merge what does the same; returns whether there was anything."""
+        movement = Movement(MERGE, network, self._journal)
+        for tensor in movement.specs:
+            readers = [one for one, _ in tensor.consumers if is_reading_data(one, tensor)]
+            if len(readers) > 1:
+                _merge(tensor, [one for one in readers if isinstance(one, (Quantize, Dequantize))], movement)
+        return movement.finish()
+
+
+def _merge(tensor: Tensor, readers: Sequence[Quantize | Dequantize], movement: Movement) -> None:
+    """Let the first of those that do the same stand for them all; one that gives an output of the network first."""
+    ordered = sorted(readers, key=lambda one: one.outputs[0] not in movement.outputs)
+    found: dict[Hashable, Quantize | Dequantize] = {}
+    for layer in ordered:
+        saturates = layer.saturate if isinstance(layer, Quantize) else True
+        first = found.setdefault((numbers_of(layer, movement.specs), layer.to_type, saturates), layer)
+        if first is layer or layer.outputs[0] in movement.outputs:
+            continue
+        what = "quantizes" if isinstance(layer, Quantize) else "dequantizes"
+        reason = f"it {what} {tensor.name!r} by an equal scale"
+        movement.record(layer, RewriteAction.MERGED, [movement.origin(first)], reason, compared_scales(first, layer))
+        first.onnx_nodes = tuple(dict.fromkeys((*first.onnx_nodes, *layer.onnx_nodes)))
+        movement.redirect(layer.outputs[0].consumers, layer.outputs[0], first.outputs[0])
+        movement.retire(layer)
+
+
+CANCEL = "cancel-quantizations"
 _MOST_BITS = 8
 """Of a type whose codes are all tried."""
 
@@ -38,7 +85,7 @@ class CancelQuantizations:
 
     def __call__(self, network: Network) -> bool:
         """Take out what changes nothing; returns whether there was anything."""
-        movement = Movement(NAME, network, self._journal)
+        movement = Movement(CANCEL, network, self._journal)
         for layer in list(network.layers):
             source = layer.inputs[0] if isinstance(layer, Quantize) else None
             producer = source.producer if source is not None else None
@@ -117,3 +164,36 @@ def all_codes(dtype: DataType) -> Array:
         return (bits.astype(np.int8) + np.int8(low)).astype(dtype.numpy)
     codes: Array = bits.view(dtype.numpy)
     return codes if dtype.is_integer else codes[~np.isnan(codes.astype(np.float32))]
+
+
+FOLD = "fold-quantized-weights"
+
+_KEPT = frozenset({"constant", "dequantize", "dynamic_quantize", "plugin"})
+"""Kinds that are not folded: dequantized weights would be real numbers again."""
+
+
+class FoldQuantizedWeights:
+    """The pass. What moved in between, such as a transpose of quantized weights, is computed too.
+
+    Args:
+        journal: is told of each quantization.
+    """
+
+    def __init__(self, journal: RewriteJournal) -> None:
+        self._journal = journal
+
+    def __call__(self, network: Network) -> bool:
+        """Quantize weights; returns whether there were any."""
+        sources = {
+            layer.name: (source.name, layer.outputs[0].dtype)
+            for layer in network.layers
+            if layer.kind == "quantize" and (source := layer.inputs[0]) is not None
+        }
+        folded = fold_layers(network, _KEPT)
+        for layer in folded:
+            if layer.name in sources:
+                weights, dtype = sources[layer.name]
+                reason = f"{weights!r} is constant and is kept in {dtype.name}"
+                name = self._journal.origin(layer.name)
+                self._journal.add(Rewrite(FOLD, name, RewriteAction.FOLDED, (weights,), reason))
+        return bool(folded)

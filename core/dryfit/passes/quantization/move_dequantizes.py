@@ -11,7 +11,6 @@ from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
-from dryfit.passes.quantization.absorbed_casts import absorb_into_dequantize
 from dryfit.passes.quantization.commutation import Commutation, commutation_of
 from dryfit.passes.quantization.moving import (
     GOAL,
@@ -19,6 +18,7 @@ from dryfit.passes.quantization.moving import (
     LayerTest,
     Movement,
     Way,
+    absorb_into_dequantize,
     any_device,
     readers_of,
     way_by_kind,

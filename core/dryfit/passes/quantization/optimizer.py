@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dryfit.passes.pipeline import NetworkPass
-from dryfit.passes.quantization import (
-    cancel_quantizations,
-    fold_quantized_weights,
-    merge_quantizations,
-    move_activations,
-    move_dequantizes,
-    move_quantizes,
+from dryfit.passes.quantization.cancel_quantizations import (
+    CANCEL,
+    FOLD,
+    MERGE,
+    CancelQuantizations,
+    FoldQuantizedWeights,
+    MergeQuantizations,
 )
-from dryfit.passes.quantization.cancel_quantizations import CancelQuantizations
-from dryfit.passes.quantization.fold_quantized_weights import FoldQuantizedWeights
-from dryfit.passes.quantization.merge_quantizations import MergeQuantizations
-from dryfit.passes.quantization.move_activations import MoveActivations
+from dryfit.passes.quantization.move_dequantizes import NAME as MOVE_DEQUANTIZES
 from dryfit.passes.quantization.move_dequantizes import MoveDequantizes
-from dryfit.passes.quantization.move_quantizes import MoveQuantizes
+from dryfit.passes.quantization.move_quantizes import MOVE_ACTIVATIONS, MOVE_QUANTIZES, MoveActivations, MoveQuantizes
 from dryfit.passes.quantization.moving import Judge, any_device
 from dryfit.quantization.rewrites import RewriteJournal
 
@@ -32,10 +29,10 @@ def quantization_passes(journal: RewriteJournal, judge: Judge = any_device) -> l
         judge: says which layers devices compute on codes.
     """
     return [
-        NetworkPass(merge_quantizations.NAME, MergeQuantizations(journal)),
-        NetworkPass(move_dequantizes.NAME, MoveDequantizes(journal, judge)),
-        NetworkPass(move_activations.NAME, MoveActivations(journal)),
-        NetworkPass(move_quantizes.NAME, MoveQuantizes(journal, judge)),
-        NetworkPass(cancel_quantizations.NAME, CancelQuantizations(journal)),
-        NetworkPass(fold_quantized_weights.NAME, FoldQuantizedWeights(journal)),
+        NetworkPass(MERGE, MergeQuantizations(journal)),
+        NetworkPass(MOVE_DEQUANTIZES, MoveDequantizes(journal, judge)),
+        NetworkPass(MOVE_ACTIVATIONS, MoveActivations(journal)),
+        NetworkPass(MOVE_QUANTIZES, MoveQuantizes(journal, judge)),
+        NetworkPass(CANCEL, CancelQuantizations(journal)),
+        NetworkPass(FOLD, FoldQuantizedWeights(journal)),
     ]

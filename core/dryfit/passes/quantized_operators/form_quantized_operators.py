@@ -19,6 +19,7 @@ from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.slice import Slice
 from dryfit.network.network import Network
+from dryfit.passes.claim_quantized_groups import replace_groups
 from dryfit.passes.fold_constants import replace_by_constants
 from dryfit.passes.quantization.cancel_quantizations import CancelQuantizations
 from dryfit.passes.quantization.move_dequantizes import MoveDequantizes
@@ -33,7 +34,6 @@ from dryfit.passes.quantized_operators.lone_conversions import (
     requantization,
 )
 from dryfit.passes.quantized_operators.operator_of_group import Formed, formed_operator
-from dryfit.passes.replace_groups import replace_groups
 from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.quantized_group import QuantizedGroup

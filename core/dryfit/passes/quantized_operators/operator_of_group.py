@@ -17,8 +17,7 @@ from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperatio
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator, fields_of_layer
 from dryfit.network.tensor import TensorSpec
 from dryfit.passes.quantized_operators.chosen_methods import chosen_method
-from dryfit.passes.quantized_operators.grid import Grid, grid_of, grid_problem
-from dryfit.passes.quantized_operators.integer_bias import BiasError, integer_bias, real_bias
+from dryfit.passes.quantized_operators.grid import BiasError, Grid, grid_of, grid_problem, integer_bias, real_bias
 from dryfit.quantization.methods.call import call_of
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.quantization.methods.operators import operator_of

@@ -12,8 +12,8 @@ from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.verify import check
+from dryfit.passes.fold_constants import remove_dead_layers
 from dryfit.passes.quantization.optimizer import quantization_passes
-from dryfit.passes.remove_dead_layers import remove_dead_layers
 from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.executor import run_reference
 

@@ -12,10 +12,10 @@ from tests.core.passes.quantization.random_qdq import feeds, networks
 from dryfit.network.copying import copy_network
 from dryfit.network.printing import network_text
 from dryfit.network.verify import check
+from dryfit.passes.fold_constants import remove_dead_layers
 from dryfit.passes.pipeline import Pipeline
 from dryfit.passes.quantization import commutation
 from dryfit.passes.quantization.optimizer import quantization_passes
-from dryfit.passes.remove_dead_layers import remove_dead_layers
 from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
 from dryfit.reference.executor import run_reference
 

@@ -1,4 +1,6 @@
-"""Passes of plugins stand where they ask to stand, are checked, and are named when they go wrong."""
+"""Passes of plugins find their places."""
+
+from __future__ import annotations
 
 import pytest
 from tests.core.builder.networks import chain
