@@ -82,15 +82,15 @@ with public_names(__name__):
     from dryfit.plugins.hookspecs import hookimpl as hookimpl
     from dryfit.quantization.calibration import calibrate_ranges as calibrate_ranges
     from dryfit.quantization.calibration_stream import CalibrationAlgoType as CalibrationAlgoType
+    from dryfit.quantization.calibration_stream import IInt8Calibrator as IInt8Calibrator
+    from dryfit.quantization.calibration_stream import IInt8EntropyCalibrator as IInt8EntropyCalibrator
+    from dryfit.quantization.calibration_stream import IInt8EntropyCalibrator2 as IInt8EntropyCalibrator2
+    from dryfit.quantization.calibration_stream import IInt8LegacyCalibrator as IInt8LegacyCalibrator
+    from dryfit.quantization.calibration_stream import IInt8MinMaxCalibrator as IInt8MinMaxCalibrator
     from dryfit.quantization.calibrator import Calibrator as Calibrator
     from dryfit.quantization.calibrator import Solution as Solution
     from dryfit.quantization.collector import Collector as Collector
     from dryfit.quantization.dynamic_range import DynamicRange as DynamicRange
-    from dryfit.quantization.int8_calibrators import IInt8Calibrator as IInt8Calibrator
-    from dryfit.quantization.int8_calibrators import IInt8EntropyCalibrator as IInt8EntropyCalibrator
-    from dryfit.quantization.int8_calibrators import IInt8EntropyCalibrator2 as IInt8EntropyCalibrator2
-    from dryfit.quantization.int8_calibrators import IInt8LegacyCalibrator as IInt8LegacyCalibrator
-    from dryfit.quantization.int8_calibrators import IInt8MinMaxCalibrator as IInt8MinMaxCalibrator
     from dryfit.target.kernels import kernel as kernel
     from dryfit.target.target import Platform as Platform
     from dryfit.target.target import Target as Target

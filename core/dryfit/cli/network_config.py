@@ -151,7 +151,7 @@ def _take_scales(network: Network, config: BuilderConfig, options: NetworkOption
     if options.calibration_cache is not None:
         config.calibration_cache = options.calibration_cache
     if options.ranges is not None:
-        from dryfit.quantization.range_file import read_ranges, set_ranges
+        from dryfit.quantization.cache_forms import read_ranges, set_ranges
 
         set_ranges(network, read_ranges(options.ranges), str(options.ranges))
 

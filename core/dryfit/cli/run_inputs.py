@@ -174,7 +174,7 @@ def _picture(engine: Engine, name: str, path: Path, preparation: PicturePreparat
 
 def _load(path: Path) -> Any:
     """One array from .npy, or a dict of them from .npz; never runs code that is in the file."""
-    from dryfit.quantization.array_files import ARRAYS, load_arrays
+    from dryfit.quantization.sample_arrays import ARRAYS, load_arrays
 
     if path.suffix not in ARRAYS:
         raise ExecutionError(

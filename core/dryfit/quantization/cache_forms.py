@@ -1,18 +1,24 @@
-"""The forms that files of INT8 scales and ranges have: which there are, which one a file is of, reading and writing."""
+"""The forms that files of INT8 scales and ranges have: which there are, which one a file is of, reading and writing.
+
+Ranges of any form can be set by hand, such as those of TensorRT's sampleINT8API: `name: range`, one tensor a line. A
+range there is the largest magnitude: a tensor has values from minus to plus that. Other forms have both ends.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
 
 from dryfit.errors import CalibrationError, UnknownNameError
-from dryfit.quantization import cache_document, calibration_cache, onnxruntime_json, trt_table_buffer
+from dryfit.network.network import Network
+from dryfit.quantization import cache_document, calibration_cache, onnxruntime_files
 from dryfit.quantization.cache_header import CacheHeader
+from dryfit.quantization.calibration_cache import ONNXRUNTIME_LINES, RANGE_LINES
+from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.stored_ranges import StoredRanges
-from dryfit.quantization.threshold_lines import ONNXRUNTIME_LINES, RANGE_LINES
 
 LARGEST_BYTES = 1 << 28
 """256 MiB: a file of ranges is a few hundred bytes a tensor, so that a larger one is something else. Our choice."""
@@ -54,16 +60,16 @@ FORMS = {
             RANGE_LINES.to_bytes,
         ),
         CacheForm(
-            onnxruntime_json.FORM,
+            onnxruntime_files.JSON_FORM,
             "ONNX Runtime's calibration.json: both ends of ranges",
-            onnxruntime_json.stored_in_json,
-            onnxruntime_json.json_bytes,
+            onnxruntime_files.stored_in_json,
+            onnxruntime_files.json_bytes,
         ),
         CacheForm(
-            trt_table_buffer.FORM,
+            onnxruntime_files.BUFFER_FORM,
             "ONNX Runtime's calibration.flatbuffers, for its TensorRT execution provider: largest magnitudes",
-            trt_table_buffer.stored_in_buffer,
-            trt_table_buffer.buffer_bytes,
+            onnxruntime_files.stored_in_buffer,
+            onnxruntime_files.buffer_bytes,
         ),
         CacheForm(
             ONNXRUNTIME_LINES.name,
@@ -99,11 +105,11 @@ def form_of(data: bytes) -> str:
 
     A file may be damaged all the same.
     """
-    if trt_table_buffer.is_buffer(data):
-        return trt_table_buffer.FORM
+    if onnxruntime_files.is_buffer(data):
+        return onnxruntime_files.BUFFER_FORM
     if data.lstrip()[:1] == b"{":
         ours = re.match(rb'\s*\{\s*"format"\s*:', data)
-        return cache_document.FORM if ours else onnxruntime_json.FORM
+        return cache_document.FORM if ours else onnxruntime_files.JSON_FORM
     first = data.lstrip(b"\r\n").partition(b"\n")[0].decode(errors="replace").removesuffix("\r")
     if CacheHeader.parse(first) is None:
         for form in (RANGE_LINES, ONNXRUNTIME_LINES):
@@ -185,3 +191,30 @@ def read_calibration_cache(path: Path, form: str | None = None) -> calibration_c
         0.007874015718698502
     """
     return parse_calibration_cache(read_bytes(path), str(path), form)
+
+
+def read_ranges(path: Path) -> dict[str, DynamicRange]:
+    """The ranges in a file of any form, by tensor, in the file's order; tensors without one are left out.
+
+    Raises:
+        CalibrationError: the file cannot be read, or an entry is none or has no range; names file and line.
+    """
+    return {one.name: one.dynamic_range for one in read_ranges_file(path).entries if one.dynamic_range is not None}
+
+
+def set_ranges(network: Network, ranges: Mapping[str, DynamicRange], where: str = "ranges") -> None:
+    """Set the ranges of a network's tensors by hand.
+
+    Raises:
+        CalibrationError: tensors are named that the network does not have; all of them are.
+    """
+    unknown = [name for name in ranges if network.find_tensor(name) is None]
+    if unknown:
+        raise CalibrationError(
+            "The network has no such tensors",
+            where=where,
+            found=", ".join(map(repr, unknown)),
+            remedy="Remove these lines, or take the file that belongs to the model",
+        )
+    for name, one in ranges.items():
+        network.tensor(name).dynamic_range = (one.minimum, one.maximum)

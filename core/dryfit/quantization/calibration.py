@@ -20,10 +20,9 @@ from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.clipping import Rivals
 from dryfit.quantization.collector import Array, Collector, require_mergeable
 from dryfit.quantization.histogram import Histogram
-from dryfit.quantization.implied_states import fill_implied, implied_states
 from dryfit.quantization.integer_inputs import integer_inputs
 from dryfit.quantization.network_ranges import solve_network
-from dryfit.quantization.observed_tensors import floating_point_network, observed_tensors
+from dryfit.quantization.observed_tensors import fill_implied, floating_point_network, implied_states, observed_tensors
 from dryfit.quantization.sample_arrays import Feeds, Samples, named_samples
 from dryfit.reference.executor import needed_layers, run_reference
 

@@ -1,7 +1,10 @@
-"""TensorRT's calibration cache: a line that says who wrote it, and a scale for each tensor.
+"""Text files with a tensor a line: TensorRT's calibration cache, and files of largest magnitudes.
 
-A scale is range / 127, written as the bits of a binary32 number in lower-case hexadecimal digits without leading
-zeros. Source: the published caches of TensorRT 4 to 10.
+A cache begins with a line that says who wrote it. A scale is range / 127, written as the bits of a binary32 number in
+lower-case hexadecimal digits without leading zeros. Source: the published caches of TensorRT 4 to 10.
+
+Magnitudes are in the files of sampleINT8API and of ONNX Runtime. They differ in what is between name and number:
+`conv1: 2.5` and `conv1 2.5`. The last one counts, for names may hold it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from dryfit.errors import CalibrationError
 from dryfit.quantization.cache_header import CacheHeader
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.scale_table import RangeOrigin
 from dryfit.quantization.stored_ranges import Damage, StoredRange, StoredRanges
 
 FORM = "tensorrt"
@@ -161,3 +165,64 @@ def text_lines(data: bytes, name: str) -> list[str]:
         return [line.removesuffix("\r") for line in data.decode().removesuffix("\n").split("\n")]
     except UnicodeDecodeError as error:
         raise CalibrationError("This is no calibration cache", where=name, found=str(error)) from None
+
+
+@attrs.frozen
+class LineForm:
+    """One of these forms.
+
+    Attributes:
+        name: of the form.
+        parting: the character after the tensor's name.
+        written: the same with the space that writers put behind it.
+        origin: where the ranges of such a file come from.
+    """
+
+    name: str
+    parting: str
+    written: str
+    origin: RangeOrigin
+
+    def split(self, line: str) -> tuple[str, float] | None:
+        """The tensor of a line and its number; None where the line is no entry."""
+        tensor, parting, value = line.rpartition(self.parting)
+        try:
+            return (tensor, float(value)) if parting and tensor else None
+        except ValueError:
+            return None
+
+    def stored(self, data: bytes, name: str) -> StoredRanges:
+        """Every entry of a file, flaws included; empty lines are skipped.
+
+        Raises:
+            CalibrationError: the file is no UTF-8.
+        """
+        entries: list[StoredRange] = []
+        damages: list[Damage] = []
+        for number, line in enumerate(text_lines(data, name), 1):
+            place, found = f"line {number}", self.split(line)
+            if found is not None:
+                entries.append(StoredRange.of_threshold(*found, place=place, origin=self.origin))
+            elif line.strip():
+                allowed = f"`name{self.written}range`"
+                damages.append(Damage(place, "This is no dynamic range", f"{line[:80]!r}", allowed))
+        return StoredRanges(entries, self.name, damages=damages)
+
+    def to_bytes(self, stored: StoredRanges) -> bytes:
+        """The file with these ranges; tensors without one are left out.
+
+        Raises:
+            CalibrationError: a name is empty or has a line end in it.
+        """
+        for entry in stored.entries:
+            if not entry.name or "\n" in entry.name:
+                raise CalibrationError(f"The form {self.name} has no place for such a name", found=f"{entry.name!r}")
+        ranged = [(entry.name, entry.dynamic_range) for entry in stored.entries]
+        return "".join(f"{name}{self.written}{one.threshold!r}\n" for name, one in ranged if one is not None).encode()
+
+
+RANGE_LINES = LineForm("ranges", ":", ": ", RangeOrigin.BY_HAND)
+"""The file of TensorRT's sampleINT8API."""
+
+ONNXRUNTIME_LINES = LineForm("onnxruntime-text", " ", " ", RangeOrigin.CALIBRATED)
+"""The `calibration.cache` of `onnxruntime.quantization.write_calibration_table`."""

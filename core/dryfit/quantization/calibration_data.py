@@ -5,11 +5,14 @@ Each source tells the names of its samples before it reads any, so that work can
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
@@ -17,11 +20,41 @@ import numpy as np
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.array_files import ARRAYS, load_arrays
 from dryfit.quantization.collector import Array
 from dryfit.quantization.picture_preparation import PicturePreparation
-from dryfit.quantization.sample_arrays import Feeds, batch_of, cut_batches, sample_feeds
-from dryfit.quantization.user_function import call_user_function
+from dryfit.quantization.sample_arrays import ARRAYS, Feeds, batch_of, cut_batches, load_arrays, sample_feeds
+
+
+def call_user_function(place: str) -> Any:
+    """What a function without arguments gives.
+
+    Args:
+        place: `module:function`, of a module that can be imported, or `folder/file.py:function`.
+
+    Raises:
+        CalibrationError: there is no such module, file or function, or it cannot be called so.
+    """
+    module, _, name = place.rpartition(":")
+    try:
+        loaded = _module_of_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
+        return getattr(loaded, name)()
+    except (ImportError, OSError, SyntaxError, AttributeError, TypeError, ValueError) as error:
+        raise CalibrationError(
+            "The function that gives samples cannot be called",
+            where=place,
+            found=f"{type(error).__name__}: {error}",
+            allowed="module:function, importable here, or file.py:function, without arguments",
+        ) from error
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
 
 NamedFeeds = tuple[str, Feeds]
 

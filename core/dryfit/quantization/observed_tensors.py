@@ -1,17 +1,26 @@
-"""Which tensors of a network calibration looks at, and which are the same whatever it is shown."""
+"""Which tensors of a network calibration looks at, and which it knows without looking.
+
+Some are the same whatever it is shown. The histogram of others follows exactly from that of another tensor: a reshape
+or transpose gives the values that it takes, a ReLU those above zero, a concatenation those of all its inputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import enum
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import attrs
 
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
 from dryfit.network.io_types import with_network_types
 from dryfit.network.layer import Layer
+from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.fill import Fill, FillOperation
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.collector import Array
+from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.integer_inputs import integer_inputs
 from dryfit.reference.executor import needed_layers
 from dryfit.reference.registry import evaluate
@@ -69,3 +78,63 @@ def _fed(network: Network) -> set[str]:
 
 def _is_random(layer: Layer) -> bool:
     return layer.kind == "plugin" or (isinstance(layer, Fill) and layer.operation is not FillOperation.LINSPACE)
+
+
+class Implication(enum.Enum):
+    """What a tensor's values are, given others."""
+
+    SAME = "the same values"
+    RECTIFIED = "max(x, 0) of the values"
+    UNION = "all values"
+
+
+@attrs.frozen
+class ImpliedState:
+    """How the histogram of a tensor follows.
+
+    Attributes:
+        implication: what the tensor's values are.
+        sources: of these tensors; some may be implied themselves.
+    """
+
+    implication: Implication
+    sources: Sequence[str]
+
+
+def implied_states(network: Network, observed: Collection[str]) -> dict[str, ImpliedState]:
+    """Tensor to how its histogram follows, for those for which it does, in the order of execution.
+
+    Args:
+        network: what is calibrated.
+        observed: names of the tensors whose histograms are asked for; only these imply others.
+    """
+    found: dict[str, ImpliedState] = {}
+    for layer in needed_layers(network):
+        implication = _implication(layer)
+        count = None if implication is Implication.UNION else 1
+        sources = [tensor for tensor in layer.inputs[:count] if tensor is not None]
+        name = layer.outputs[0].name
+        if implication is None or name not in observed or not {one.name for one in sources} <= set(observed):
+            continue
+        if all(one.dtype is layer.outputs[0].dtype for one in sources):
+            found[name] = ImpliedState(implication, [one.name for one in sources])
+    return found
+
+
+def fill_implied(states: Mapping[str, ImpliedState], histograms: Mapping[str, Histogram]) -> None:
+    """Give each implied tensor's histogram, which is replaced, the state that follows from the others."""
+    for name, state in states.items():
+        sources = [histograms[source] for source in state.sources]
+        if state.implication is Implication.RECTIFIED:
+            sources = [sources[0].rectified()]
+        histograms[name].become_union(sources)
+
+
+def _implication(layer: Layer) -> Implication | None:
+    if layer.only_moves_values:
+        return Implication.SAME
+    if layer.kind == "concatenation":
+        return Implication.UNION
+    if isinstance(layer, Activation) and layer.activation_type is ActivationType.RELU:
+        return Implication.RECTIFIED
+    return None

@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dryfit.errors import CalibrationError
-from dryfit.quantization.histogram import BINS, LEAST_EXPONENT, Histogram
-from dryfit.quantization.histogram_side import HistogramSide
+from dryfit.quantization.histogram import BINS, LEAST_EXPONENT, Histogram, HistogramSide
 from dryfit.reference.histogram import histogram_record
 
 floats = st.floats(allow_nan=False, allow_infinity=False, width=32)

@@ -9,8 +9,7 @@ from dryfit.errors import CalibrationError
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.dynamic_range import DynamicRange
-from dryfit.quantization.histogram import Histogram
-from dryfit.quantization.histogram_side import HistogramSide
+from dryfit.quantization.histogram import Histogram, HistogramSide
 
 
 class Peaks(Collector):

@@ -25,7 +25,7 @@ from dryfit.errors import ConfigError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.weights_role import set_weights
-from dryfit.quantization.held_scales import equal_scales
+from dryfit.quantization.rewrites import equal_scales
 
 REFIT_FLAGS = (BuilderFlag.REFIT, BuilderFlag.REFIT_IDENTICAL, BuilderFlag.REFIT_INDIVIDUAL, BuilderFlag.STRIP_PLAN)
 

@@ -30,7 +30,7 @@ from dryfit.engine.segment_program import operation_group, segment_kernel
 from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.network import Network
 from dryfit.plugins import registry
-from dryfit.quantization.held_scales import holding
+from dryfit.quantization.rewrites import holding
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Kernel, Specs
 

@@ -13,7 +13,7 @@ from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantization.axis_paths import Specs
-from dryfit.quantization.held_scales import held_identity
+from dryfit.quantization.rewrites import held_identity
 
 Array = np.ndarray[Any, Any]
 

@@ -1,4 +1,6 @@
-"""Which histograms follow from others, and that they are the ones that would have been seen."""
+"""What calibration looks at, and what follows without looking."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from dryfit.network.network import Network
 from dryfit.quantization.calibration import collect
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.histogram import Histogram
-from dryfit.quantization.implied_states import Implication, implied_states
+from dryfit.quantization.observed_tensors import Implication, implied_states
 
 CALIBRATOR = Calibrator(name="largest", title="", solve=lambda one: Solution.of_threshold(one.magnitude))
 
