@@ -6,7 +6,7 @@ import inspect
 
 import onnx
 
-from dryfit.onnx.integer_operators import INTEGER_OPERATORS, integer_operator
+from dryfit.onnx.node_meaning import INTEGER_OPERATORS, integer_operator
 from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, all_importers
 
 _HEAD = f"""# ONNX operators

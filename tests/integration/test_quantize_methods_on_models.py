@@ -12,7 +12,7 @@ from tests.integration.pictures import PHOTOS
 
 import dryfit
 from dryfit.network.layers.quantized_operator import QuantizedOperator
-from dryfit.onnx.integer_operators import integer_operator
+from dryfit.onnx.node_meaning import integer_operator
 
 ort = pytest.importorskip("onnxruntime")
 quantization = pytest.importorskip("onnxruntime.quantization")

@@ -19,11 +19,9 @@ from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
 from dryfit.onnx.edit_report import Cost
-from dryfit.onnx.editing.apply import EditChoice, apply_edits, require_places
-from dryfit.onnx.editing.edit import all_edits
+from dryfit.onnx.editing.edit import EditChoice, all_edits, apply_edits, require_places
 from dryfit.onnx.editing.equality import SEEDS, prove_equal
-from dryfit.onnx.editing.writing import write_model
-from dryfit.onnx.model_file import ModelSource, read_model
+from dryfit.onnx.model_file import ModelSource, read_model, write_model
 from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
 from dryfit.reference.inference import infer_specs
 

@@ -84,8 +84,7 @@ def _pruned(path: Path, output: Path, options: NetworkOptions, assumed: list[str
     from dryfit.cli.log import log_to_stderr
     from dryfit.cli.network_config import create_config, load_model, require_shapes
     from dryfit.cli.sparsity_report import sparsity_report
-    from dryfit.onnx.editing.writing import write_model
-    from dryfit.onnx.model_file import read_model
+    from dryfit.onnx.model_file import read_model, write_model
     from dryfit.onnx.pruned_model import ExchangedWeights, with_weights
 
     model, external = read_model(path)

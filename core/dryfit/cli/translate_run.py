@@ -15,8 +15,7 @@ from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_config import create_config, load_model, require_shapes
 from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.translate_report import agreement_data, from_design, from_implicit, summary
-from dryfit.onnx.editing.writing import write_model
-from dryfit.onnx.model_file import read_model
+from dryfit.onnx.model_file import read_model, write_model
 from dryfit.onnx.translation.agreement import Agreement, ComparedTensor, compare_engines
 
 if TYPE_CHECKING:
@@ -76,8 +75,7 @@ def translate_to_implicit(own: TranslateOptions, options: NetworkOptions) -> Rep
     """
     from dryfit.cli.cache_convert import ALGORITHMS
     from dryfit.onnx.translation.carried_scales import UnequalScales
-    from dryfit.onnx.translation.implicit_files import write_implicit_files
-    from dryfit.onnx.translation.implicit_model import ImplicitPolicy, implicit_model
+    from dryfit.onnx.translation.implicit_model import ImplicitPolicy, implicit_model, write_implicit_files
     from dryfit.onnx.translation.prepared_model import inlined
     from dryfit.quantization.cache_header import CacheHeader, parse_version
     from dryfit.quantization.calibration_stream import CalibrationAlgoType

@@ -9,8 +9,7 @@ from onnx import ModelProto
 
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.errors import DryfitError
-from dryfit.onnx.editing.apply import EditChoice, apply_edits
-from dryfit.onnx.editing.edit import Edit, all_edits
+from dryfit.onnx.editing.edit import Edit, EditChoice, all_edits, apply_edits
 from dryfit.onnx.external_data import ExternalData
 
 MOST_SINGLE_PLACES = 8

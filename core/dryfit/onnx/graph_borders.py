@@ -1,16 +1,62 @@
-"""Inputs and outputs of an ONNX graph as those of a network."""
+"""Inputs and outputs of an ONNX graph as those of a network: tensors and their names, dimensions, metadata.
+
+What is done to a network when all nodes of a model are imported is here too: layers that nobody needs go, the others
+get their names.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Sequence
+
+import attrs
+import onnx
 from onnx import ValueInfoProto
 
 from dryfit.errors import OnnxImportError
+from dryfit.network.layer import Layer
 from dryfit.network.layers.identity import Identity
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.onnx.operand import Operand
 from dryfit.onnx.tensors import data_type
-from dryfit.onnx.value_names import claim_name
+
+
+def named_results(
+    network: Network, operands: Sequence[Operand | None], outputs: Sequence[str], prefix: str, node_name: str
+) -> list[Operand | None]:
+    """The results of a node under their ONNX names, which the tensors that it made take too.
+
+    Names inside a function carry the path of the call, because the function can be called again.
+    """
+    named: list[Operand | None] = []
+    for operand, output in zip(operands, outputs, strict=False):
+        if operand is None or not output:
+            named.append(operand)
+            continue
+        if operand.tensor is not None and _is_made_by(operand.tensor, node_name):
+            claim_name(network, operand.tensor, prefix + output)
+        named.append(attrs.evolve(operand, name=prefix + output))
+    return named
+
+
+def claim_name(network: Network, tensor: Tensor, name: str) -> None:
+    """Name a tensor as ONNX does; a tensor that has the name by chance gets another."""
+    if tensor.name == name:
+        return
+    holder = network.find_tensor(name)
+    if holder is not None:
+        number = 1
+        while network.find_tensor(f"{name}_{number}") is not None:
+            number += 1
+        network.rename_tensor(holder, f"{name}_{number}")
+    network.rename_tensor(tensor, name)
+
+
+def _is_made_by(tensor: Tensor, node_name: str) -> bool:
+    """Whether a tensor is new from a node, or from a node inside a function whose call's path ends in a slash."""
+    names = tensor.producer.onnx_nodes if tensor.producer is not None else ()
+    return node_name in names or (node_name.endswith("/") and any(name.startswith(node_name) for name in names))
 
 
 def add_graph_input(network: Network, info: ValueInfoProto) -> Operand:
@@ -37,3 +83,71 @@ def mark_graph_output(network: Network, tensor: Tensor, name: str) -> None:
         tensor = network.add_layer(Identity(name=f"output {name}"), [tensor]).outputs[0]
     claim_name(network, tensor, name)
     network.mark_output(tensor)
+
+
+logger = logging.getLogger("dryfit.onnx")
+
+_UNKNOWN = frozenset({"-1", "none", "null", "unknown", "unk", "undefined", "dynamic"})
+"""What exporters write as the name of a dimension of which they know nothing."""
+
+
+def remove_unused_layers(network: Network, first: int) -> None:
+    """Remove the layers from a position on that no output of the network depends on."""
+    needed: set[int] = set()
+    waiting: list[Layer] = [tensor.producer for tensor in network.outputs if tensor.producer is not None]
+    while waiting:
+        layer = waiting.pop()
+        if id(layer) not in needed:
+            needed.add(id(layer))
+            waiting.extend(t.producer for t in layer.inputs if t is not None and t.producer is not None)
+    network.remove_layers([layer for layer in network.layers[first:] if id(layer) not in needed])
+
+
+def name_dimensions(network: Network, graph: onnx.GraphProto) -> None:
+    """Give dynamic dimensions the names that the model has for them.
+
+    Names that only say that nothing is known, such as Paddle's `?`, are left out: dimensions that share one are not
+    equal for that.
+    """
+    ignored: dict[str, list[str]] = {}
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        tensor = network.find_tensor(info.name)
+        if tensor is None or not info.type.HasField("tensor_type"):
+            continue
+        for axis, dim in enumerate(info.type.tensor_type.shape.dim):
+            if dim.dim_param and axis < len(tensor.shape) and tensor.shape[axis] < 0:
+                if not _means_nothing(dim.dim_param):
+                    tensor.set_dimension_name(axis, dim.dim_param)
+                elif tensor.is_network_input:
+                    ignored.setdefault(dim.dim_param, []).append(f"axis {axis} of {info.name!r}")
+    for name, places in ignored.items():
+        if len(places) > 1:
+            told = ", ".join(places)
+            logger.warning("Dimensions named %r are taken as independent, as the name means nothing: %s", name, told)
+
+
+def _means_nothing(name: str) -> bool:
+    """Whether a dimension's name only says that it is not known."""
+    return name.strip().casefold() in _UNKNOWN or not any(character.isalnum() for character in name)
+
+
+def name_weights(network: Network, initializers: Iterable[Operand | None]) -> None:
+    """Give weights that layers took over as they are the names of their initializers.
+
+    What the importer computed from initializers, such as the coefficients of a batch normalization, stays without a
+    name of its own: it is found by layer and role.
+    """
+    known = [one for one in initializers if one is not None and one.value is not None]
+    network.set_weights_names({one.name: one.value for one in known if one.value is not None})
+
+
+def keep_metadata(network: Network, model: onnx.ModelProto) -> None:
+    """Write into the network's metadata who made the model, its operator sets, and its own metadata."""
+    facts = {
+        "onnx_producer": f"{model.producer_name} {model.producer_version}".strip(),
+        "onnx_domain": model.domain,
+        "onnx_model_version": str(model.model_version or ""),
+        "onnx_opsets": ", ".join(f"{entry.domain or 'ai.onnx'} {entry.version}" for entry in model.opset_import),
+    }
+    network.metadata.update({key: value for key, value in facts.items() if value})
+    network.metadata.update({entry.key: entry.value for entry in model.metadata_props})

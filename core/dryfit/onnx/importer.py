@@ -22,9 +22,17 @@ from dryfit.onnx.behind import (
     unseen_operand,
 )
 from dryfit.onnx.external_data import ExternalData
-from dryfit.onnx.finishing import keep_metadata, name_dimensions, name_weights, remove_unused_layers
 from dryfit.onnx.functions import LARGEST_NODE_COUNT, bound_body, nodes_written_out, sorted_nodes, too_many_nodes
-from dryfit.onnx.graph_borders import add_graph_input, mark_graph_output
+from dryfit.onnx.graph_borders import (
+    add_graph_input,
+    claim_name,
+    keep_metadata,
+    mark_graph_output,
+    name_dimensions,
+    name_weights,
+    named_results,
+    remove_unused_layers,
+)
 from dryfit.onnx.model_file import ModelSource, read_model
 from dryfit.onnx.node import LayerHost, Node
 from dryfit.onnx.node_meaning import meaning_of
@@ -32,7 +40,6 @@ from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError, NodeRefusedError
 from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, Result
 from dryfit.onnx.tensors import array_of
-from dryfit.onnx.value_names import claim_name, named_results
 
 DEEPEST_NESTING = 64
 """Functions inside functions. Our choice: real models have a few, and a file can let a function call itself."""

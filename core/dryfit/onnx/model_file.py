@@ -1,16 +1,72 @@
-"""Reading an ONNX model: from a path, from bytes, or as a message that somebody has read already."""
+"""ONNX models in and out: read from a path, from bytes, or as a message that somebody has read already; and written.
+
+Each text of a model is UTF-8, which protobuf does not check when it reads a message of this syntax.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
+from typing import Any
 
 import onnx
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import ModelProto, TensorProto, numpy_helper
 
+from dryfit.atomic_file import write_atomically
 from dryfit.errors import OnnxImportError
 from dryfit.onnx.external_data import ExternalData
-from dryfit.onnx.texts import check_texts
+from dryfit.onnx.tensors import array_of
+
+
+def check_texts(model: onnx.ModelProto, where: str) -> None:
+    """Check every text field of a model: names, operators, domains, locations of external data.
+
+    Raises:
+        OnnxImportError: one is not UTF-8.
+    """
+    waiting: list[tuple[Any, str]] = [(model, "")]
+    while waiting:
+        message, path = waiting.pop()
+        for name, is_list, is_text in _fields(message.DESCRIPTOR):
+            if not is_list and not is_text and not message.HasField(name):
+                continue
+            here = f"{path}.{name}" if path else name
+            try:
+                found = getattr(message, name)
+                values = list(found) if is_list else [found]
+            except UnicodeDecodeError as error:
+                raise _problem(where, here, error.object) from error
+            for index, value in enumerate(values):
+                place = f"{here}[{index}]" if is_list else here
+                if not is_text:
+                    waiting.append((value, place))
+                elif isinstance(value, bytes):
+                    raise _problem(where, place, value)
+
+
+def _problem(where: str, place: str, found: bytes) -> OnnxImportError:
+    return OnnxImportError(
+        "A text of the model is not UTF-8",
+        where=where,
+        found=f"{place} is {found[:64]!r}",
+        remedy="The file is damaged",
+    )
+
+
+@functools.cache
+def _fields(descriptor: Any) -> list[tuple[str, bool, bool]]:
+    """(name, whether it is a list, whether it is a text) of each field of a message that is a text or a message."""
+    kinds = {FieldDescriptor.TYPE_MESSAGE: False, FieldDescriptor.TYPE_STRING: True}
+    return [(field.name, _is_list(field), kinds[field.type]) for field in descriptor.fields if field.type in kinds]
+
+
+def _is_list(field: Any) -> bool:
+    # Newer protobufs have the property, and warn of the label; older ones have the label only.
+    return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED)
+
 
 ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
 
@@ -73,3 +129,43 @@ def _parsed(data: bytes, where: str) -> onnx.ModelProto:
             found=f"{len(data)} bytes that are no protobuf message",
         ) from error
     return model
+
+
+def write_model(model: ModelProto, path: Path, external: ExternalData, folder: Path) -> None:
+    """Write a model, whole or not at all.
+
+    External data stay where they are where the new file lies in the same folder; else they are put into the file.
+
+    Args:
+        model: may get its external data put into it.
+        path: the new file.
+        external: finds the external data.
+        folder: that of the model that was edited.
+
+    Raises:
+        OnnxImportError: the file would be too large, or cannot be written.
+    """
+    if path.resolve().parent != folder.resolve():
+        outside = [tensor for tensor in model.graph.initializer if tensor.data_location == TensorProto.EXTERNAL]
+        arrays = [array_of(tensor, external) for tensor in outside]
+        _check_size(path, model.ByteSize() + sum(array.nbytes for array in arrays))
+        for tensor, array in zip(outside, arrays, strict=True):
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    _check_size(path, model.ByteSize())
+    try:
+        write_atomically(path, [model.SerializeToString()])
+    except OSError as error:
+        raise OnnxImportError(
+            "The model cannot be written", where=f"file {str(path)!r}", found=error.strerror or str(error)
+        ) from error
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > LARGEST_FILE_BYTES:
+        raise OnnxImportError(
+            "The model is too large for one file",
+            where=f"file {str(path)!r}",
+            found=f"{size} bytes",
+            allowed=f"at most {LARGEST_FILE_BYTES} bytes",
+            remedy="Write it into the folder of the old model, whose external data it can use",
+        )

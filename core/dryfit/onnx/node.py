@@ -12,10 +12,10 @@ from dryfit.network.layer import Layer
 from dryfit.network.layer_plugin import FieldValue
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.onnx.attribute_fields import attribute_fields
 from dryfit.onnx.folding import folded, followed_extents
 from dryfit.onnx.operand import Array, Operand, specs_of
 from dryfit.onnx.problems import ErrorCode, NodeRefusedError
+from dryfit.onnx.tensors import attribute_fields
 
 _HELPERS = ("shuffle", "cast", "constant")
 

@@ -16,9 +16,8 @@ from dryfit.errors import DryfitError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.network import Network
 from dryfit.onnx.importer import GraphImport, network_from_onnx
-from dryfit.onnx.integer_operators import integer_operator
-from dryfit.onnx.layer_plugins import has_layer_plugin
 from dryfit.onnx.model_file import ModelSource, read_model
+from dryfit.onnx.node_meaning import has_layer_plugin, integer_operator
 from dryfit.onnx.problems import ErrorCode, ImportProblem
 from dryfit.onnx.registry import NEWEST_OPSET, TENSORRT_DOMAIN, find_importer
 

@@ -1,4 +1,4 @@
-"""ONNX tensors as numpy arrays, without a second copy where the file holds the bytes as numpy wants them.
+"""ONNX tensors and attributes as numpy arrays, without a second copy where the file has the bytes as numpy wants them.
 
 Every size is checked against the bytes that are there before an array is made, so that a file that lies about its
 extents costs nothing.
@@ -7,17 +7,19 @@ extents costs nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import AttributeProto, TensorProto
 
 from dryfit.errors import OnnxImportError
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_plugin import FieldValue
 from dryfit.network.packed_elements import unpacked
 from dryfit.onnx.external_data import ExternalData
-
-Array = np.ndarray[Any, Any]
+from dryfit.onnx.operand import Array
+from dryfit.onnx.problems import ErrorCode, NodeRefusedError
 
 DATA_TYPES: dict[int, DataType] = {
     TensorProto.FLOAT: DataType.FLOAT,
@@ -142,3 +144,51 @@ def _from_fields(tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], w
             remedy="The file is damaged, or was cut off",
         )
     return values.reshape(shape)
+
+
+ReadTensor = Callable[[TensorProto], Array]
+
+
+def attribute_fields(attributes: Iterable[AttributeProto], read: ReadTensor) -> dict[str, FieldValue]:
+    """Attribute name to its value; lists become tuples, and text that is not UTF-8 stays bytes.
+
+    Args:
+        attributes: a node's.
+        read: the contents of a tensor of the model.
+
+    Raises:
+        NodeRefusedError: an attribute holds a graph, a sparse tensor or a type.
+    """
+    return {attribute.name: _value(attribute, read) for attribute in attributes}
+
+
+def _value(attribute: AttributeProto, read: ReadTensor) -> FieldValue:
+    if attribute.type not in _READERS:
+        name = AttributeProto.AttributeType.Name
+        raise NodeRefusedError(
+            f"Attribute {attribute.name!r} has a type that a layer plugin cannot take",
+            code=ErrorCode.UNSUPPORTED_NODE_ATTR,
+            found=name(attribute.type),
+            allowed=", ".join(map(name, _READERS)),
+        )
+    return _READERS[attribute.type](attribute, read)
+
+
+def _text(data: bytes) -> str | bytes:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+
+
+_READERS: Mapping[Any, Callable[[AttributeProto, ReadTensor], FieldValue]] = {
+    AttributeProto.INT: lambda attribute, read: attribute.i,
+    AttributeProto.FLOAT: lambda attribute, read: attribute.f,
+    AttributeProto.STRING: lambda attribute, read: _text(attribute.s),
+    AttributeProto.TENSOR: lambda attribute, read: read(attribute.t),
+    AttributeProto.INTS: lambda attribute, read: tuple(attribute.ints),
+    AttributeProto.FLOATS: lambda attribute, read: tuple(attribute.floats),
+    AttributeProto.STRINGS: lambda attribute, read: tuple(map(_text, attribute.strings)),
+    AttributeProto.TENSORS: lambda attribute, read: tuple(map(read, attribute.tensors)),
+}
+"""Type of an attribute to what reads it."""

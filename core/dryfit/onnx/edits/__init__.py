@@ -1,1 +1,1 @@
-"""Edits of ONNX models, one a file; each is found by being here."""
+"""Edits of ONNX models, by family; each is found by being here."""

@@ -1,15 +1,19 @@
-"""Operators on pairs of elements, with NumPy's broadcasting: elementwise layers, and select."""
+"""Operators on single elements and on pairs of them, which are no activation functions; and changes of the type."""
 
 from __future__ import annotations
 
 import functools
 
+from dryfit.network.data_types import DataType
+from dryfit.network.layers.cast import Cast, CastRounding
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.select import Select
-from dryfit.onnx.composition import add, cast, divide, elementwise, same_rank, scalar
+from dryfit.network.layers.unary import UnaryOperation
+from dryfit.onnx.composition import add, add_plugin, cast, divide, elementwise, same_rank, scalar, unary
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand
 from dryfit.onnx.registry import operator
+from dryfit.onnx.tensors import data_type
 
 _Op = ElementWiseOperation
 
@@ -87,3 +91,77 @@ def mean(node: Node) -> Operand:
 def where(node: Node) -> Operand:
     """Select."""
     return node.add(Select(), *same_rank(node, node[0], node[1], node[2]))
+
+
+_UNARY = {
+    "Abs": UnaryOperation.ABS,
+    "Neg": UnaryOperation.NEG,
+    "Exp": UnaryOperation.EXP,
+    "Log": UnaryOperation.LOG,
+    "Sqrt": UnaryOperation.SQRT,
+    "Reciprocal": UnaryOperation.RECIP,
+    "Sin": UnaryOperation.SIN,
+    "Cos": UnaryOperation.COS,
+    "Tan": UnaryOperation.TAN,
+    "Asin": UnaryOperation.ASIN,
+    "Acos": UnaryOperation.ACOS,
+    "Atan": UnaryOperation.ATAN,
+    "Sinh": UnaryOperation.SINH,
+    "Cosh": UnaryOperation.COSH,
+    "Asinh": UnaryOperation.ASINH,
+    "Acosh": UnaryOperation.ACOSH,
+    "Atanh": UnaryOperation.ATANH,
+    "Erf": UnaryOperation.ERF,
+    "Floor": UnaryOperation.FLOOR,
+    "Ceil": UnaryOperation.CEIL,
+    "Round": UnaryOperation.ROUND,
+    "Sign": UnaryOperation.SIGN,
+    "IsNaN": UnaryOperation.ISNAN,
+    "Not": UnaryOperation.NOT,
+    "BitwiseNot": UnaryOperation.BITWISE_NOT,
+}
+
+
+@operator(*_UNARY)
+def unary_operator(node: Node) -> Operand:
+    """Unary."""
+    return unary(node, _UNARY[node.op_type], node[0])
+
+
+@operator("IsInf")
+def is_infinite(node: Node) -> Operand:
+    """Unary; a comparison with infinity where only one sign counts."""
+    x = node[0]
+    positive, negative = bool(node.get_int("detect_positive", 1)), bool(node.get_int("detect_negative", 1))
+    infinite = unary(node, UnaryOperation.ISINF, x)
+    if positive and negative:
+        return infinite
+    if not positive and not negative:
+        return elementwise(node, _Op.XOR, infinite, infinite)
+    sign = elementwise(node, _Op.GREATER if positive else _Op.LESS, x, scalar(node, 0, x))
+    return elementwise(node, _Op.AND, infinite, sign)
+
+
+def _cast(node: Node, to_type: DataType) -> Operand:
+    rounding = CastRounding(node.choice("round_mode", "up", [member.value for member in CastRounding]))
+    layer = Cast(to_type=to_type, saturate=bool(node.get_int("saturate", 1)), e8m0_rounding=rounding)
+    return node.add(layer, node[0])
+
+
+@operator("Cast")
+def cast_operator(node: Node) -> Operand:
+    """Cast."""
+    return _cast(node, data_type(node.get_int("to", 0), "attribute 'to'"))
+
+
+@operator("CastLike")
+def cast_like(node: Node) -> Operand:
+    """Cast."""
+    return _cast(node, node[1].dtype)
+
+
+@operator("BitCast")
+def bit_cast(node: Node) -> Operand:
+    """The layer plugin `BitCast`."""
+    to_type = data_type(node.get_int("to", 0), "attribute 'to'")
+    return add_plugin(node, "BitCast", {"to_type": to_type.name}, node[0])[0]

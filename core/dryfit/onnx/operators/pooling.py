@@ -9,7 +9,7 @@ from dryfit.network.layers.unary import UnaryOperation
 from dryfit.onnx.composition import add_plugin, elementwise, reduce, scalar, unary
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand
-from dryfit.onnx.operators.window import window_of
+from dryfit.onnx.operators.convolution import window_of
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 

@@ -1,20 +1,27 @@
-"""ONNX's quantize and dequantize. They are never folded: a quantized weight has to reach the device as it is.
+"""Quantize and dequantize, of ONNX and of the `trt` domain, which Model Optimizer and Transformer Engine write.
 
-The division is in FP32 (FP64 for FP64 data) whatever `precision` says, as ONNX Runtime has it.
+They are never folded: a quantized weight has to reach the device as it is. The division is in FP32 (FP64 for FP64 data)
+whatever `precision` says, as ONNX Runtime has it.
+
+TensorRT's ONNX parser takes the `trt` domain; attributes, defaults and the order of inputs and outputs are its own.
+Source: onnx-tensorrt, onnxOpImporters.cpp (10.13); Model Optimizer, torch/quantization/export_onnx.py.
 """
 
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.dynamic_quantize import DynamicQuantize
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.unary import UnaryOperation
-from dryfit.onnx.composition import cast, divide, elementwise, reduce, subtract, unary
+from dryfit.onnx.composition import cast, divide, elementwise, positive_axis, reduce, subtract, unary
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
+from dryfit.onnx.operand import Array, Operand
+from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.quantization import add_dequantize, add_quantize, quantized_type
 from dryfit.onnx.registry import TENSORRT_DOMAIN, operator
+from dryfit.onnx.tensors import data_type
 
 
 @operator("QuantizeLinear")
@@ -51,3 +58,89 @@ def dynamic_quantize_linear(node: Node) -> list[Operand]:
     zero_point = cast(node, elementwise(node, ElementWiseOperation.MAX, place, zero), DataType.UINT8)
     quantized = node.add(Quantize(to_type=DataType.UINT8), x, scale, zero_point)
     return [quantized, scale, zero_point]
+
+
+_FP4_BLOCK, _FP8_BLOCK = 16, 32
+
+
+@operator("QuantizeLinear", domain=TENSORRT_DOMAIN)
+def tensorrt_quantize_linear(node: Node) -> Operand:
+    """Quantize, to INT8 where neither zero point nor `output_dtype` say otherwise."""
+    return add_quantize(node, node[0], node[1], quantized_type(node, DataType.INT8))
+
+
+@operator("TRT_FP8QuantizeLinear", domain=TENSORRT_DOMAIN)
+def quantize_to_fp8(node: Node) -> Operand:
+    """Quantize to FP8 E4M3."""
+    return add_quantize(node, node[0], node[1], quantized_type(node, DataType.FP8))
+
+
+@operator("TRT_FP8DequantizeLinear", domain=TENSORRT_DOMAIN)
+def dequantize_fp8(node: Node) -> Operand:
+    """Dequantize of FP8 E4M3, which constants may hold as UINT8."""
+    return add_dequantize(node, _of_bits(node[0], DataType.FP8), node[1])
+
+
+@operator("TRT_INT4QuantizeLinear", domain=TENSORRT_DOMAIN)
+def quantize_to_int4(node: Node) -> Operand:
+    """Quantize to INT4."""
+    return add_quantize(node, node[0], node[1], quantized_type(node, DataType.INT4))
+
+
+@operator("TRT_INT4DequantizeLinear", domain=TENSORRT_DOMAIN)
+def dequantize_int4(node: Node) -> Operand:
+    """Dequantize of INT4."""
+    return add_dequantize(node, node[0], node[1])
+
+
+@operator("TRT_MXFP8QuantizeLinear", domain=TENSORRT_DOMAIN)
+def quantize_to_mxfp8(node: Node) -> Operand:
+    """Quantize to FP8 E4M3 in blocks whose scales are powers of two, which constants may hold as UINT8."""
+    return add_quantize(node, node[0], _of_bits(node[1], DataType.E8M0), DataType.FP8)
+
+
+@operator("TRT_MXFP8DequantizeLinear", domain=TENSORRT_DOMAIN)
+def dequantize_mxfp8(node: Node) -> Operand:
+    """Dequantize of FP8 E4M3 in blocks whose scales are powers of two; constants may hold both as UINT8."""
+    return add_dequantize(node, _of_bits(node[0], DataType.FP8), _of_bits(node[1], DataType.E8M0))
+
+
+@operator("TRT_MXFP8DynamicQuantize", domain=TENSORRT_DOMAIN)
+def dynamic_quantize_to_mxfp8(node: Node) -> list[Operand]:
+    """Dynamic quantize to FP8 E4M3 in blocks of 32; the second output are their scales, powers of two."""
+    axis = positive_axis(node, node.get_int("axis", -1), node[0].rank)
+    _check_type(node, "output_dtype", DataType.FP8)
+    block = node.get_int("block_size", _FP8_BLOCK)
+    layer = DynamicQuantize(axis=axis, block_size=block, to_type=DataType.FP8, scale_type=DataType.E8M0)
+    return node.add_all(layer, node[0], fold=False)
+
+
+@operator("TRT_FP4DynamicQuantize", domain=TENSORRT_DOMAIN)
+def dynamic_quantize_to_fp4(node: Node) -> list[Operand]:
+    """Dynamic quantize to FP4 E2M1 in blocks of 16; the second output are their scales, quantized to FP8."""
+    axis = positive_axis(node, node.get_int("axis", 1), node[0].rank)
+    _check_type(node, "scale_type", DataType.FP8)
+    node.constant(1, "The scale of the scales")
+    block = node.get_int("block_size", _FP4_BLOCK)
+    layer = DynamicQuantize(axis=axis, block_size=block, to_type=DataType.FP4, scale_type=DataType.FP8)
+    return node.add_all(layer, node[0], node[1], fold=False)
+
+
+def _check_type(node: Node, attribute: str, expected: DataType) -> None:
+    number = node.get_int(attribute, 0)
+    found = data_type(number, f"attribute {attribute!r}") if number else expected
+    if found is not expected:
+        raise node.refusal(
+            f"Attribute {attribute!r} has a value that is not supported",
+            code=ErrorCode.UNSUPPORTED_NODE_ATTR,
+            found=found.name,
+            allowed=expected.name,
+        )
+
+
+def _of_bits(operand: Operand, dtype: DataType) -> Operand:
+    """Known UINT8 values as the bit patterns of another 8-bit type; anything else as it is."""
+    if operand.value is None or operand.dtype is not DataType.UINT8:
+        return operand
+    bits: Array = operand.value.view(dtype.numpy)
+    return Operand.known(operand.name, bits)

@@ -21,13 +21,12 @@ from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.softmax import Softmax
 from dryfit.onnx.composition import add, concatenate, multiply, positive_axis, reduce
-from dryfit.onnx.integer_operators import integer_operator
 from dryfit.onnx.node import Node
+from dryfit.onnx.node_meaning import integer_operator
 from dryfit.onnx.operand import Operand
 from dryfit.onnx.operators.activation import activation
 from dryfit.onnx.operators.convolution import convolution
-from dryfit.onnx.operators.gemm import gemm
-from dryfit.onnx.operators.matrix import matmul
+from dryfit.onnx.operators.matrix import gemm, matmul
 from dryfit.onnx.operators.pooling import pooling
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.quantization import check_scales

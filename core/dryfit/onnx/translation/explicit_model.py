@@ -17,9 +17,8 @@ from dryfit.errors import OnnxImportError
 from dryfit.network.layer import Layer
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name
 from dryfit.onnx.external_data import ExternalData
-from dryfit.onnx.translation.explicit_weights import ExplicitWeights
-from dryfit.onnx.translation.movement import carried_value
-from dryfit.onnx.translation.quantization_plan import quantization_plan
+from dryfit.onnx.translation.explicit_weights import ExplicitWeights, quantization_plan
+from dryfit.onnx.translation.quantization_nodes import carried_value
 
 
 @attrs.frozen

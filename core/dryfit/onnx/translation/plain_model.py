@@ -16,14 +16,16 @@ from onnx import ModelProto, NodeProto, TensorProto
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name, used_names
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.translation.explicit_weights import WEIGHTED_OPERATORS
-from dryfit.onnx.translation.movement import MOVING_OPERATORS
-from dryfit.onnx.translation.plain_weights import PlainWeights, RequantizedWeights, requantized
 from dryfit.onnx.translation.quantization_nodes import (
+    MOVING_OPERATORS,
+    PlainWeights,
     QuantizationNode,
     Refusals,
+    RequantizedWeights,
     is_quantization,
     quantization_node,
     refuse_other_forms,
+    requantized,
 )
 
 Array = np.ndarray[Any, Any]

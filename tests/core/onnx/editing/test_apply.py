@@ -12,8 +12,7 @@ from tests.core.onnx.models import model, numbers
 from dryfit.errors import OnnxImportError, PluginError, UnknownNameError
 from dryfit.onnx import edits
 from dryfit.onnx.editing import edit as edit_module
-from dryfit.onnx.editing.apply import EditChoice, apply_edits, require_places
-from dryfit.onnx.editing.edit import all_edits
+from dryfit.onnx.editing.edit import EditChoice, all_edits, apply_edits, require_places
 from dryfit.onnx.external_data import ExternalData
 
 NOWHERE = ExternalData(None)

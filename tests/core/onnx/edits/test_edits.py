@@ -8,8 +8,7 @@ import pytest
 from tests.core.onnx.edits.edit_cases import CHANGED, UNCHANGED, Case
 from tests.core.onnx.models import model, numbers, run_runtime
 
-from dryfit.onnx.editing.apply import EditChoice, apply_edits
-from dryfit.onnx.editing.edit import all_edits
+from dryfit.onnx.editing.edit import EditChoice, all_edits, apply_edits
 from dryfit.onnx.editing.equality import prove_equal
 from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins import registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from tests.core.onnx.models import model
 
-from dryfit.onnx.editing.apply import EditChoice, apply_edits
+from dryfit.onnx.editing.edit import EditChoice, apply_edits
 from dryfit.onnx.editing.equality import prove_equal
 from dryfit.onnx.external_data import ExternalData
 

@@ -27,8 +27,7 @@ from dryfit.network.data_types import DataType
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.translation.agreement import Agreement, compare_engines
 from dryfit.onnx.translation.carried_scales import UnequalScales
-from dryfit.onnx.translation.implicit_files import write_implicit_files
-from dryfit.onnx.translation.implicit_model import ImplicitModel, ImplicitPolicy, implicit_model
+from dryfit.onnx.translation.implicit_model import ImplicitModel, ImplicitPolicy, implicit_model, write_implicit_files
 from dryfit.quantization.cache_header import CacheHeader
 from dryfit.quantization.calibration_cache import parse
 from dryfit.quantization.calibration_stream import CalibrationAlgoType

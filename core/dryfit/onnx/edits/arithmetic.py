@@ -1,14 +1,130 @@
-"""Bounds as a ReLU or as a clip from 0 to a bound between 1 and 127."""
+"""Arithmetic element by element, written as scales, clips and products."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 from onnx import NodeProto
 
 from dryfit.onnx.editing.edit import edit
-from dryfit.onnx.editing.model_graph import ModelGraph, attribute
+from dryfit.onnx.editing.model_graph import Array, ModelGraph, attribute
 from dryfit.onnx.editing.parts import clip_node, is_floating, one_value, scale_node
+
+
+@edit(
+    "constant-scale",
+    title="arithmetic with constants as a scale",
+    cures=[
+        "elementwise.broadcast",
+        "elementwise.operation",
+        "elementwise.operation_xavier",
+        "elementwise.operation_8_6_11",
+        "elementwise.div_types",
+        "elementwise.div_constant",
+        "unary.operation",
+        "unary.operation_xavier",
+        "unary.operation_8_6_11",
+    ],
+    changes="Add, Sub, Mul and Div of a tensor of rank 4 and a constant with one value, or one a channel, and Neg, "
+    "become a batch normalization, which is a scale layer. A division becomes a product with the reciprocal",
+    source="NVIDIA Deep-Learning-Accelerator-SW, operators: Neg = Mul(-1); TensorRT's scale layer: x * scale + shift",
+)
+def constant_scale(graph: ModelGraph, node: NodeProto) -> bool:
+    """See `changes`."""
+    if node.op_type not in ("Add", "Sub", "Mul", "Div", "Neg") or not is_floating(graph, node.output[0]):
+        return False
+    extents = graph.shape_behind_batch(node.output[0], rank=4)
+    constants = [graph.constant(name) for name in node.input]
+    index = next((i for i, values in enumerate(constants) if values is None), None)
+    if extents is None or index is None or graph.shape(node.input[index]) != graph.shape(node.output[0]):
+        return False
+    scale, shift = np.ones(1), np.zeros(1)
+    if node.op_type == "Neg":
+        scale = -scale
+    else:
+        values = _by_channel(constants[1 - index], extents[0])
+        if values is None or (node.op_type == "Div" and (index or not values.all())):
+            return False
+        if node.op_type in ("Add", "Sub"):
+            scale = -scale if node.op_type == "Sub" and index else scale
+            shift = -values if node.op_type == "Sub" and not index else values
+        else:
+            scale = values if node.op_type == "Mul" else 1 / values
+    name = node.name or node.op_type.lower()
+    graph.replace(
+        node, [scale_node(graph, node.input[index], scale, shift, name=f"{name}_scale", output=node.output[0])]
+    )
+    return True
+
+
+def _by_channel(values: Array | None, channels: int) -> Array | None:
+    """`float64[C]` or `float64[1]` of a constant that differs along the channels at most."""
+    if values is None or values.ndim > 4:
+        return None
+    shape = (1,) * (4 - values.ndim) + values.shape
+    if values.size != 1 and shape != (1, channels, 1, 1):
+        return None
+    return values.reshape(-1).astype(np.float64)
+
+
+@edit(
+    "power-products",
+    title="squares, cubes and fourth powers as products",
+    cures=[
+        "elementwise.pow_operands",
+        "elementwise.operation",
+        "elementwise.operation_xavier",
+        "elementwise.operation_8_6_11",
+    ],
+    changes="Pow with the constant exponent 2, 3 or 4 becomes one or two Mul",
+    source="x^2 = x * x, x^3 = x^2 * x, x^4 = x^2 * x^2",
+)
+def power_products(graph: ModelGraph, node: NodeProto) -> bool:
+    """See `changes`."""
+    if node.op_type != "Pow" or not is_floating(graph, node.input[0]):
+        return False
+    x, exponent = node.input[0], one_value(graph.constant(node.input[1]))
+    if exponent not in (2, 3, 4) or graph.shape(x) != graph.shape(node.output[0]):
+        return False
+    name = node.name or "power"
+    square = graph.new_node("Mul", [x, x], name=f"{name}_square")
+    if exponent == 2:
+        square.output[0] = node.output[0]
+        graph.replace(node, [square])
+        return True
+    factors = [square.output[0], x if exponent == 3 else square.output[0]]
+    last = graph.new_node("Mul", factors, name=f"{name}_product", output=node.output[0])
+    graph.replace(node, [square, last])
+    return True
+
+
+@edit(
+    "hard-swish",
+    title="hard sigmoid and hard swish as scale, clip and product",
+    cures=["activation.type"],
+    changes="HardSigmoid becomes a batch normalization and a Clip from 0 to 1; HardSwish the same, times its input. "
+    "The input has rank 4 and a known number of channels",
+    source="ONNX HardSigmoid: max(0, min(1, alpha * x + beta)); HardSwish: x * HardSigmoid(x; 1/6, 0.5)",
+)
+def hard_swish(graph: ModelGraph, node: NodeProto) -> bool:
+    """See `changes`."""
+    x = node.input[0] if node.input else ""
+    if node.op_type not in ("HardSigmoid", "HardSwish") or not is_floating(graph, x):
+        return False
+    if graph.shape_behind_batch(x, rank=4) is None:
+        return False
+    name, is_swish = node.name or node.op_type, node.op_type == "HardSwish"
+    alpha = 1 / 6 if is_swish else attribute(node, "alpha", 0.2)
+    beta = 0.5 if is_swish else attribute(node, "beta", 0.5)
+    new = [scale_node(graph, x, alpha, beta, name=f"{name}_scale")]
+    output = None if is_swish else node.output[0]
+    new.append(clip_node(graph, new[0].output[0], 1.0, name=f"{name}_clip", like=x, output=output))
+    if is_swish:
+        new.append(graph.new_node("Mul", [x, new[1].output[0]], name=f"{name}_product", output=node.output[0]))
+    graph.replace(node, new)
+    return True
+
 
 LEAST_BOUND, LARGEST_BOUND = 1.0, 127.0
 _NO_BOUND = 3.4e38
