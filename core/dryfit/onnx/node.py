@@ -46,6 +46,9 @@ class Node:
         inputs: operands, None where an optional input is absent.
     """
 
+    refusal = NodeRefusedError
+    """The error to raise where the node cannot be imported."""
+
     def __init__(
         self, proto: NodeProto, name: str, opset: int, inputs: Sequence[Operand | None], graph: LayerHost
     ) -> None:
@@ -245,21 +248,6 @@ class Node:
             self.name_last()
         if self._main is not None:
             self._graph.network.rename_layer(self._main, self.name)
-
-    def refusal(
-        self,
-        message: str,
-        *,
-        code: ErrorCode = ErrorCode.UNSUPPORTED_NODE,
-        found: object = None,
-        allowed: object = None,
-        remedy: str | None = None,
-        needs_constants: Sequence[str] = (),
-    ) -> NodeRefusedError:
-        """The error to raise when this node cannot be imported."""
-        return NodeRefusedError(
-            message, code=code, found=found, allowed=allowed, remedy=remedy, needs_constants=needs_constants
-        )
 
     def _metadata(self) -> str:
         properties = "".join(f" [{entry.key}: {entry.value}]" for entry in getattr(self.proto, "metadata_props", ()))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,37 @@ class ParserError:
         return f"[{self.code().name}] {self.problem}"
 
 
-class OnnxParser(KnownAttributes):
+class KeepsErrors:
+    """Keeps the reasons of calls that returned False and gives them to the logger, as both of TensorRT's parsers do."""
+
+    def __init__(self, logger: Any) -> None:
+        self._logger = logger
+        self._errors: list[ParserError] = []
+
+    @property
+    def num_errors(self) -> int:
+        """How many reasons the last calls left."""
+        return len(self._errors)
+
+    def get_error(self, index: int) -> ParserError:
+        """One reason."""
+        return self._errors[index]
+
+    def clear_errors(self) -> None:
+        """Forget the reasons."""
+        self._errors.clear()
+
+    def _has_none(self, problems: Iterable[ImportProblem]) -> bool:
+        """Keep the problems of a call; returns whether it has none."""
+        errors = [ParserError(problem) for problem in problems]
+        if self._logger is not None:
+            for error in errors:
+                self._logger.log(1, str(error))  # TensorRT's Severity.ERROR
+        self._errors.extend(errors)
+        return not errors
+
+
+class OnnxParser(KeepsErrors, KnownAttributes):
     r"""Parses ONNX models into a network.
 
     Args:
@@ -84,9 +115,8 @@ class OnnxParser(KnownAttributes):
     flags: int
 
     def __init__(self, network: Network, logger: Any = None) -> None:
+        super().__init__(logger)
         self._network = network
-        self._logger = logger
-        self._errors: list[ParserError] = []
         self.flags = 1 << OnnxParserFlag.NATIVE_INSTANCENORM
 
     def parse(self, model: bytes, path: str | os.PathLike[str] | None = None) -> bool:
@@ -96,19 +126,6 @@ class OnnxParser(KnownAttributes):
     def parse_from_file(self, path: str | os.PathLike[str]) -> bool:
         """Parse a model file."""
         return self._parse(path, None)
-
-    @property
-    def num_errors(self) -> int:
-        """How many reasons the last calls left."""
-        return len(self._errors)
-
-    def get_error(self, index: int) -> ParserError:
-        """One reason."""
-        return self._errors[index]
-
-    def clear_errors(self) -> None:
-        """Forget the reasons."""
-        self._errors.clear()
 
     def supports_operator(self, op_name: str) -> bool:
         """Whether an operator of ONNX's own set, in the newest opset, or of TensorRT's can be parsed.
@@ -145,9 +162,4 @@ class OnnxParser(KnownAttributes):
             problems = GraphImport(self._network, model, external, {}).run()
         except DryfitError as reason:
             problems = [ImportProblem(ErrorCode.MODEL_DESERIALIZE_FAILED, str(reason))]
-        errors = [ParserError(problem) for problem in problems]
-        if self._logger is not None:
-            for error in errors:
-                self._logger.log(1, str(error))  # TensorRT's Severity.ERROR
-        self._errors.extend(errors)
-        return not errors
+        return self._has_none(problems)

@@ -20,11 +20,11 @@ from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.weights_role import PARAMETERS, weights_of
 from dryfit.onnx.model_file import ModelSource
-from dryfit.onnx.parser import ParserError, network_from_onnx
+from dryfit.onnx.parser import KeepsErrors, network_from_onnx
 from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError
 
 
-class OnnxParserRefitter:
+class OnnxParserRefitter(KeepsErrors):
     r"""Gives a refitter the weights of ONNX models.
 
     It only collects them: `Refitter.refit_cuda_engine` puts them into the engine. Layers that the user added to the
@@ -43,10 +43,9 @@ class OnnxParserRefitter:
     """
 
     def __init__(self, refitter: Refitter, logger: Any = None) -> None:
+        super().__init__(logger)
         self._refitter = refitter
-        self._logger = logger
         self._places = {WeightsPlace(layer, role) for layer, role in zip(*refitter.get_all(), strict=True)}
-        self._errors: list[ParserError] = []
 
     def refit_from_file(self, path: str | os.PathLike[str]) -> bool:
         """Take the weights of a model file; False where that is not the engine's model, and nothing is taken."""
@@ -56,19 +55,6 @@ class OnnxParserRefitter:
         """Take the weights of the bytes of a model file; `path` is where it came from, for its external data."""
         return self._refit(bytes(model), Path(path).parent if path is not None else None)
 
-    @property
-    def num_errors(self) -> int:
-        """How many reasons the last calls left."""
-        return len(self._errors)
-
-    def get_error(self, index: int) -> ParserError:
-        """One reason."""
-        return self._errors[index]
-
-    def clear_errors(self) -> None:
-        """Forget the reasons."""
-        self._errors.clear()
-
     def _refit(self, source: ModelSource, folder: Path | None) -> bool:
         try:
             network = network_from_onnx(source, folder=folder)
@@ -77,12 +63,7 @@ class OnnxParserRefitter:
             problems = list(error.problems)
         except DryfitError as error:
             problems = [ImportProblem(ErrorCode.MODEL_DESERIALIZE_FAILED, str(error))]
-        errors = [ParserError(problem) for problem in problems]
-        if self._logger is not None:
-            for each in errors:
-                self._logger.log(1, str(each))  # TensorRT's Severity.ERROR
-        self._errors.extend(errors)
-        return not errors
+        return self._has_none(problems)
 
     def _take(self, network: Network) -> list[ImportProblem]:
         """Give the refitter all weights of a model, or none of them and the reasons."""
