@@ -35,11 +35,9 @@ from dryfit.builder.stage_texts import assignment_lines, partition_lines, scale_
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.tensor_formats.insertion import Formats
 from dryfit.builder.tensor_formats.sides import caller_device
-from dryfit.engine.plan import LayerPlacement
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.io_types import given_types, with_network_types
-from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.tensor import Tensor
@@ -55,9 +53,6 @@ from dryfit.reference.inference import infer_specs
 from dryfit.target.verdict import Verdict
 
 NUM_STAGES = 7
-
-SHAPE_COMPUTATION = "a shape computation"
-"""Cause of a layer that the host computes before the run."""
 
 
 @attrs.frozen(eq=False)
@@ -141,28 +136,6 @@ class Design:
         """Whether a tensor is neither a constant nor the result of a shape computation."""
         producer = tensor.producer
         return producer is None or self.assignment.roles[producer.name] is LayerRole.WORK
-
-    def layer_placements(self) -> list[LayerPlacement]:
-        """Where each layer runs, in the order of the network; constants are nowhere."""
-        host = registry.host().device
-        return [
-            LayerPlacement(
-                layer=layer.name,
-                kind=layer.kind,
-                device=host if role is LayerRole.SHAPE else self.assignment.devices[layer.name],
-                precision=self.precisions.layers.get(layer.name, layer.outputs[0].dtype),
-                segment=self.partition.segments.get(layer.name, -1),
-                cause=SHAPE_COMPUTATION if role is LayerRole.SHAPE else self._cause(layer),
-                onnx_nodes=layer.onnx_nodes,
-            )
-            for layer in self.network.layers
-            if (role := self.assignment.roles[layer.name]) is not LayerRole.CONSTANT
-        ]
-
-    def _cause(self, layer: Layer) -> str:
-        """Why a layer is where it is and, where it took the place of a quantized group, why it is there at all."""
-        taken = {**self.claims.causes, **self.operators.causes}.get(layer.name)
-        return "; ".join(filter(None, (self.assignment.causes[layer.name], taken)))
 
 
 def design_network(network: Network, config: BuilderConfig, stages: Stages) -> Design:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.assessment import segment_records
 from dryfit.builder.canonicalise import profile_shapes
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.settings_without_effect import exceeded_workspaces, unused_settings
+from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
 from dryfit.builder.fusion.fuse import fuse_layers
 from dryfit.builder.fusion.fused_group import FusedGroup
@@ -26,7 +26,7 @@ from dryfit.builder.segments.planned_cut import segment_activations
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.tensor_formats.host_layouts import choose_host_layouts
 from dryfit.builder.used_packages import used_packages
-from dryfit.engine.plan import PROGRAM, Operation, Plan, Segment
+from dryfit.engine.plan import PROGRAM, Decisions, Operation, Plan, Segment, fields_of
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.plugins import registry
@@ -100,24 +100,19 @@ def link(
     laid_out = segment_activations(
         design.partition, memory.segment_pools, design.variants, design.specs, design.precisions
     )
-    segments = segment_records(attrs.evolve(design, activations=laid_out))
+    decisions = decisions_of(attrs.evolve(design, activations=laid_out), unused)
     return stages.run(
         "write the plan",
         lambda: Plan(
+            **fields_of(Decisions, decisions),
             network=lowered.network,
             operations=operations,
-            segments=segments,
-            reformats=design.formats.reformats,
             placements=memory.placements,
-            verdicts=design.assignment.verdicts,
             profiles=profile_shapes(lowered.network, config),
-            pool_sizes=_pool_sizes(memory, segments),
+            pool_sizes=_pool_sizes(memory, decisions.segments),
             settings={**config.settings(network), "passes": list(design.passes)},
             plugins=registry.active_plugins(),
-            layers=design.layer_placements(),
-            warnings=[*design.warnings, *unused],
             packages=used_packages(lowered.network, operations),
-            rejected=design.partition.rejected,
         ),
     )
 

@@ -22,7 +22,7 @@ def other_causes(causes: Mapping[str, str], *, is_full: bool = False) -> list[tu
             others are told elsewhere.
         is_full: whether each layer has an entry of its own.
     """
-    from dryfit.builder.design import SHAPE_COMPUTATION
+    from dryfit.builder.decisions import SHAPE_COMPUTATION
     from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
 
     entries = [

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.builder.decisions import layer_placements
 from dryfit.builder.design import Design
 from dryfit.onnx.translation.agreement import Agreement
 from dryfit.onnx.translation.carried_scales import CarriedScale
@@ -20,7 +21,7 @@ Report = dict[str, Any]
 def from_design(design: Design, translated: ExplicitModel) -> Report:
     """The parts of a report on a Q/DQ model that was made from scales."""
     entries = design.scales.entries.values()
-    placed = [one for one in design.layer_placements() if one.layer in design.precisions.converted]
+    placed = [one for one in layer_placements(design) if one.layer in design.precisions.converted]
     return {
         "tensors": [_design_tensor(one, translated) for one in entries],
         "layers": [

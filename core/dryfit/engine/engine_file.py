@@ -17,7 +17,7 @@ from dryfit.engine.container_reader import read_arrays, read_manifest
 from dryfit.engine.file_arrays import FileArrays
 from dryfit.engine.file_source import EngineSource, file_bytes
 from dryfit.engine.manifest import Manifest, OperationRecord
-from dryfit.engine.plan import Operation, Plan
+from dryfit.engine.plan import BuildRecord, Operation, Plan, fields_of
 from dryfit.engine.plan_check import check_plan
 from dryfit.engine.records import RecordError, record_from_plain, record_to_plain
 from dryfit.engine.refit_entry import entry_of, record_of, stand_ins_of
@@ -25,7 +25,6 @@ from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.serialization import network_from_dict, network_to_dict
 
 _AS_IN_THE_OPERATION = [field.name for field in attrs.fields(Operation) if field.name != "weights"]
-_AS_IN_THE_PLAN = [field.name for field in attrs.fields(Plan) if field.name not in ("network", "operations", "refit")]
 
 
 def save(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -95,7 +94,7 @@ def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
         operations=operations,
         refit=refit,
         arrays_left_out=arrays.stand_ins,
-        **{name: getattr(plan, name) for name in _AS_IN_THE_PLAN},
+        **fields_of(BuildRecord, plan),
     )
     try:
         text = json_text(record_to_plain(manifest))
@@ -117,7 +116,7 @@ def _plan(data: memoryview, where: str) -> Plan:
             network=network,
             operations=[_operation(record, arrays) for record in manifest.operations],
             refit=None if manifest.refit is None else record_of(manifest.refit, arrays),
-            **{name: getattr(manifest, name) for name in _AS_IN_THE_PLAN},
+            **fields_of(BuildRecord, manifest),
         )
         check_plan(plan)
     except EngineFileError:

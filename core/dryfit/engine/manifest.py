@@ -8,10 +8,9 @@ from typing import Any
 import attrs
 
 from dryfit.engine.container import ArrayEntry
-from dryfit.engine.plan import LayerPlacement, Placement, ProfileShapes, Reformat, RejectedSegment, Segment
+from dryfit.engine.plan import BuildRecord
 from dryfit.engine.refit_entry import RefitEntry, StandInEntry
 from dryfit.network.data_types import DataType
-from dryfit.target.verdict import Verdict
 
 
 @attrs.frozen
@@ -29,9 +28,9 @@ class OperationRecord:
     weights: Mapping[str, str]
 
 
-@attrs.frozen
-class Manifest:
-    """The fields of `dryfit.engine.plan.Plan`, as records and names, and what belongs to the file.
+@attrs.frozen(kw_only=True)
+class Manifest(BuildRecord):
+    """The record of a plan, with names in the places of its network and operations, and what belongs to the file.
 
     Attributes:
         written_by: distribution and version that wrote the file; for people.
@@ -42,7 +41,6 @@ class Manifest:
         refit: what weights are exchanged by; None where they cannot be.
         arrays_left_out: constants that kernels packed, and what a stripped engine waits for, by the names that they
             would have.
-        the others: as in the plan.
     """
 
     written_by: str
@@ -50,17 +48,5 @@ class Manifest:
     network: Mapping[str, Any]
     network_arrays: Mapping[str, str]
     operations: Sequence[OperationRecord]
-    segments: Sequence[Segment]
-    reformats: Sequence[Reformat]
-    placements: Mapping[str, Placement]
-    verdicts: Mapping[str, Mapping[str, Verdict]]
-    profiles: Sequence[ProfileShapes]
-    pool_sizes: Mapping[str, int]
-    settings: Mapping[str, Any]
-    plugins: Sequence[str]
-    layers: Sequence[LayerPlacement]
-    warnings: Sequence[str]
-    packages: Mapping[str, str]
-    rejected: Sequence[RejectedSegment]
     refit: RefitEntry | None
     arrays_left_out: Mapping[str, StandInEntry]

@@ -200,43 +200,73 @@ class ProfileShapes:
     values: Mapping[str, tuple[Shape, Shape, Shape]] = attrs.field(factory=dict)
 
 
-@attrs.frozen(eq=False)
-class Plan:
+@attrs.frozen(eq=False, kw_only=True)
+class Decisions:
+    """What was decided about a network, and why: what an assessment, a plan and an engine file have in common.
+
+    Attributes:
+        layers: where each of the user's layers runs, in the order of the network; device "" where it was refused.
+            Constants belong to the layers that use them, and are not listed.
+        verdicts: user layer name to device to verdict, for the devices that were asked.
+        segments: in execution order.
+        reformats: the copies between types, formats or devices; none where something was refused.
+        warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
+        rejected: segments that could not be on their device, and went elsewhere.
+    """
+
+    layers: Sequence[LayerPlacement] = ()
+    verdicts: Mapping[str, Mapping[str, Verdict]]
+    segments: Sequence[Segment]
+    reformats: Sequence[Reformat]
+    warnings: Sequence[str] = ()
+    rejected: Sequence[RejectedSegment] = ()
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class BuildRecord(Decisions):
+    """What is known of a built network beside its layers and weights; an engine file has exactly these fields.
+
+    Attributes:
+        placements: where each tensor lives. Every tensor of the plan's network that is stored has a placement: none is
+            inside an operation, and none is a constant.
+        profiles: optimization profiles; empty when all shapes are static.
+        pool_sizes: `device/pool` to bytes used.
+        settings: the config that was built with, as plain data.
+        plugins: active plugins: `name version (distribution)`.
+        packages: `target DEVICE`, `layer namespace::Name version` or `quantize_method NAME` to the package that brought
+            it when the engine was built, as `distribution version`: what has to be installed to run it.
+    """
+
+    placements: Mapping[str, Placement]
+    profiles: Sequence[ProfileShapes]
+    pool_sizes: Mapping[str, int]
+    settings: Mapping[str, Any]
+    plugins: Sequence[str]
+    packages: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def fields_of(kind: type[Decisions], record: Decisions) -> dict[str, Any]:
+    """The fields that a kind of record has, by name, for another record of that kind.
+
+    Example:
+        >>> attrs.evolve(plan, **fields_of(Decisions, assessment))
+    """
+    return {field.name: getattr(record, field.name) for field in attrs.fields(kind)}
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Plan(BuildRecord):
     """A built network.
 
     Attributes:
         network: layers and tensors of the engine, in execution order.
         operations: in execution order; together they hold every layer of `network` once, except constants, whose
             outputs are known without running anything, and dequantizations, which any number of operations repeat.
-        segments, reformats, placements: decisions. Every tensor of `network` that is stored has a placement: none is
-            inside an operation, and none is a constant.
-        verdicts: user layer name to device to verdict, for the devices that were asked.
-        profiles: optimization profiles; empty when all shapes are static.
-        pool_sizes: `device/pool` to bytes used.
-        settings: the config that was built with, as plain data.
-        plugins: active plugins: `name version (distribution)`.
-        layers: the user's layers in execution order, with device and cause.
-        warnings: what the builder warned of, such as layers that fell back to another device.
-        packages: `target DEVICE`, `layer namespace::Name version` or `quantize_method NAME` to the package that brought
-            it when the engine was built, as `distribution version`: what has to be installed to run it.
-        rejected: segments that could not be on their device, and went elsewhere.
         refit: what it takes to exchange weights; None where they cannot be.
     """
 
     network: Network
     operations: Sequence[Operation]
-    segments: Sequence[Segment]
-    reformats: Sequence[Reformat]
-    placements: Mapping[str, Placement]
-    verdicts: Mapping[str, Mapping[str, Verdict]]
-    profiles: Sequence[ProfileShapes]
-    pool_sizes: Mapping[str, int]
-    settings: Mapping[str, Any]
-    plugins: Sequence[str]
-    layers: Sequence[LayerPlacement] = ()
-    warnings: Sequence[str] = ()
-    packages: Mapping[str, str] = attrs.field(factory=dict)
-    rejected: Sequence[RejectedSegment] = ()
     refit: RefitRecord | None = None
 
     @property

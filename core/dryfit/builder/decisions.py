@@ -1,0 +1,108 @@
+"""The decisions about a network as users are told them: layers, segments, copies and warnings of a design."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import attrs
+
+from dryfit.builder.design import Design
+from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.segments.cost import segment_estimate
+from dryfit.engine.plan import Decisions, LayerPlacement, Segment
+from dryfit.network.layer import Layer
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
+from dryfit.target.cost import CostEstimate
+
+SHAPE_COMPUTATION = "a shape computation"
+"""Cause of a layer that the host computes before the run."""
+
+
+def decisions_of(design: Design, later_warnings: Sequence[str] = ()) -> Decisions:
+    """What is told of a design.
+
+    Args:
+        design: the design.
+        later_warnings: what turned out after it, when it was built.
+    """
+    return Decisions(
+        layers=layer_placements(design),
+        verdicts=design.assignment.verdicts,
+        segments=_segments(design),
+        reformats=design.formats.reformats,
+        warnings=[*design.warnings, *later_warnings],
+        rejected=design.partition.rejected,
+    )
+
+
+def layer_placements(design: Design) -> list[LayerPlacement]:
+    """Where each layer runs, in the order of the network; constants are nowhere."""
+    host = registry.host().device
+    roles, causes = design.assignment.roles, {**design.claims.causes, **design.operators.causes}
+    placements = []
+    for layer in design.network.layers:
+        if roles[layer.name] is LayerRole.CONSTANT:
+            continue
+        is_shape = roles[layer.name] is LayerRole.SHAPE
+        # Where it took the place of a quantized group, why it is there at all is told too.
+        own_causes = (design.assignment.causes.get(layer.name), causes.get(layer.name))
+        placements.append(
+            LayerPlacement(
+                layer=layer.name,
+                kind=layer.kind,
+                device=host if is_shape else design.assignment.devices[layer.name],
+                precision=design.precisions.layers.get(layer.name, layer.outputs[0].dtype),
+                segment=design.partition.segments.get(layer.name, -1),
+                cause=SHAPE_COMPUTATION if is_shape else "; ".join(filter(None, own_causes)),
+                onnx_nodes=layer.onnx_nodes,
+            )
+        )
+    return placements
+
+
+def _segments(design: Design) -> list[Segment]:
+    border = {tensor.name for tensor in design.network.outputs}
+    records = []
+    for index, run in enumerate(design.partition.runs):
+        members = {layer.name for layer in run.layers}
+        records.append(
+            Segment(
+                index=index,
+                device=run.device,
+                layers=[layer.name for layer in run.layers],
+                inputs=_unique(
+                    tensor
+                    for layer in run.layers
+                    for tensor in layer.inputs
+                    if tensor is not None and design.carries_data(tensor) and not _is_from(tensor, members)
+                ),
+                outputs=_unique(
+                    tensor
+                    for layer in run.layers
+                    for tensor in layer.outputs
+                    if tensor.name in border or any(reader.name not in members for reader, _ in tensor.consumers)
+                ),
+                pools=design.pools(index),
+                cut_cause=run.cut_cause,
+                estimate=_kept_estimate(design, run.device, run.layers),
+            )
+        )
+    return records
+
+
+def _kept_estimate(design: Design, device: str, layers: Sequence[Layer]) -> CostEstimate | None:
+    """A segment's estimate without its steps, which `network_cost` tells; none where it depends on this machine."""
+    variant = design.variants[device]
+    if variant.target.segment_rules.is_host:
+        return None
+    found = segment_estimate(variant, layers, design.specs, design.precisions, design.sparse_layers)
+    return None if found is None or found.is_nominal else attrs.evolve(found, steps=())
+
+
+def _is_from(tensor: Tensor, members: Collection[str]) -> bool:
+    return tensor.producer is not None and tensor.producer.name in members
+
+
+def _unique(tensors: Iterable[Tensor]) -> list[str]:
+    return list(dict.fromkeys(tensor.name for tensor in tensors))
