@@ -17,10 +17,10 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
 from dryfit.builder.explicit_quantization.mode import is_explicit
 from dryfit.builder.explicit_quantization.obstacles import Obstacles
-from dryfit.builder.fusion.fuse import fuse_layers
+from dryfit.builder.fusion.fuse import choose_kernels
 from dryfit.builder.fusion.fused_group import FusedGroup
 from dryfit.builder.kernels.settings import optimum_specs
-from dryfit.builder.lowering import LoweredNetwork, lower_network
+from dryfit.builder.lowering import LoweredNetwork
 from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
@@ -107,8 +107,8 @@ def trace_quantizations(network: Network, design: Design, config: BuilderConfig)
     groups: Sequence[FusedGroup] = ()
     lowered: LoweredNetwork | None = None
     if not design.refusals and not design.formats.problems:
-        lowered = lower_network(design.network, design.assignment.roles, design.partition, design.precisions)
-        groups = fuse_layers(lowered.network, design.places(lowered))
+        lowered = design.cut.lowered
+        groups = choose_kernels(design.cut.groups, design.cut.choice)
     tracer = _Tracer(design, lowered, groups)
     quantizations = [tracer.trace(layer) for layer in network.layers if isinstance(layer, (Quantize, Dequantize))]
     macs = {} if lowered is None else _macs_by_type(lowered, groups, config)

@@ -119,7 +119,7 @@ class Builder(KnownAttributes):
         plan: Plan | None = None
         try:
             with Stages(f"Building {network.name}", num_stages, config.progress_monitor, directory, observer) as stages:
-                decisions = design.design_network(network, config, stages)
+                decisions = design.design_network(network, config, stages, joins_layers=True)
                 require_buildable(decisions, config)
                 linked = linking.link(network, decisions, config, stages, export)
                 plan = prepared_for_refit(linked, network, config, decisions)

@@ -11,27 +11,23 @@ import attrs
 
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.cut_and_try import ActivationBytes, CutPlanner, PlannedCut
 from dryfit.builder.explicit_quantization.codes_on_devices import CodesOnDevices
 from dryfit.builder.explicit_quantization.mode_rules import check_modes
-from dryfit.builder.fusion.fused_group import LayerPlace
-from dryfit.builder.fusion.layer_places import layer_places
 from dryfit.builder.fusion.layer_roles import LayerRole
-from dryfit.builder.kernels.settings import unmeasured_choice
-from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.kernels.settings import kernel_choice
 from dryfit.builder.placement.assign import NOWHERE, Assignment, assign_devices
 from dryfit.builder.placement.core_memory import core_memory_problems, within_cores
-from dryfit.builder.placement.moves import moved_assignment, without_stuck
-from dryfit.builder.placement.partition import Partition, partition_network
+from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.layer_precisions import choose_precisions
 from dryfit.builder.precision.scale_warnings import scale_warnings
 from dryfit.builder.precision.scales import apply_scales, check_unscaled, int8_inputs, network_scales, wanted_types
-from dryfit.builder.segments.planned_cut import ActivationBytes, CutPlanner
 from dryfit.builder.segments.pools import PoolNeeds, Specs
 from dryfit.builder.segments.standalone import standalone_problems
 from dryfit.builder.sparse_weights import sparse_layers
-from dryfit.builder.stage_texts import assignment_lines, partition_lines, scale_lines
+from dryfit.builder.stage_texts import assignment_lines, scale_lines
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.tensor_formats.insertion import Formats
 from dryfit.builder.tensor_formats.sides import caller_device
@@ -52,7 +48,7 @@ from dryfit.quantization.scale_table import ScaleTable
 from dryfit.reference.inference import infer_specs
 from dryfit.target.verdict import Verdict
 
-NUM_STAGES = 7
+NUM_STAGES = 5
 
 
 @attrs.frozen(eq=False)
@@ -62,7 +58,8 @@ class Design:
     Attributes:
         network: a copy of the user's network after the passes.
         assignment: devices of layers, with causes and verdicts.
-        partition: segments.
+        cut: the cut that fits, with the engine's network and its groups.
+        partition: its segments that have a place.
         precisions: computation types.
         formats: formats and copies; empty where something was refused.
         variants: device name to target, for all devices in use.
@@ -86,6 +83,7 @@ class Design:
 
     network: Network
     assignment: Assignment
+    cut: PlannedCut
     partition: Partition
     precisions: Precisions
     formats: Formats
@@ -128,18 +126,20 @@ class Design:
         needs = PoolNeeds(self.variants[run.device], self.specs, self.precisions)
         return needs.as_planned(run.layers, self.activations[segment])
 
-    def places(self, lowered: LoweredNetwork) -> dict[str, LayerPlace]:
-        """Where each layer of the engine's network runs."""
-        return layer_places(self.assignment.roles, self.partition, self.precisions, self.caller, lowered)
-
     def carries_data(self, tensor: Tensor) -> bool:
         """Whether a tensor is neither a constant nor the result of a shape computation."""
         producer = tensor.producer
         return producer is None or self.assignment.roles[producer.name] is LayerRole.WORK
 
 
-def design_network(network: Network, config: BuilderConfig, stages: Stages) -> Design:
+def design_network(network: Network, config: BuilderConfig, stages: Stages, *, joins_layers: bool = False) -> Design:
     """Decide.
+
+    Args:
+        network: the user's.
+        config: what it is to be built with.
+        stages: log and progress.
+        joins_layers: whether layers are joined also where no limit of memory depends on it, as a build needs it.
 
     Raises:
         CalibrationError: the config's calibrator or its samples fail.
@@ -181,69 +181,48 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         variants,
         specs,
         lambda placed, cut: choose_precisions(work, placed, config, specs, given, wanted, cut.segments),
-        unmeasured_choice(config, network),
+        kernel_choice(config, network),
         are_formats_told=bool(broken),
     )
-    partition = stages.run(
-        "partition",
-        lambda: partition_network(
-            work,
-            assignment,
-            variants,
-            config.fallback_device,
-            planner.needs,
-            config.get_memory_pool_limit,
-            planner.parts,
-        ),
-        partition_lines,
-    )
-    if partition.moved:
-        assignment = _told_moves(moved_assignment(work, config, assignment, partition), assignment, stages)
-    assignment, partition = without_stuck(assignment, partition)
-    planned = planner.plan(partition)
-    precisions = stages.run(
-        "choose precisions",
-        lambda: planned.precisions,
-        lambda chosen: [f"{layer}: {dtype.name}" for layer, dtype in chosen.layers.items()],
-    )
-    is_whole = not assignment.refused and not partition.refused
-    activations = [held for run, held in zip(partition.runs, planned.activations, strict=True) if run.device != NOWHERE]
-    partition = partition.without(NOWHERE)
+
+    def cut_and_try() -> tuple[Assignment, PlannedCut]:
+        assignment, cut = planner.fitting_cut()
+        if joins_layers and _is_whole(assignment, cut.partition) and cut.error is None:
+            cut.join()
+        return assignment, cut
+
+    moved, cut = stages.run("cut and try", cut_and_try, lambda found: found[1].lines())
+    assignment = _told_moves(moved, assignment, stages)
+    is_whole = _is_whole(assignment, cut.partition)
+    activations = [held for run, held in zip(cut.partition.runs, cut.activations, strict=True) if run.device != NOWHERE]
+    partition = cut.partition.without(NOWHERE)
 
     def needs(variant: TargetVariant, segment: int) -> Mapping[str, int]:
         layers = partition.runs[segment].layers
-        return PoolNeeds(variant, specs, precisions).as_planned(layers, activations[segment])
+        return PoolNeeds(variant, specs, cut.precisions).as_planned(layers, activations[segment])
 
-    variants, lowered = within_cores(partition.runs, variants, needs)
-    memory_warnings = [*partition.cuts, *lowered]
+    variants, lowered_limits = within_cores(partition.runs, variants, needs)
+    memory_warnings = [*partition.cuts, *lowered_limits]
     for warning in memory_warnings:
         logger.warning("%s", warning)
-    caller = caller_device(config, (run.device for run in partition.runs))
     # What crosses which border is not known while layers have no place.
-    formats = stages.run(
-        "choose formats",
-        lambda: planned.formats if is_whole else Formats({}, [], []),
-        lambda chosen: [f"{one.tensor}: {one.source} -> {one.destination}, {one.cause}" for one in chosen.reformats],
-    )
-    refusals = [*map(str, assignment.refused), *partition.refused]
+    formats = cut.formats if is_whole else Formats({}, [], [])
+    problems = []
+    if is_whole:
+        problems += standalone_problems(partition.runs, formats.reformats, config)
+        problems += core_memory_problems(partition.runs, variants, needs)
     design = Design(
         network=work,
         assignment=assignment,
+        cut=cut,
         partition=partition,
-        precisions=precisions,
+        precisions=cut.precisions,
         formats=formats,
         variants=variants,
         specs=specs,
-        caller=caller,
-        refusals=refusals,
-        problems=(
-            [
-                *standalone_problems(partition.runs, formats.reformats, config),
-                *core_memory_problems(partition.runs, variants, needs),
-            ]
-            if is_whole
-            else []
-        ),
+        caller=caller_device(config, (run.device for run in partition.runs)),
+        refusals=[*map(str, assignment.refused), *partition.refused],
+        problems=problems,
         passes=pipeline.names,
         claims=claims,
         operators=operators,
@@ -252,10 +231,15 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages) -> D
         memory_warnings=memory_warnings,
         scale_warnings=doubts,
         activations=activations,
-        error=planned.error if is_whole else None,
+        error=cut.error if is_whole else None,
         broken=broken,
     )
     return _with_sparse_layers(design) if config.get_flag(BuilderFlag.SPARSE_WEIGHTS) else design
+
+
+def _is_whole(assignment: Assignment, partition: Partition) -> bool:
+    """Whether everything has its place."""
+    return not assignment.refused and not partition.refused
 
 
 def _with_sparse_layers(design: Design) -> Design:

@@ -1,42 +1,37 @@
-"""From decisions to a plan: the engine's network, its groups and kernels, packed weights, and memory."""
+"""From decisions to a plan: a kernel for each group of the cut that fits, packed weights, and memory."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-
-import attrs
+from collections.abc import Sequence
 
 from dryfit.builder.canonicalise import profile_shapes
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.settings_without_effect import exceeded_workspaces, unused_settings
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
-from dryfit.builder.fusion.fuse import fuse_layers
+from dryfit.builder.fusion.fuse import choose_kernels
 from dryfit.builder.fusion.fused_group import FusedGroup
 from dryfit.builder.kernels.compilation import CompilationPhase, compile_kernels
-from dryfit.builder.kernels.settings import kernel_choice, optimum_specs
-from dryfit.builder.lowering import LoweredNetwork, lower_network
+from dryfit.builder.kernels.settings import kernel_times, optimum_specs
+from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.precision.overflowing_ranges import overflow_warnings
 from dryfit.builder.refit.packed_weights import drop_packed_weights
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.segments.device_memory import DeviceMemory, plan_device_memory
 from dryfit.builder.segments.export import SegmentExport
-from dryfit.builder.segments.planned_cut import segment_activations
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.tensor_formats.host_layouts import choose_host_layouts
 from dryfit.builder.used_packages import used_packages
 from dryfit.engine.plan import PROGRAM, Decisions, Operation, Plan, Segment, fields_of
 from dryfit.network.network import Network
-from dryfit.network.printing import network_text
 from dryfit.plugins import registry
 from dryfit.quantization.rounding import Rounding
 from dryfit.short_text import printable
 from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import SegmentGroup
-from dryfit.target.kernels import HostLayout
 
-NUM_STAGES = 6
+NUM_STAGES = 5
 
 
 def link(
@@ -55,17 +50,11 @@ def link(
         BuildError: no kernel runs a layer, or the progress monitor cancelled the build.
         NetworkError: a layer does not take the types that were chosen.
     """
-    lowered = stages.run(
-        "convert types",
-        lambda: lower_network(design.network, design.assignment.roles, design.partition, design.precisions),
-        lambda result: [network_text(result.network)],
-    )
-    places = design.places(lowered)
-    with CompilationPhase(stages), kernel_choice(config, network, lowered.network) as choice:
+    cut = design.cut
+    lowered = cut.lowered
+    with CompilationPhase(stages), kernel_times(config, lowered.network) as times:
         groups = stages.run(
-            "fuse and choose kernels",
-            lambda: fuse_layers(lowered.network, places, choice),
-            lambda result: map(str, result),
+            "choose kernels", lambda: choose_kernels(cut.groups, cut.choice, times), lambda result: map(str, result)
         )
     for fused in groups:
         logger.info("%s", printable(str(fused), kept=""))
@@ -80,7 +69,7 @@ def link(
         )
     memory = stages.run(
         "plan memory",
-        lambda: _plan_memory(design, lowered, groups, layouts),
+        lambda: plan_device_memory(cut.contents, layouts),
         lambda result: [
             f"{one.tensor}: {one.size} bytes at {one.offset} of {one.device}/{one.pool}"
             for one in result.placements.values()
@@ -89,7 +78,7 @@ def link(
     unused = [
         *unused_settings(config, design),
         *exceeded_workspaces(config, design, lowered, groups),
-        *choice.without_effect({fused.group.main.name: fused.kernel.name for fused in groups}),
+        *cut.choice.without_effect({fused.group.main.name: fused.kernel.name for fused in groups}),
         *overflow_warnings(design.network, lowered.network),
     ]
     for warning in unused:
@@ -97,10 +86,7 @@ def link(
     if export is not None:
         export.take(lowered.network, groups, layouts, compilation)
     drop_packed_weights(lowered.network, [(fused.group, fused.kernel) for fused in groups])
-    laid_out = segment_activations(
-        design.partition, memory.segment_pools, design.variants, design.specs, design.precisions
-    )
-    decisions = decisions_of(attrs.evolve(design, activations=laid_out), unused)
+    decisions = decisions_of(design, unused)
     return stages.run(
         "write the plan",
         lambda: Plan(
@@ -162,11 +148,3 @@ def _pool_sizes(memory: DeviceMemory, segments: Sequence[Segment]) -> dict[str, 
             if key not in memory.pool_sizes:
                 sizes[key] = sizes.get(key, 0) + size
     return dict(sorted(sizes.items()))
-
-
-def _plan_memory(
-    design: Design, lowered: LoweredNetwork, groups: Sequence[FusedGroup], layouts: Mapping[str, HostLayout]
-) -> DeviceMemory:
-    return plan_device_memory(
-        lowered, groups, design.formats, layouts, design.variants, design.specs, len(design.partition.runs)
-    )

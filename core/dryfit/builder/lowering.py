@@ -19,6 +19,7 @@ from dryfit.builder.placement.partition import Partition
 from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
 from dryfit.builder.precision.engine_tensors import OUTPUT_COPY, EngineTensors
 from dryfit.builder.precision.int8_lowering import Int8Lowering
+from dryfit.builder.precision.requested import ASSUMED_RANGE
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -86,7 +87,8 @@ class _Lowering:
         self._roles = roles
         self._precisions = precisions
         self._outputs = {tensor.name for tensor in network.outputs}
-        self.tensors = EngineTensors(Network(network.name, network.flags))
+        assumed = ASSUMED_RANGE if precisions.assumes_scales else None
+        self.tensors = EngineTensors(Network(network.name, network.flags), assumed)
         self._int8 = Int8Lowering(self.tensors, partition, precisions)
         self.tensors.lowered.metadata.update(network.metadata)
         for tensor in network.inputs:

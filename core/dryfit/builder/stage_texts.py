@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dryfit.builder.placement.assign import Assignment
-from dryfit.builder.placement.partition import Partition
 from dryfit.quantization.scale_table import ScaleTable
 
 
@@ -21,10 +20,3 @@ def assignment_lines(assignment: Assignment) -> Iterator[str]:
     """Each layer with its device and the reason."""
     for layer, device in assignment.devices.items():
         yield f"{layer}: {device} ({assignment.causes[layer]})"
-
-
-def partition_lines(partition: Partition) -> Iterator[str]:
-    """Each segment with its layers."""
-    for index, run in enumerate(partition.runs):
-        yield f"segment {index} on {run.device}" + (f", cut because {run.cut_cause}" if run.cut_cause else "")
-        yield from (f"  {layer.name} ({layer.kind})" for layer in run.layers)

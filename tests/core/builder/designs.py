@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dryfit.builder.design import NUM_STAGES, design_network
-from dryfit.builder.lowering import lower_network
 from dryfit.builder.stages import Stages
 
 
@@ -14,4 +13,4 @@ def designed(network, config):
 
 def lowered(network, config):
     design = designed(network, config)
-    return lower_network(design.network, design.assignment.roles, design.partition, design.precisions)
+    return design.cut.lowered

@@ -88,5 +88,5 @@ def test_the_build_log_names_the_fusion(groups, tmp_path):
     builder = Builder()
     builder.dump_stages_directory = tmp_path / "stages"
     builder.build_engine(chain("c", "r"), config())
-    (dump,) = (tmp_path / "stages").glob("*fuse-and-choose-kernels.txt")
+    (dump,) = (tmp_path / "stages").glob("*choose-kernels.txt")
     assert "fusion convolution-relu" in dump.read_text()

@@ -15,7 +15,7 @@ def warn(verbose: bool, capsys: pytest.CaptureFixture[str]) -> list[str]:
         for index in range(279):
             logger.warning(MESSAGE, f"slice_{index}", index + 2)
         logger.warning("something else")
-        logger.info("stage 1 of 13 done")
+        logger.info("stage 1 of 10 done")
     return capsys.readouterr().err.splitlines()
 
 

@@ -3,7 +3,8 @@
 Greedy, in execution order: a layer joins the group whose output it reads, where nobody else reads that output, one of
 the kernels that may run the group takes the layer, and a fusion of the device begins so, if the device declares any. A
 sum of two branches joins the one that is ready last, so that the other operand is there when the group runs. What in
-the end is the beginning of a fusion only is cut back to the longest that is whole. Then the kernel is chosen.
+the end is the beginning of a fusion only is cut back to the longest that is whole. Which of the kernels that can run a
+group does so is chosen apart from it (`choose_kernels`), since it may take measuring.
 
 Where a kernel works on quantized values, the dequantizations that a layer reads through belong to its group. They are
 repeated in every group that does so, and left out of the engine where nobody reads their results. When a quantize layer
@@ -25,9 +26,10 @@ from dryfit.builder.explicit_quantization.quantized_fusion import (
     quantized_type,
     sources_of_its_own,
 )
-from dryfit.builder.fusion.fused_group import FusedGroup, LayerPlace
+from dryfit.builder.fusion.fused_group import FusedGroup, JoinedGroup, LayerPlace
 from dryfit.builder.fusion.group_order import in_order
 from dryfit.builder.kernels.choice import KernelChoice
+from dryfit.builder.kernels.timing import KernelTimes
 from dryfit.engine.segment_program import segment_kernel
 from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
@@ -44,13 +46,13 @@ Places = Mapping[str, LayerPlace]
 """Layer name to place."""
 
 
-def fuse_layers(network: Network, places: Places, choice: KernelChoice | None = None) -> list[FusedGroup]:
+def fuse_layers(network: Network, places: Places, choice: KernelChoice | None = None) -> list[JoinedGroup]:
     """The groups of the engine's network, in an order in which they can run.
 
     Args:
         network: layers in execution order.
         places: of all layers but constants.
-        choice: of kernels; where it is left out, nothing is measured and no kernel is named.
+        choice: of kernels; where it is left out, no kernel is named or forbidden.
 
     Raises:
         BuildError: no kernel runs a layer, or a compiled segment needs what can be computed only after it.
@@ -87,13 +89,13 @@ def own_rounding(device: str) -> RoundingFunction | None:
     return next(functions, None)
 
 
-def _whole_segment(layers: Sequence[Layer], places: Places) -> FusedGroup:
+def _whole_segment(layers: Sequence[Layer], places: Places) -> JoinedGroup:
     place = places[layers[0].name]
     load_segment = registry.target(place.device).load_segment
     if load_segment is None:
         raise PluginError(f"The target {place.device} compiles segments and cannot load them")
     kernel = segment_kernel(place.device, lambda program: load_segment(program.tobytes()))
-    return FusedGroup(SegmentGroup(layers), kernel, place, "the segment is compiled")
+    return JoinedGroup(SegmentGroup(layers), [kernel], place)
 
 
 @attrs.frozen(eq=False)
@@ -131,6 +133,32 @@ class _GrowingGroup:
     def grow(self, joined: _Joined, *, is_whole: bool) -> None:
         self.joined = joined
         self.whole = joined if is_whole else self.whole
+
+
+def choose_kernels(
+    groups: Sequence[JoinedGroup], choice: KernelChoice, times: KernelTimes | None = None
+) -> list[FusedGroup]:
+    """The groups, each with the kernel that runs it.
+
+    Args:
+        groups: what runs as one.
+        choice: that gave their candidates.
+        times: tells how long kernels take; None: nothing is measured, and the first by name is taken.
+
+    Raises:
+        BuildError: times have to be known and are not, or no candidate could be run to measure it.
+    """
+    found = []
+    for one in groups:
+        if isinstance(one.group, SegmentGroup):
+            kernel, reason = one.candidates[0], "the segment is compiled"
+        else:
+            kernel, reason = choice.fastest(one.candidates, one.group, times)
+        rounding = own_rounding(one.place.device) if one.group.main.kind == "quantize" else None
+        if rounding is not None and kernel in registry.host().kernels:
+            reason = f"{one.place.device} rounds by the function {rounding}, which only numpy computes on the host"
+        found.append(FusedGroup(one.group, kernel, one.place, reason, one.fusion))
+    return found
 
 
 class _Fuser:
@@ -266,18 +294,11 @@ class _Fuser:
         is_implicit = self._places[group.main.name].precision is DataType.INT8
         return not group.prologue or is_implicit or may_end(group)
 
-    def finished(self) -> list[FusedGroup]:
-        """The groups with their kernels, none longer than the fusions of its device allow."""
+    def finished(self) -> list[JoinedGroup]:
+        """The groups, none longer than the fusions of its device allow."""
         groups = list(self._cut_back())
         groups = [groups[index] for index in needed([whole.group for whole, _ in groups], self._outputs)]
-        return [self._with_kernel(whole, place) for whole, place in groups]
-
-    def _with_kernel(self, whole: _Joined, place: LayerPlace) -> FusedGroup:
-        kernel, reason = self._choice.fastest(whole.candidates, whole.group)
-        rounding = own_rounding(place.device) if whole.group.main.kind == "quantize" else None
-        if rounding is not None and kernel in registry.host().kernels:
-            reason = f"{place.device} rounds by the function {rounding}, which only numpy computes on the host"
-        return FusedGroup(whole.group, kernel, place, reason, whole.fusion)
+        return [JoinedGroup(whole.group, whole.candidates, place, whole.fusion) for whole, place in groups]
 
     def _cut_back(self) -> Iterable[tuple[_Joined, LayerPlace]]:
         """The groups, and after each what becomes of the layers that are too many for it."""

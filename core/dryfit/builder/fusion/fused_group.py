@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from dryfit.builder.fusion.layer_roles import LayerRole
@@ -32,17 +34,34 @@ class LayerPlace:
 
 
 @attrs.frozen(eq=False)
+class JoinedGroup:
+    """Layers that run as one, by a kernel that is still to be chosen.
+
+    Attributes:
+        group: the layers.
+        candidates: the kernels of the highest rank that can run them; at least one.
+        place: where; of a compiled segment that of its first layer, whose precision need not be that of the others. A
+            group that reads quantized activations is computed in their type, whatever its layers are.
+        fusion: name of the device's fusion that joined them; "" for a single layer (with what quantizes around it), for
+            a compiled segment, and where the device declares no fusions.
+    """
+
+    group: LayerGroup
+    candidates: Sequence[Kernel]
+    place: LayerPlace
+    fusion: str = ""
+
+
+@attrs.frozen(eq=False)
 class FusedGroup:
     """Layers that run as one.
 
     Attributes:
         group: the layers.
         kernel: what runs them.
-        place: where; of a compiled segment that of its first layer, whose precision need not be that of the others. A
-            group that reads quantized activations is computed in their type, whatever its layers are.
+        place: as in `JoinedGroup`.
         reason: why by this kernel, in words.
-        fusion: name of the device's fusion that joined them; "" for a single layer (with what quantizes around it), for
-            a compiled segment, and where the device declares no fusions.
+        fusion: as in `JoinedGroup`.
     """
 
     group: LayerGroup

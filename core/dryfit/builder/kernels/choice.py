@@ -71,13 +71,11 @@ class KernelChoice:
 
     Attributes:
         named: layer name to the kernel that the user wants for the group whose main layer it is.
-        times: tells how long kernels take; None: nothing is measured, and the first by name is taken.
         forbidden: patterns of the names of kernels that are not chosen, unless they are named.
         allows_spread: whether kernels that spread NaN may be chosen.
     """
 
     named: Mapping[str, str] = attrs.field(factory=dict)
-    times: KernelTimes | None = None
     forbidden: Sequence[str] = ()
     allows_spread: bool = True
     _met: set[str] = attrs.field(factory=set, init=False)
@@ -128,8 +126,13 @@ class KernelChoice:
             return []
         return [kernel for kernel in candidates if takes(kernel, group, layer, specs)]
 
-    def fastest(self, candidates: Sequence[Kernel], group: LayerGroup) -> tuple[Kernel, str]:
+    def fastest(self, candidates: Sequence[Kernel], group: LayerGroup, times: KernelTimes | None) -> tuple[Kernel, str]:
         """The candidate that runs a group, and why, in words.
+
+        Args:
+            candidates: of `candidates` or `absorbing`, and of these what `taking` and `running` left.
+            group: the layers.
+            times: tells how long kernels take; None: nothing is measured, and the first by name is taken.
 
         Raises:
             BuildError: times have to be known and are not, or no candidate could be run to measure it.
@@ -139,15 +142,15 @@ class KernelChoice:
         if len(candidates) == 1:
             return candidates[0], "the only one of the highest priority"
         by_name = sorted(candidates, key=lambda kernel: kernel.name)
-        if self.times is None:
-            return by_name[0], "the first by name, because nothing is measured"
-        times = self.times.microseconds(by_name, group)
         if times is None:
+            return by_name[0], "the first by name, because nothing is measured"
+        found = times.microseconds(by_name, group)
+        if found is None:
             return by_name[0], "the first by name, because shapes that depend on data cannot be measured"
-        timed = sorted((kernel for kernel in by_name if kernel.name in times), key=lambda kernel: times[kernel.name])
+        timed = sorted((kernel for kernel in by_name if kernel.name in found), key=lambda kernel: found[kernel.name])
         if len(timed) == 1:
             return timed[0], "the only one that could be measured"
-        ratio = times[timed[1].name] / times[timed[0].name]
+        ratio = found[timed[1].name] / found[timed[0].name]
         return timed[0], f"chosen by measurement ({ratio:.1f}x faster than {timed[1].name})"
 
     def without_effect(self, kernels: Mapping[str, str]) -> list[str]:

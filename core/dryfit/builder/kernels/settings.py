@@ -6,8 +6,6 @@ import contextlib
 import functools
 from collections.abc import Iterator
 
-import attrs
-
 from dryfit.builder.canonicalise import optimum_shapes
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.kernels.choice import KernelChoice
@@ -20,20 +18,18 @@ from dryfit.target.kernels import Specs
 
 
 @contextlib.contextmanager
-def kernel_choice(config: BuilderConfig, network: Network, lowered: Network) -> Iterator[KernelChoice]:
-    """The choice of kernels as a config wants it. At the end what was measured is kept.
+def kernel_times(config: BuilderConfig, lowered: Network) -> Iterator[KernelTimes | None]:
+    """What tells how long kernels take, as a config wants it; None for not at all. At the end what was found is kept.
 
     Kernels are measured at the optimum shapes of the first profile. The timing cache is read when two kernels are
     equal in all but speed, and not before.
 
     Args:
-        config: names and forbids kernels, and says whether and how times are known.
-        network: the user's.
-        lowered: the engine's, whose groups are asked about.
+        config: says whether and how times are known.
+        lowered: the engine's network, whose groups are asked about.
     """
-    choice = unmeasured_choice(config, network)
     if config.builder_optimization_level == 0:
-        yield choice
+        yield None
         return
 
     specs = functools.cache(functools.partial(optimum_specs, lowered, config))
@@ -45,18 +41,17 @@ def kernel_choice(config: BuilderConfig, network: Network, lowered: Network) -> 
         given = config.get_timing_cache()
         return shared().cache if given is None else given
 
-    may_measure = not config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS)
-    yield attrs.evolve(choice, times=KernelTimes(specs, cache, may_measure))
+    yield KernelTimes(specs, cache, not config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS))
     if shared.cache_info().currsize:
         shared().save()
 
 
-def unmeasured_choice(config: BuilderConfig, network: Network) -> KernelChoice:
-    """The choice that a config leaves, without knowing how long kernels take.
+def kernel_choice(config: BuilderConfig, network: Network) -> KernelChoice:
+    """The kernels that a config names, forbids and allows.
 
     Args:
-        config: names and forbids kernels.
-        network: the user's.
+        config: has their names and patterns.
+        network: the user's, whose layers they are named for.
     """
     return KernelChoice(
         config.explicit_kernels(network),

@@ -30,6 +30,8 @@ class EngineTensors:
 
     Args:
         lowered: the engine's network, which layers are added to.
+        assumed_range: of tensors that have none of their own, where scales are assumed: bytes and what runs as one
+            follow from any; numbers do not.
 
     Attributes:
         lowered: that network.
@@ -38,8 +40,9 @@ class EngineTensors:
         owners: name of each layer that is part of another one's step, to the name of that layer.
     """
 
-    def __init__(self, lowered: Network) -> None:
+    def __init__(self, lowered: Network, assumed_range: tuple[float, float] | None = None) -> None:
         self.lowered = lowered
+        self._assumed_range = assumed_range
         self.reformats: list[str] = []
         self.origins: dict[str, tuple[str, DataType]] = {}
         self.owners: dict[str, str] = {}
@@ -148,7 +151,7 @@ class EngineTensors:
     def scale(self, tensor: Tensor) -> Tensor:
         """The INT8 scale of a tensor, as a constant."""
         if tensor.name not in self._scales:
-            minimum, maximum = cast("tuple[float, float]", tensor.dynamic_range)
+            minimum, maximum = cast("tuple[float, float]", tensor.dynamic_range or self._assumed_range)
             scale = np.array(DynamicRange(minimum, maximum).scale, np.float32)
             self._scales[tensor.name] = self.new_constant(f"{tensor.name} [scale]", scale)
         return self._scales[tensor.name]

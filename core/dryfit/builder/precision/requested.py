@@ -6,10 +6,8 @@ from collections.abc import Collection
 
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.precision.real_tensors import is_inside_step
-from dryfit.network.copying import copy_network
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
-from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.target import Target
 
@@ -94,15 +92,3 @@ def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
         assumes_scales: whether every tensor counts as if it had a scale.
     """
     return not tensor.is_constant and (assumes_scales or tensor.dynamic_range is not None)
-
-
-def with_assumed_ranges(network: Network) -> Network:
-    """A copy of a network in which every tensor of real numbers has a range: some range, as none is known.
-
-    Bytes and what runs as one follow from it; numbers do not.
-    """
-    copy = copy_network(network)
-    for tensor in copy.tensors:
-        if tensor.dtype.is_floating_point and tensor.dynamic_range is None:
-            tensor.dynamic_range = ASSUMED_RANGE
-    return copy

@@ -20,7 +20,7 @@ from dryfit.builder.config.settings import config_from_settings
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.fusion.fused_group import LayerPlace
 from dryfit.builder.kernels.choice import kernels_for
-from dryfit.builder.lowering import LoweredNetwork, lower_network
+from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.refit.comparison import built_otherwise, require_same
 from dryfit.builder.refit.packed_weights import drop_packed_weights
 from dryfit.builder.segments.compilation import SegmentCompilation
@@ -58,7 +58,7 @@ def replayed(plan: Plan, network: Network, equal_scales: Sequence[Sequence[str]]
     problems = [*design.refusals, *design.formats.problems, *design.precisions.problems]
     if problems:
         raise built_otherwise(f"engine {plan.network.name!r}", "; ".join(problems[:_NUM_PROBLEMS_SHOWN]))
-    lowered = lower_network(design.network, design.assignment.roles, design.partition, design.precisions)
+    lowered = design.cut.lowered
     kernels = [_kernel(operation) for operation in plan.operations]
     require_same(plan, lowered.network, kernels)
     packing = _Packing(design, lowered, config)

@@ -7,11 +7,11 @@ board. A device that declares no pool for activations has everything there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.fusion.fused_group import FusedGroup
+from dryfit.builder.fusion.fused_group import JoinedGroup
 from dryfit.builder.fusion.layer_roles import LayerRole
 from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.placement.target_variant import TargetVariant, knowing
@@ -36,16 +36,14 @@ class DeviceMemory:
     Attributes:
         placements: tensor name to place, for every tensor that is stored and carries data.
         pool_sizes: `device/pool` to bytes that activations take.
-        segment_pools: for each segment pool name to bytes of activations, for the pools with a limit a segment.
     """
 
     placements: Mapping[str, Placement]
     pool_sizes: Mapping[str, int]
-    segment_pools: Sequence[Mapping[str, int]]
 
 
 @attrs.frozen
-class _Stored:
+class StoredTensor:
     """A tensor, or a copy of one, that has to lie somewhere.
 
     Attributes:
@@ -63,87 +61,88 @@ class _Stored:
     segment: int
 
 
-def plan_device_memory(
+@attrs.frozen
+class MemoryContents:
+    """What has to lie in the memory of all devices.
+
+    Attributes:
+        order: names of the tensors of the engine's network.
+        on_border: inputs and outputs of the network, which the caller stores, by name.
+        pools: (`device/pool`, segment or -1) to the pool and what lies in it.
+    """
+
+    order: Sequence[str]
+    on_border: Mapping[str, StoredTensor]
+    pools: Mapping[tuple[str, int], tuple[MemoryPool, Sequence[StoredTensor]]]
+
+
+def memory_contents(
     lowered: LoweredNetwork,
-    groups: Sequence[FusedGroup],
+    groups: Sequence[JoinedGroup],
     formats: Formats,
-    layouts: Mapping[str, HostLayout],
     variants: Mapping[str, TargetVariant],
     specs: Specs,
-    num_segments: int,
-) -> DeviceMemory:
-    """Lay out the memory of all devices.
+) -> MemoryContents:
+    """Find out what has to lie in the memory of all devices, and how long.
 
     Args:
         lowered: the engine's network.
         groups: its operations, in execution order.
         formats: the form of each tensor of the network that was cut.
-        layouts: tensor name to host layout.
         variants: device name to target.
         specs: tensor name to spec at the shapes the engine is optimised for, of the network that was cut.
-        num_segments: how many segments there are.
     """
-    on_border, pools = _by_pool(lowered, _Collector(lowered, groups, formats, variants, specs).collect(), variants)
-    pool_sizes: dict[str, int] = {}
-    segment_pools: list[dict[str, int]] = [{} for _ in range(num_segments)]
-    placements: dict[str, Placement] = {}
-    for name, one in on_border.items():
-        layout = layouts.get(name, HostLayout.LINEAR)
-        placements[name] = Placement(name, one.form.device, one.form.layout.name, "", 0, one.size, layout)
-    for (name, segment), (pool, members) in pools.items():
-        offsets, total = _planned(pool, members)
-        pool_sizes[name] = pool_sizes.get(name, 0) + total
-        if segment >= 0:
-            segment_pools[segment][pool.name] = total
-        for one, offset in zip(members, offsets, strict=True):
-            if one.name is not None:
-                layout = layouts.get(one.name, HostLayout.LINEAR)
-                placements[one.name] = Placement(
-                    one.name, one.form.device, one.form.layout.name, pool.name, offset, one.size, layout
-                )
-    order = [tensor.name for tensor in lowered.network.tensors if tensor.name in placements]
-    return DeviceMemory({name: placements[name] for name in order}, dict(sorted(pool_sizes.items())), segment_pools)
-
-
-def segment_pool_bytes(
-    lowered: LoweredNetwork,
-    groups: Sequence[FusedGroup],
-    formats: Formats,
-    variants: Mapping[str, TargetVariant],
-    specs: Specs,
-    num_segments: int,
-) -> Sequence[Mapping[str, int]]:
-    """`DeviceMemory.segment_pools` alone: the large pools, which all segments share, are not laid out."""
-    _, pools = _by_pool(lowered, _Collector(lowered, groups, formats, variants, specs).collect(), variants)
-    found: list[dict[str, int]] = [{} for _ in range(num_segments)]
-    for (_, segment), (pool, members) in pools.items():
-        if segment >= 0:
-            found[segment][pool.name] = _planned(pool, members).total
-    return found
-
-
-_Pools = Mapping[tuple[str, int], tuple[MemoryPool, Sequence[_Stored]]]
-"""(`device/pool`, segment or -1) to the pool and what lies in it."""
-
-
-def _by_pool(
-    lowered: LoweredNetwork, stored: Iterable[_Stored], variants: Mapping[str, TargetVariant]
-) -> tuple[Mapping[str, _Stored], _Pools]:
-    """(inputs and outputs of the network, which the caller stores; the others by pool)."""
     border = {tensor.name for tensor in (*lowered.network.inputs, *lowered.network.outputs)}
-    on_border: dict[str, _Stored] = {}
-    pools: dict[tuple[str, int], tuple[MemoryPool, list[_Stored]]] = {}
-    for one in stored:
+    on_border: dict[str, StoredTensor] = {}
+    pools: dict[tuple[str, int], tuple[MemoryPool, list[StoredTensor]]] = {}
+    for one in _Collector(lowered, groups, formats, variants, specs).collect():
         if one.name is not None and one.name in border:
             on_border[one.name] = one
             continue
         pool = _activations_pool(variants[one.form.device], one.segment)
         key = one.segment if pool.per == "segment" else -1
         pools.setdefault((f"{one.form.device}/{pool.name}", key), (pool, []))[1].append(one)
-    return on_border, pools
+    return MemoryContents([tensor.name for tensor in lowered.network.tensors], on_border, pools)
 
 
-def _planned(pool: MemoryPool, members: Sequence[_Stored]) -> MemoryPlan:
+def plan_device_memory(contents: MemoryContents, layouts: Mapping[str, HostLayout]) -> DeviceMemory:
+    """Lay out the memory of all devices.
+
+    Args:
+        contents: what lies there.
+        layouts: tensor name to host layout.
+    """
+    pool_sizes: dict[str, int] = {}
+    placements: dict[str, Placement] = {}
+    for name, one in contents.on_border.items():
+        layout = layouts.get(name, HostLayout.LINEAR)
+        placements[name] = Placement(name, one.form.device, one.form.layout.name, "", 0, one.size, layout)
+    for (name, _), (pool, members) in contents.pools.items():
+        offsets, total = _planned(pool, members)
+        pool_sizes[name] = pool_sizes.get(name, 0) + total
+        for one, offset in zip(members, offsets, strict=True):
+            if one.name is not None:
+                layout = layouts.get(one.name, HostLayout.LINEAR)
+                placements[one.name] = Placement(
+                    one.name, one.form.device, one.form.layout.name, pool.name, offset, one.size, layout
+                )
+    in_order = {name: placements[name] for name in contents.order if name in placements}
+    return DeviceMemory(in_order, dict(sorted(pool_sizes.items())))
+
+
+def segment_pool_bytes(contents: MemoryContents, num_segments: int) -> Sequence[Mapping[str, int]]:
+    """For each segment pool name to bytes of activations, for the pools with a limit a segment.
+
+    The large pools, which all segments share, are not laid out.
+    """
+    found: list[dict[str, int]] = [{} for _ in range(num_segments)]
+    for (_, segment), (pool, members) in contents.pools.items():
+        if segment >= 0:
+            found[segment][pool.name] = _planned(pool, members).total
+    return found
+
+
+def _planned(pool: MemoryPool, members: Sequence[StoredTensor]) -> MemoryPlan:
     return plan_memory([(one.size, *one.life) for one in members], pool.alignment_bytes)
 
 
@@ -161,7 +160,7 @@ class _Collector:
     def __init__(
         self,
         lowered: LoweredNetwork,
-        groups: Sequence[FusedGroup],
+        groups: Sequence[JoinedGroup],
         formats: Formats,
         variants: Mapping[str, TargetVariant],
         specs: Specs,
@@ -172,10 +171,10 @@ class _Collector:
         self._variants = variants
         self._specs = specs
 
-    def collect(self) -> list[_Stored]:
+    def collect(self) -> list[StoredTensor]:
         written: dict[str, int] = {tensor.name: -1 for tensor in self._lowered.network.inputs}
         last_read: dict[str, int] = {}
-        readers: dict[str, list[FusedGroup]] = {}
+        readers: dict[str, list[JoinedGroup]] = {}
         for step, fused in enumerate(self._groups):
             for tensor in fused.group.inputs:
                 last_read[tensor.name] = step
@@ -183,7 +182,7 @@ class _Collector:
             if fused.place.role is not LayerRole.SHAPE:
                 written.update((tensor.name, step) for tensor in fused.group.outputs)
         producers = {tensor.name: fused for fused in self._groups for tensor in fused.group.outputs}
-        stored: list[_Stored] = []
+        stored: list[StoredTensor] = []
         for tensor in self._lowered.network.tensors:
             origin = self._lowered.origins.get(tensor.name)
             # What carries no data, shape tensors in whatever type, is with the host.
@@ -192,12 +191,13 @@ class _Collector:
             life = (written[tensor.name], max(written[tensor.name], last_read.get(tensor.name, -1)))
             segment = self._only_segment(tensor, producers.get(tensor.name), readers.get(tensor.name, []))
             own, *copies = self._forms(tensor)
-            stored.append(_Stored(tensor.name, self._readable(own, tensor), self._size(own, tensor), life, segment))
+            readable = self._readable(own, tensor)
+            stored.append(StoredTensor(tensor.name, readable, self._size(own, tensor), life, segment))
             # The engine's network has no tensors for copies of the same type.
-            stored += [_Stored(None, copy, self._size(copy, tensor), life, -1) for copy in copies]
+            stored += [StoredTensor(None, copy, self._size(copy, tensor), life, -1) for copy in copies]
         return stored
 
-    def _only_segment(self, tensor: Tensor, producer: FusedGroup | None, readers: Sequence[FusedGroup]) -> int:
+    def _only_segment(self, tensor: Tensor, producer: JoinedGroup | None, readers: Sequence[JoinedGroup]) -> int:
         """The segment that alone sees a tensor; -1 where there is none."""
         segments = {reader.place.segment for reader in readers}
         segments.add(-1 if producer is None else producer.place.segment)

@@ -5,7 +5,7 @@ from tests.core.builder.networks import activation, add, chain, convolution, elu
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.fusion import fuse
-from dryfit.builder.fusion.fuse import LayerPlace, fuse_layers, rounds_once
+from dryfit.builder.fusion.fuse import LayerPlace, choose_kernels, fuse_layers, rounds_once
 from dryfit.builder.kernels.choice import KernelChoice
 from dryfit.builder.tensor_formats.host_layouts import choose_host_layouts
 from dryfit.errors import BuildError
@@ -150,7 +150,7 @@ def test_a_layer_that_no_kernel_serves_is_an_error_that_names_it(monkeypatch):
 
 def layouts(network):
     places = dict.fromkeys([layer.name for layer in network.layers], LayerPlace("GPU", 0, FLOAT))
-    return choose_host_layouts(network, fuse_layers(network, places))
+    return choose_host_layouts(network, choose_kernels(fuse_layers(network, places), KernelChoice()))
 
 
 def test_inputs_and_outputs_are_row_major_and_what_is_between_lies_as_kernels_ask():

@@ -54,8 +54,8 @@ def test_a_step_reads_dequantized_values_and_weights_and_rounds_once_at_its_end(
 
 def test_what_is_part_of_a_step_runs_where_its_layer_runs():
     network, config = int8_output(ranged(chain("c", "r"))), int8_config()
-    design, result = designed(network, config), lowered(network, config)
-    places = design.places(result)
+    cut = designed(network, config).cut
+    result, places = cut.lowered, cut.places
     assert set(result.owners.values()) == {"c0", "r1"}
     assert all(places[name] == places[owner] for name, owner in result.owners.items())
 

@@ -1,29 +1,30 @@
-"""A cut of a network, planned as far as memory follows from it: types, formats, what runs as one, where tensors lie.
+"""Cut and try: a network is cut into segments, types are assigned, layers joined and memory laid out, until it fits.
 
 Which layers run as one decides what memory a segment needs, and whether that fits its pools decides how the network is
-cut. So every cut that is tried is planned as a build plans it, by the same functions: an assessment, a refusal and an
-engine tell one number. Only which of several kernels is the fastest is left open, as no byte depends on it.
+cut. So every cut that is tried is planned as a build plans it, by the same functions, and the build goes on from the
+cut that fits: an assessment, a refusal and an engine report one number. Only which of several kernels is the fastest
+is left open, as no byte depends on it.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.fusion.fuse import fuse_layers, is_compiled
+from dryfit.builder.fusion.fused_group import JoinedGroup, LayerPlace
 from dryfit.builder.fusion.layer_places import layer_places
 from dryfit.builder.kernels.choice import KernelChoice
-from dryfit.builder.lowering import lower_network
+from dryfit.builder.lowering import LoweredNetwork, lower_network
 from dryfit.builder.placement.assign import NOWHERE, Assignment
-from dryfit.builder.placement.moves import moved_assignment
-from dryfit.builder.placement.partition import Partition, layer_edges
+from dryfit.builder.placement.moves import moved_assignment, without_stuck
+from dryfit.builder.placement.partition import Partition, layer_edges, partition_network
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
-from dryfit.builder.precision.requested import with_assumed_ranges
-from dryfit.builder.segments.device_memory import segment_pool_bytes
+from dryfit.builder.segments.device_memory import MemoryContents, memory_contents, segment_pool_bytes
 from dryfit.builder.segments.fitting import parts_that_fit, units_in_order
 from dryfit.builder.segments.pools import PoolNeeds, Specs
 from dryfit.builder.tensor_formats.insertion import Formats, choose_formats
@@ -31,6 +32,7 @@ from dryfit.builder.tensor_formats.sides import caller_device
 from dryfit.errors import DryfitError, UnknownNameError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.network.printing import network_text
 from dryfit.plugins import registry
 
 ActivationBytes = Sequence[Mapping[str, int]]
@@ -40,9 +42,12 @@ ChoosePrecisions = Callable[[Assignment, Partition], Precisions]
 """The computation types of a network that was placed and cut."""
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False, slots=False)
 class PlannedCut:
-    """What follows from a cut.
+    """A cut, and what follows from it.
+
+    The engine's network, its groups and what they store are found when a limit of memory or the build asks for them,
+    and then once.
 
     Attributes:
         partition: the cut.
@@ -50,20 +55,84 @@ class PlannedCut:
         formats: formats and copies.
         activations: bytes in the segments' pools.
         error: why it cannot be said what runs as one, so that `activations` are reckoned as if no two layers did.
-        joined: names of layers that run as one; a dequantization may be among several. Empty where that is not known.
     """
 
     partition: Partition
     precisions: Precisions
     formats: Formats
-    activations: ActivationBytes
+    _planner: CutPlanner = attrs.field(repr=False)
+    activations: ActivationBytes = ()
     error: DryfitError | None = None
-    joined: Sequence[Sequence[str]] = ()
+
+    @property
+    def choice(self) -> KernelChoice:
+        """What gave the groups their candidates."""
+        return self._planner.choice
+
+    @functools.cached_property
+    def lowered(self) -> LoweredNetwork:
+        """The engine's network: each tensor in the type in which it is computed.
+
+        Raises:
+            NetworkError: a layer does not take the types that were chosen.
+        """
+        return lower_network(
+            self._planner.network, self._planner.assignment.roles, _all_placed(self.partition), self.precisions
+        )
+
+    @functools.cached_property
+    def places(self) -> Mapping[str, LayerPlace]:
+        """Where each layer of the engine's network runs."""
+        placed = _all_placed(self.partition)
+        caller = caller_device(self._planner.config, (run.device for run in placed.runs))
+        return layer_places(self._planner.assignment.roles, placed, self.precisions, caller, self.lowered)
+
+    @functools.cached_property
+    def groups(self) -> Sequence[JoinedGroup]:
+        """What of the engine's network runs as one, in execution order; by which kernel is still open.
+
+        Raises:
+            BuildError: no kernel runs a layer.
+        """
+        return fuse_layers(self.lowered.network, self.places, self._planner.choice)
+
+    @functools.cached_property
+    def contents(self) -> MemoryContents:
+        """What has to lie in the devices' memory."""
+        return memory_contents(self.lowered, self.groups, self.formats, self._planner.variants, self._planner.specs)
+
+    def join(self) -> None:
+        """Find out now what runs as one; `error` says why where it cannot be said."""
+        try:
+            _ = self.groups
+        except DryfitError as problem:
+            self.error = problem
+
+    @property
+    def units(self) -> Sequence[Sequence[str]]:
+        """Names of layers that run as one; a dequantization may be among several. Empty where that is not known."""
+        if "groups" not in vars(self):
+            return []
+        # A compiled segment is one group, and yet its compiler takes any part of it.
+        own = [one.group.layers for one in self.groups if not is_compiled(one.place)]
+        return [[layer.name for layer in layers] for layers in own if len(layers) > 1]
+
+    def lines(self) -> Iterator[str]:
+        """What a dump says of it."""
+        for index, run in enumerate(self.partition.runs):
+            yield f"segment {index} on {run.device}" + (f", cut because {run.cut_cause}" if run.cut_cause else "")
+            for layer in run.layers:
+                yield f"  {layer.name} ({layer.kind}): {self.precisions.layers[layer.name].name}"
+        for one in self.formats.reformats:
+            yield f"{one.tensor}: {one.source} -> {one.destination}, {one.cause}"
+        if "groups" in vars(self):
+            yield from (f"as one: {one.group.name}" for one in self.groups)
+            yield network_text(self.lowered.network)
 
 
 @attrs.define(eq=False, slots=False)
 class CutPlanner:
-    """Plans cuts of one network; the last one is kept, as the cut that is tried last is mostly the one that stays.
+    """Plans cuts of one network until one fits. The last one is kept: it is mostly the one that stays.
 
     Attributes:
         network: as it was placed.
@@ -85,6 +154,27 @@ class CutPlanner:
     choice: KernelChoice
     are_formats_told: bool = False
     _last: PlannedCut | None = attrs.field(default=None, init=False)
+
+    def fitting_cut(self) -> tuple[Assignment, PlannedCut]:
+        """(where layers are after segments had to move, the cut in which each segment fits or has nowhere to go).
+
+        Raises:
+            NetworkError, UnknownNameError: as `plan`.
+        """
+        partition = partition_network(
+            self.network,
+            self.assignment,
+            self.variants,
+            self.config.fallback_device,
+            self.needs,
+            self.config.get_memory_pool_limit,
+            self.parts,
+        )
+        moved = moved_assignment(self.network, self.config, self.assignment, partition)
+        assignment, partition = without_stuck(moved, partition)
+        planned = self.plan(partition)
+        planned.partition = partition
+        return assignment, planned
 
     def plan(self, partition: Partition) -> PlannedCut:
         """What follows from a cut. Layers that have no place are reckoned as if the host ran them.
@@ -115,7 +205,7 @@ class CutPlanner:
         """
         run, planned = partition.runs[segment], self.plan(partition)
         needs = PoolNeeds(self.variants[run.device], self.specs, planned.precisions)
-        units = units_in_order(run.layers, planned.joined, self._edges)
+        units = units_in_order(run.layers, planned.units, self._edges)
         if len(units) == 1:
             units = [[layer] for layer in run.layers]
         group = {layer.name: number for number, unit in enumerate(units) for layer in unit}
@@ -138,13 +228,19 @@ class CutPlanner:
         precisions = self.choose_precisions(attrs.evolve(moved, devices={**moved.devices, **devices}), partition)
         placed = _all_placed(partition)
         formats = self._formats(placed, precisions)
+        cut = PlannedCut(partition, precisions, formats or Formats({}, [], []), self)
         if formats is None:
-            return PlannedCut(partition, precisions, Formats({}, [], []), self._unjoined(placed, precisions))
-        try:
-            activations, joined = self._activations(placed, precisions, formats)
-        except DryfitError as problem:  # what a build raises; it is told with the rest that stands against one
-            return PlannedCut(partition, precisions, formats, self._unjoined(placed, precisions), problem)
-        return PlannedCut(partition, precisions, formats, activations, joined=joined)
+            cut.activations = self._unjoined(placed, precisions)
+        elif any(_holds_activations(self.variants[run.device]) for run in placed.runs):
+            try:
+                held = segment_pool_bytes(cut.contents, len(placed.runs))
+            except DryfitError as problem:  # what a build raises; it is told with the rest that stands against one
+                cut.activations, cut.error = self._unjoined(placed, precisions), problem
+            else:
+                cut.activations = segment_activations(placed, held, self.variants, self.specs, precisions)
+        else:
+            cut.activations = [{} for _ in placed.runs]
+        return cut
 
     def _formats(self, partition: Partition, precisions: Precisions) -> Formats | None:
         """The formats; None where some that were asked for do not exist, which is told otherwise."""
@@ -158,22 +254,6 @@ class CutPlanner:
     def _unjoined(self, partition: Partition, precisions: Precisions) -> ActivationBytes:
         """Bytes as if no two layers ran as one."""
         return [PoolNeeds(self.variants[run.device], self.specs, precisions).of(run.layers) for run in partition.runs]
-
-    def _activations(
-        self, partition: Partition, precisions: Precisions, formats: Formats
-    ) -> tuple[ActivationBytes, Sequence[Sequence[str]]]:
-        """(bytes in the segments' pools, names of layers that run as one)."""
-        if not any(_holds_activations(self.variants[run.device]) for run in partition.runs):
-            return [{} for _ in partition.runs], []
-        network = with_assumed_ranges(self.network) if self.config.assume_scales else self.network
-        roles, caller = self.assignment.roles, caller_device(self.config, (run.device for run in partition.runs))
-        lowered = lower_network(network, roles, partition, precisions)
-        groups = fuse_layers(lowered.network, layer_places(roles, partition, precisions, caller, lowered), self.choice)
-        held = segment_pool_bytes(lowered, groups, formats, self.variants, self.specs, len(partition.runs))
-        found = segment_activations(partition, held, self.variants, self.specs, precisions)
-        # A compiled segment is one group, and yet its compiler takes any part of it.
-        own = [one.group for one in groups if not is_compiled(one.place)]
-        return found, [[layer.name for layer in group.layers] for group in own if len(group.layers) > 1]
 
 
 def segment_activations(
