@@ -18,9 +18,9 @@ from unittest import mock
 import numpy as np
 import onnx
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.segments import device_memory
+from dryfit.building import Builder
 from dryfit.engine import buffers as host_memory
 from dryfit.engine.memory_planner import Buffer, MemoryPlan, largest_live_set, plan_memory
 from dryfit.errors import DryfitError

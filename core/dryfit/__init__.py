@@ -9,7 +9,6 @@ from __future__ import annotations
 from dryfit.front_door import public_names
 
 with public_names(__name__):
-    from dryfit.builder.builder import Builder as Builder
     from dryfit.builder.config.builder_config import BuilderConfig as BuilderConfig
     from dryfit.builder.config.enumerations import BuilderFlag as BuilderFlag
     from dryfit.builder.config.enumerations import DeviceType as DeviceType
@@ -21,6 +20,7 @@ with public_names(__name__):
     from dryfit.builder.kernels.timing_cache import TimingCache as TimingCache
     from dryfit.builder.placement.rules import PlacementRules as PlacementRules
     from dryfit.builder.refit.refitter import Refitter as Refitter
+    from dryfit.building import Builder as Builder
     from dryfit.engine.engine import Engine as Engine
     from dryfit.engine.engine import TensorIOMode as TensorIOMode
     from dryfit.engine.execution_context import ExecutionContext as ExecutionContext

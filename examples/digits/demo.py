@@ -15,7 +15,7 @@ import numpy as np
 from digits_data import Split, train_and_test
 
 import dryfit
-from dryfit.builder.assessment import assess
+from dryfit.building import assess
 from dryfit.calibration.calibrate import calibrate
 from dryfit.cli.console import bytes_text, print_line, print_table
 from dryfit.cli.log import log_to_stderr

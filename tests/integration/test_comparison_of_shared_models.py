@@ -10,8 +10,8 @@ import pytest
 
 from dryfit.answers.comparison.compare import compare, declared_types
 from dryfit.answers.comparison.sides import DefinitionSide, EngineSide
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.building import Builder
 from dryfit.engine.plan import Plan
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.engine.test_binding_properties import CHANNELS, networks
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderFlag, DeviceType
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference

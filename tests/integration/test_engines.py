@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from tests.integration.pictures import CASES, Case
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderFlag, DeviceType
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.profiler import LayerTimes
 from dryfit.engine.progress import run_many

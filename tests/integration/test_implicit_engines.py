@@ -10,8 +10,8 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from tests.core.builder.networks import activation, add, image_network, named
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.quantization.dynamic_range import int8_scale

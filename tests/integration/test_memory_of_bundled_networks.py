@@ -7,9 +7,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.segments import device_memory
+from dryfit.building import Builder
 from dryfit.engine.memory_planner import largest_live_set, plan_memory
 from dryfit.onnx.parser import network_from_onnx
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType
+from dryfit.building import Builder, assess
 from dryfit.onnx.importer import network_from_onnx
 
 MODELS = ("mnist-8", "mnist_resnet_qat_qdq", "resnet20_cifar10", "yunet_n_320")

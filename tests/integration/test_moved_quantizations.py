@@ -15,8 +15,8 @@ from tests.core.passes.quantization.small_qdq import (
 )
 from tests.core.passes.quantized_networks import named
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.reference.executor import run_reference
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dryfit.answers.quantization_trace import QuantizationOutcome, trace_quantizations
-from dryfit.builder.assessment import design_for_assessment
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder, design_for_assessment
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.quantization.lint import lint_network
 

@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.refit.refitter import Refitter
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.refitter import OnnxParserRefitter

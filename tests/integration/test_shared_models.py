@@ -10,7 +10,7 @@ import onnx
 import pytest
 from tests.integration.pictures import CASES, NARROW_CASES, Case
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx

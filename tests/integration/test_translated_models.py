@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.design import NUM_STAGES, design_network
 from dryfit.builder.stages import Stages
+from dryfit.building import Builder
 from dryfit.calibration.calibrate import calibrate
 from dryfit.engine.tensor_values import tensor_values
 from dryfit.errors import OnnxImportError

@@ -13,11 +13,10 @@ import attrs
 import numpy as np
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.design import NUM_STAGES, design_network
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.weight_readers import WeightReader, weight_readers
 from dryfit.builder.sparse_weights import network_sparsity
-from dryfit.builder.stages import Stages
+from dryfit.building import designed
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.weights_names import NamedWeights
@@ -97,10 +96,9 @@ def plan_pruning(network: Network, config: BuilderConfig) -> Pruning:
     """What pruning by magnitude would change in a network. Changes nothing.
 
     Raises:
-        DryfitError: the network cannot be assessed; what `dryfit.builder.assessment.assess` raises.
+        DryfitError: the network cannot be assessed; what `dryfit.building.assess` raises.
     """
-    with Stages(f"Looking for weights to prune in {network.name}", NUM_STAGES) as stages:
-        design = design_network(network, config, stages)
+    design = designed(network, config, f"Looking for weights to prune in {network.name}")
     default = TargetVariant.chosen(config, config.default_device_type)
     patterns: dict[str, SparsePattern] = {}
     already = []

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from dryfit.builder.assessment import design_for_assessment
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import design_for_assessment
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 

@@ -1,8 +1,4 @@
-"""What a build would do, without building: placement, verdicts, segments and reformats.
-
-Compiles no kernel and packs no weights, so that it is quick enough to be asked again and again while a network is
-changed. Where a device limits the memory of its segments, kernels are asked which layers they run as one.
-"""
+"""What a build would do, as it is told: the decisions of a design, and what a build would refuse of it."""
 
 from __future__ import annotations
 
@@ -12,16 +8,12 @@ import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.decisions import decisions_of
-from dryfit.builder.design import NUM_STAGES, Design, design_network
+from dryfit.builder.design import Design
 from dryfit.builder.explicit_quantization.operator_rules import OperatorRule, operator_rules
-from dryfit.builder.observation import build_observer
 from dryfit.builder.precision.reason import PrecisionReason
-from dryfit.builder.refit.preparation import check_refit_flags
 from dryfit.builder.refusals import build_errors, refusals_of
-from dryfit.builder.stages import Stages
 from dryfit.engine.plan import Decisions, fields_of
 from dryfit.errors import DryfitError
-from dryfit.network.network import Network
 from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
 from dryfit.quantization.scale_table import ScaleTable
 
@@ -60,36 +52,6 @@ class Assessment(Decisions):
     def can_be_built(self) -> bool:
         """Whether a build finds a place for every part of the network, and all else that it asks for."""
         return not self.errors
-
-
-def assess(network: Network, config: BuilderConfig) -> Assessment:
-    """What a build of the network with this config would do.
-
-    Dynamic dimensions without a profile are reckoned as 1 in sizes, and as dynamic by the rules of devices.
-
-    Raises:
-        NetworkError: the network is wrong; all problems are listed.
-        ConfigError: config and network, or parts of the config, do not fit together. What only keeps them from being a
-            standalone loadable stands in `errors` instead, beside the placement.
-        BuildError: a pass fails, or the config's progress monitor cancelled.
-
-    Example:
-        >>> assessment = assess(network, config)
-        >>> [layer.layer for layer in assessment.layers if layer.device == "GPU"]
-        ['prob']
-    """
-    return assessment_of(design_for_assessment(network, config), config)
-
-
-def design_for_assessment(network: Network, config: BuilderConfig) -> Design:
-    """The decisions that an assessment tells of. Raises what `assess` raises."""
-    check_refit_flags(config, network)
-    observer = build_observer(network, config)
-    try:
-        with Stages(f"Assessing {network.name}", NUM_STAGES, config.progress_monitor, observer=observer) as stages:
-            return design_network(network, config, stages)
-    finally:
-        observer.build_finished(None)
 
 
 def assessment_of(design: Design, config: BuilderConfig) -> Assessment:

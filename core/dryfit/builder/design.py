@@ -23,7 +23,14 @@ from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.layer_precisions import choose_precisions
 from dryfit.builder.precision.scale_warnings import scale_warnings
-from dryfit.builder.precision.scales import apply_scales, check_unscaled, int8_inputs, network_scales, wanted_types
+from dryfit.builder.precision.scales import (
+    FoundRanges,
+    apply_scales,
+    check_unscaled,
+    int8_inputs,
+    network_scales,
+    wanted_types,
+)
 from dryfit.builder.segments.pools import PoolNeeds, Specs
 from dryfit.builder.segments.standalone import standalone_problems
 from dryfit.builder.sparse_weights import sparse_layers
@@ -132,22 +139,30 @@ class Design:
         return producer is None or self.assignment.roles[producer.name] is LayerRole.WORK
 
 
-def design_network(network: Network, config: BuilderConfig, stages: Stages, *, joins_layers: bool = False) -> Design:
+def design_network(
+    network: Network,
+    config: BuilderConfig,
+    stages: Stages,
+    found: FoundRanges | None = None,
+    *,
+    joins_layers: bool = False,
+) -> Design:
     """Decide.
 
     Args:
         network: the user's.
         config: what it is to be built with.
         stages: log and progress.
+        found: what the config's calibrator found; None where it has none.
         joins_layers: whether layers are joined also where no limit of memory depends on it, as a build needs it.
 
     Raises:
-        CalibrationError: the config's calibrator or its samples fail.
+        CalibrationError: the config has a calibrator, and what it finds was not given.
         NetworkError: the network is wrong; all problems are listed.
         ConfigError: config and network, or parts of the config, do not fit together.
         BuildError: a pass fails.
     """
-    broken = stages.run("verify", lambda: _check(network, config))
+    broken = stages.run("verify", lambda: verified(network, config))
     own_devices = config.explicit_device_types(network)
     claims = GroupClaims()
     rewrites = RewriteJournal()
@@ -160,7 +175,7 @@ def design_network(network: Network, config: BuilderConfig, stages: Stages, *, j
     )
     copies = {layer.name: rewrites.origin(layer.name) for layer in work.layers}
     own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
-    scales = stages.run("find scales", lambda: network_scales(network, config), scale_lines)
+    scales = stages.run("find scales", lambda: network_scales(network, config, found), scale_lines)
     whole_inputs = int8_inputs(network, scales, config)
     doubts = scale_warnings(network, scales)
     apply_scales(scales, work, whole_inputs)
@@ -249,7 +264,7 @@ def _with_sparse_layers(design: Design) -> Design:
     return attrs.evolve(design, sparse_layers=found)
 
 
-def _check(network: Network, config: BuilderConfig) -> list[ConfigError]:
+def verified(network: Network, config: BuilderConfig) -> list[ConfigError]:
     """Refuse a network that is wrong, or does not go with the config; returns what is told beside the placement."""
     check(network)
     chosen_methods(network)  # refuses names that nobody brings before anything is done

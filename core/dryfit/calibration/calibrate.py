@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 from typing import Any
 
-from dryfit.builder.builder import Builder
+from dryfit.builder.build import build_plan
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.explicit_quantization.mode_checks import is_for_dla
 from dryfit.builder.explicit_quantization.mode_rules import CALIBRATED_BEFORE_FUSION, mode_error
@@ -129,6 +129,6 @@ def tensors_after_fusion(network: Network, config: BuilderConfig) -> list[str]:
     plain.allow_fallback(config.fallback_device)
     for index in range(config.num_optimization_profiles):
         plain.add_optimization_profile(config.get_optimization_profile(index))
-    plan = Builder().build_plan(floating_point_network(network), plain)
+    plan = build_plan(floating_point_network(network), plain)
     inputs = {tensor.name for tensor in network.inputs}
     return [tensor.name for tensor in network.tensors if tensor.name in plan.placements or tensor.name in inputs]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from dryfit.builder.builder import Builder
+from dryfit.builder.build import build_plan
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.engine.engine import Engine
 from dryfit.engine.execution_context import ExecutionContext
 from dryfit.network.copying import copy_network
@@ -64,7 +65,7 @@ class EngineExecutor:
         histograms = [name for name, one in collectors.items() if isinstance(one, Histogram)]
         others = [name for name in collectors if name not in histograms]
         tapped = tapped_network(network, histograms, others)
-        engine = Engine(Builder().build_plan(tapped, _config(tapped, feeds)))
+        engine = Engine(build_plan(tapped, _config(tapped, feeds)))
         return engine.create_execution_context(self._num_threads)
 
 
@@ -96,7 +97,7 @@ def _config(network: Network, feeds: Feeds) -> BuilderConfig:
     config = BuilderConfig()
     config.builder_optimization_level = 0
     config.default_device_type = registry.host().device
-    profile = Builder().create_optimization_profile()
+    profile = OptimizationProfile()
     for tensor in network.inputs:
         if tensor.name not in feeds:
             continue

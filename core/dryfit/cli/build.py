@@ -71,9 +71,9 @@ def build(
     With --data the engine then runs on samples, and layers whose results overflow FP16 are told. Scales for INT8 are
     not found by this: see `dryfit calibrate`.
     """
-    from dryfit.builder.builder import Builder
     from dryfit.builder.config.enumerations import BuilderFlag
     from dryfit.builder.segments.standalone import is_standalone
+    from dryfit.building import Builder
     from dryfit.cli.loadable_report import write_standalone
     from dryfit.cli.placement_report import placement_report
     from dryfit.engine.progress import TerminalProgress

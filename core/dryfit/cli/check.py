@@ -49,7 +49,7 @@ def check(
     INT8 too where scales are given; fallback of an accelerator to the GPU. check, build, explain and estimate share
     them. A network that cannot be built exits with 0 unless --fail-on refusals or --fail-on unplaced is given.
     """
-    from dryfit.builder.assessment import assess
+    from dryfit.building import assess
     from dryfit.cli.junit_report import junit_text
     from dryfit.cli.placement_report import placement_report
     from dryfit.cli.sarif_report import sarif_text

@@ -62,8 +62,8 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
 
 def _built(model: Path, options: NetworkOptions) -> Plan:
     """The plan of a model, which keeps the network with the ranges that it was built with."""
-    from dryfit.builder.builder import Builder
     from dryfit.builder.config.enumerations import BuilderFlag
+    from dryfit.building import Builder
 
     network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)

@@ -33,8 +33,8 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
         ConfigError: what was asked for does not fit together.
     """
     from dryfit.answers.network_cost import network_cost
-    from dryfit.builder.assessment import design_for_assessment
     from dryfit.builder.refusals import require_places
+    from dryfit.building import design_for_assessment
 
     network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
     require_shapes(network, options.shapes)

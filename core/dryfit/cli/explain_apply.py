@@ -9,9 +9,10 @@ from typing import Any
 import attrs
 from onnx import ModelProto
 
-from dryfit.builder.assessment import assessment_of, design_for_assessment
+from dryfit.builder.assessment import assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
+from dryfit.building import design_for_assessment
 from dryfit.cli.network_config import create_config, load_model
 from dryfit.cli.network_options import NetworkOptions
 from dryfit.cli.placement_report import placement_report

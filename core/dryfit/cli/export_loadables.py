@@ -32,7 +32,7 @@ def loadables(model: Path, output: Path, force: bool, options: NetworkOptions, a
 
     Those of the DLA are dryfit's own and run here, by emulation; no board takes them.
     """
-    from dryfit.builder.builder import Builder
+    from dryfit.building import Builder
     from dryfit.cli.loadable_report import earlier_loadables, tell, write_folder
 
     earlier = earlier_loadables(output, model.stem)

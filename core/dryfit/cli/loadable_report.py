@@ -15,8 +15,8 @@ from dryfit.cli.placement_tables import heading, print_offloading, summary_line
 from dryfit.errors import BuildError, EngineFileError
 
 if TYPE_CHECKING:
-    from dryfit.builder.builder import Builder, Loadables
     from dryfit.builder.config.builder_config import BuilderConfig
+    from dryfit.building import Builder, Loadables
     from dryfit.network.network import Network
 
 

@@ -68,7 +68,7 @@ def _format_of(path: Path) -> str:
 
 
 def _built(model: Path, options: NetworkOptions) -> tuple[Engine, list[str]]:
-    from dryfit.builder.builder import Builder
+    from dryfit.building import Builder
 
     options, defaults = with_defaults(options)
     network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)

@@ -41,9 +41,9 @@ def sparsity_report(
     Raises:
         DryfitError: the model cannot be imported, or the options do not fit it.
     """
-    from dryfit.builder.assessment import design_for_assessment
     from dryfit.builder.placement.target_variant import TargetVariant
     from dryfit.builder.sparse_weights import network_sparsity
+    from dryfit.building import design_for_assessment
 
     network = load_model(
         model if source is None else source,

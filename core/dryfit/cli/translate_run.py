@@ -35,8 +35,7 @@ def translate_to_qdq(own: TranslateOptions, options: NetworkOptions) -> Report:
     Raises:
         DryfitError: the model cannot be imported, the options do not fit it, or a tensor cannot be quantized in ONNX.
     """
-    from dryfit.builder.design import NUM_STAGES, design_network
-    from dryfit.builder.stages import Stages
+    from dryfit.building import designed
     from dryfit.onnx.translation.explicit_model import explicit_model
     from dryfit.onnx.translation.prepared_model import prepared_model
 
@@ -49,8 +48,7 @@ def translate_to_qdq(own: TranslateOptions, options: NetworkOptions) -> Report:
     network = load_model(prepared, options.shapes, folder)
     require_shapes(network, options.shapes)
     config = create_config(network, options)
-    with Stages(f"Translating {network.name}", NUM_STAGES) as stages:
-        design = design_network(network, config, stages)
+    design = designed(network, config, f"Translating {network.name}")
     translated = explicit_model(prepared, external, design, stores_integers=own.weights == "int8")
     write_model(translated.model, own.output, external, folder)
     tensors = {
@@ -147,7 +145,7 @@ def _compared(
     """Build and run both; None where no samples were asked for."""
     if not own.samples:
         return None
-    from dryfit.builder.builder import Builder
+    from dryfit.building import Builder
 
     config.builder_optimization_level = 0
     with log_to_stderr(logging.WARNING):
@@ -160,8 +158,7 @@ def _compared(
 
 def _explicit_engine(network: Network, options: NetworkOptions) -> Engine:
     """The Q/DQ network on the device, or where that takes no Q/DQ on the host, whose kernels compute the same."""
-    from dryfit.builder.assessment import assess
-    from dryfit.builder.builder import Builder
+    from dryfit.building import Builder, assess
     from dryfit.network.layer import LAYER_KINDS
     from dryfit.plugins import registry
 

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupledict
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine.execution_context import ExecutionContext
 from dryfit.errors import ExecutionError
 from dryfit.network.network import Network

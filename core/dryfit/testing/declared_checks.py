@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.kernels.choice import serves
+from dryfit.building import Builder
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.segment_program import operation_group
 from dryfit.network.copying import copy_layer

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import Plan
 from dryfit.errors import DryfitError, PlacementError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.target.target import Target
 from dryfit.testing.trial_networks import make_trial

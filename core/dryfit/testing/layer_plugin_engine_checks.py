@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.network.layer_plugin import Array, Fields, LayerPlugin
 from dryfit.network.layers.plugin import Plugin

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.engine.plan import Placement, Plan, Segment
 from dryfit.engine.segment_program import operation_group
 from dryfit.network.data_types import DataType

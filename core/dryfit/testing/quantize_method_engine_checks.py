@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.target.target import Target

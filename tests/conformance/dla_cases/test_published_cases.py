@@ -11,8 +11,8 @@ from tests.conformance.dla_cases import published_convolution_buffer, published_
 from tests.conformance.dla_cases.case import FP16, INT8, Case
 from tests.conformance.dla_cases.onnx_models import convolution, model, node
 
-from dryfit.builder.assessment import assess
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.building import assess
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.onnx.parser import network_from_onnx

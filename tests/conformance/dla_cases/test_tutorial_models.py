@@ -18,9 +18,9 @@ from tests.conformance.dla_cases.tutorial_models import (
     tutorial_model,
 )
 
-from dryfit.builder.assessment import assess
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.building import assess
 from dryfit.onnx.parser import network_from_onnx
 
 SHAPE = (32, 3, 32, 32)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dryfit.answers.network_cost import network_cost
-from dryfit.builder.assessment import design_for_assessment
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import design_for_assessment
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network

@@ -9,7 +9,7 @@ from tests.core.builder.networks import activation, convolution, image_network, 
 from tests.core.builder.sparse_networks import int8_config, pruned_by_hand, wide_network, with_ranges
 
 from dryfit.answers.pruning import plan_pruning, pruned_network
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 

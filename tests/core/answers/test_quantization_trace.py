@@ -7,8 +7,7 @@ import pytest
 from tests.core.onnx.models import model, numbers
 
 from dryfit.answers.quantization_trace import QuantizationTrace, TracedQuantization, trace_quantizations
-from dryfit.builder.assessment import design_for_assessment
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder, design_for_assessment
 from dryfit.onnx.importer import network_from_onnx
 
 KERNEL = numbers(4, 4, 1, 1)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dryfit.builder.design import NUM_STAGES, design_network
-from dryfit.builder.stages import Stages
+from dryfit import building
 
 
 def designed(network, config):
-    with Stages("test", NUM_STAGES) as stages:
-        return design_network(network, config, stages)
+    return building.designed(network, config, "test")
 
 
 def lowered(network, config):
-    design = designed(network, config)
-    return design.cut.lowered
+    return designed(network, config).cut.lowered

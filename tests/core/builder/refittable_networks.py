@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.refit.refitter import Refitter
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

@@ -4,9 +4,8 @@ import sys
 import pytest
 from tests.core.builder.networks import chain, convolution, dla_config, elu, half_network, image_network, named
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.building import Builder, assess
 from dryfit.network.data_types import DataType
 
 
@@ -92,7 +91,7 @@ def test_constants_are_nowhere_and_shape_computations_on_the_host():
 SCRIPT = """
 import sys
 import numpy as np
-from dryfit.builder.assessment import assess
+from dryfit.building import assess
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network

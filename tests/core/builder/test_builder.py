@@ -13,8 +13,8 @@ from tests.core.builder.networks import (
     weights,
 )
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import BuildError, ConfigError, NetworkError, PlacementError, UnknownNameError

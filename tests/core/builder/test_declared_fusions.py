@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import activation, add, chain, convolution, image_network
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.reference.executor import run_reference
 from dryfit.target.fusions import Fusion
 

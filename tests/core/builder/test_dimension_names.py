@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.errors import ConfigError, ExecutionError
 from dryfit.network.data_types import DataType

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import activation, add, convolution, image_network
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.plugins import registry
 

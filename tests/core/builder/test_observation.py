@@ -5,9 +5,8 @@ import sys
 import pytest
 from tests.core.builder.networks import chain, dla_config
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder, assess
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import BuildError, PlacementError
 from dryfit.plugins import registry

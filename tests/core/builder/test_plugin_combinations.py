@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderFlag
+from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.errors import ExecutionError, NetworkError, PluginError
 from dryfit.network import plugin_table

@@ -7,8 +7,8 @@ import pytest
 from tests.core.builder.networks import activation, image_network, named
 from tests.core.engine import compiling_target
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.pooling import PoolingType

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import named, weights
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError
 from dryfit.network import plugin_table

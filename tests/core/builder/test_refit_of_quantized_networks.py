@@ -16,10 +16,10 @@ from tests.core.builder.refittable_networks import (
     weights,
 )
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.enumerations import QuantizationFlag
 from dryfit.builder.refit.refitter import Refitter
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, NetworkError, UnknownNameError
 from dryfit.network.data_types import DataType

@@ -8,9 +8,9 @@ from tests.core.builder.networks import activation, convolution, image_network
 from tests.core.builder.refittable_networks import give_all
 from tests.core.engine import compiling_target
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.refit.refitter import Refitter
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.network.network import Network
 

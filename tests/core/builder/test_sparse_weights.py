@@ -10,9 +10,9 @@ from tests.core.builder.networks import named, weights
 from tests.core.builder.sparse_networks import int8_config, pruned_by_hand, wide_network, with_ranges
 
 from dryfit.answers.network_cost import network_cost
-from dryfit.builder.builder import Builder
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.sparse_weights import network_sparsity
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.quantization.sparse_pattern import SparsePattern

@@ -5,9 +5,9 @@ import pytest
 from tests.core.builder.networks import chain, dla_config
 
 from dryfit.builder import cut_and_try
-from dryfit.builder.builder import Builder
 from dryfit.builder.kernels.compilation import PHASE
 from dryfit.builder.stages import Stages
+from dryfit.building import Builder
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import BuildError
 

@@ -9,10 +9,9 @@ from onnx import helper, numpy_helper
 from tests.core.builder.designs import designed, lowered
 from tests.core.builder.networks import named, weights
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.precision.reason import PrecisionCause
+from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.errors import NetworkError
 from dryfit.network import plugin_table

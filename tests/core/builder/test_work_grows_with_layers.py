@@ -10,10 +10,10 @@ from typing import Any
 import onnx
 import pytest
 
-from dryfit.builder.assessment import assess
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.platforms import ConfigPlatforms
 from dryfit.builder.segments import device_memory
+from dryfit.building import assess
 from dryfit.engine.memory_planner import _place_in_time, plan_memory
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.building import Builder
 from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA, arithmetic_report, plan_arithmetic, print_arithmetic
 from dryfit.cli.placement_report import placement_report
 from dryfit.network.data_types import DataType

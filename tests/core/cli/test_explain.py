@@ -11,7 +11,7 @@ import onnx
 import pytest
 from tests.core.onnx.models import model, numbers, run_runtime
 
-from dryfit.builder import assessment
+from dryfit.builder import build
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.cli.explain_schema import SCHEMA
 from dryfit.engine.progress import TerminalProgress
@@ -268,14 +268,14 @@ def test_the_network_as_it_is_is_designed_once(
     dryfit_command: Any, average_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     designed: list[tuple[str, ...]] = []
-    whole = assessment.design_network
+    whole = build.design_network
 
-    def counted(network: Network, config: BuilderConfig, stages: Any) -> Any:
+    def counted(network: Network, config: BuilderConfig, *given: Any) -> Any:
         tensors = (*network.inputs, *network.outputs)
         designed.append((network_text(network), *(f"{one.dtype} {one.allowed_formats}" for one in tensors)))
-        return whole(network, config, stages)
+        return whole(network, config, *given)
 
-    monkeypatch.setattr(assessment, "design_network", counted)
+    monkeypatch.setattr(build, "design_network", counted)
     assert dryfit_command("explain", str(average_model), "--shape", "x=1x3x14x14", *ORIN).code == 0
     assert len(designed) == len(set(designed)) > 2
 

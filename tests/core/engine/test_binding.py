@@ -8,7 +8,7 @@ import pytest
 from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, named, relu_network
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine import resolved_operation
 from dryfit.engine.engine import Engine
 from dryfit.errors import EngineFileError, ExecutionError, PluginError

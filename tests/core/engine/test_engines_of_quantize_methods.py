@@ -8,8 +8,8 @@ import pytest
 from tests.core.passes.quantized_operators.method_package import CODE, ENTRIES
 from tests.core.passes.quantized_operators.networks import convolution_network, feeds, relu6
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.errors import PluginError
 from dryfit.plugins import registry

@@ -12,7 +12,7 @@ HEAD = """
 import os, signal, sys, threading, time
 import numpy as np
 from tests.core.engine.small_networks import convolution_network
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
 
 def in_child(work):

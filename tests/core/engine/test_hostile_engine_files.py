@@ -18,7 +18,7 @@ from tests.core.engine.forged_files import forged, split, with_header
 from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, named, relu_network
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine import engine_file
 from dryfit.engine.binding import BoundEngine
 from dryfit.engine.engine import Engine

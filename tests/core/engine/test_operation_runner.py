@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.operation_runner import OperationRunner
 from dryfit.errors import ExecutionError

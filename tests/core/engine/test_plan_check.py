@@ -5,8 +5,8 @@ import pytest
 from tests.core.builder.networks import activation, image_network
 from tests.core.builder.test_quantized_groups_on_devices import convolution, quantized
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import EngineFileError
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine import engine_file, plugin_layers
 from dryfit.engine.engine import Engine
 from dryfit.errors import ExecutionError, NetworkError, PluginError

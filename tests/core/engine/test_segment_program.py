@@ -10,8 +10,8 @@ import pytest
 from tests.core.builder.networks import activation, convolution, image_network
 from tests.core.engine import compiling_target
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import PROGRAM
 from dryfit.errors import EngineFileError, PluginError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.building import Builder
 from dryfit.engine.stored_tensors import StoredTensor, stored_tensors
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.engine.tensor_values import tensor_values
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

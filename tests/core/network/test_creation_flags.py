@@ -1,6 +1,6 @@
 import pytest
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.errors import NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag

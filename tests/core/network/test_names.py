@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.building import Builder
 from dryfit.errors import NetworkError, UnknownNameError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType

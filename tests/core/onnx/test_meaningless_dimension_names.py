@@ -6,8 +6,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.errors import ConfigError
 from dryfit.onnx.parser import network_from_onnx
 

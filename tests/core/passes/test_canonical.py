@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.core.builder.networks import chain
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.errors import BuildError
 from dryfit.passes.canonical import canonical_pipeline, own_passes
 from dryfit.plugins import registry

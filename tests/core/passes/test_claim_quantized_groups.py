@@ -6,9 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from tests.core.passes.claiming_package import ACME, CLAIMING, ENTRIES
 from tests.core.passes.quantized_networks import dequantized, named, networks_of_sums, quantized, quantized_sum
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

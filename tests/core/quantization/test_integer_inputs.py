@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import chain, dla_config
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.building import Builder, assess
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation

@@ -509,6 +509,6 @@ def test_the_kits_are_loaded_at_first_use():
 
 
 def test_importing_the_core_does_not_import_the_kit():
-    code = "import sys, dryfit, dryfit.builder.builder, dryfit.cli.main; print('pytest' in sys.modules)"
+    code = "import sys, dryfit, dryfit.building, dryfit.cli.main; print('pytest' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

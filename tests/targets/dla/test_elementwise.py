@@ -13,7 +13,7 @@ from tests.targets.dla.questions import (
     with_ranges,
 )
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit_dla.loadable import read_loadable
 

@@ -8,9 +8,9 @@ import pytest
 from tests.core.builder.networks import activation, convolution, dla_config, elu, image_network, named, weights
 from tests.core.engine.forged_files import split
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderFlag
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.building import Builder
 from dryfit.engine.container import ArrayEntry, chunks, json_text
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, ConfigError, EngineFileError, UnknownNameError

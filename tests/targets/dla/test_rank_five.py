@@ -6,8 +6,8 @@ from tests.core.builder.designs import designed
 from tests.core.builder.networks import dla_config, image_network, weights
 from tests.targets.dla.questions import activation, elementwise, parametric_relu, scale, violated
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderFlag
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation

@@ -26,7 +26,7 @@ from tests.targets.dla.questions import (
     window,
 )
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.plugins.registry import target
 from dryfit.quantization.rounding import RoundingMode
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.errors import PlacementError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.dequantize import Dequantize

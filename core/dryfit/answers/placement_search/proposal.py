@@ -22,11 +22,12 @@ from dryfit.answers.placement_search.lower_bounds import LowerBounds, lower_boun
 from dryfit.answers.placement_search.model import SegmentModel
 from dryfit.answers.placement_search.objective import Meter, Objective, value_of
 from dryfit.answers.placement_search.repair import improved, repaired
-from dryfit.builder.assessment import Assessment, assessment_of, design_for_assessment
+from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
 from dryfit.builder.placement.assign import NOWHERE
 from dryfit.builder.refusals import require_places
+from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
 

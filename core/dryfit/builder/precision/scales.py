@@ -1,4 +1,4 @@
-"""The scales of a network for a build: set by hand, from a cache, or found by running the network on samples."""
+"""The scales of a network for a build: set by hand, from a cache, or given by whoever ran its calibrator."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import QuantizationFlag
 from dryfit.builder.explicit_quantization.mode import QuantizationMode, is_explicit, quantization_mode
 from dryfit.builder.placement.assign import Assignment
-from dryfit.errors import NetworkError
+from dryfit.errors import CalibrationError, NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.io_types import given_types, with_network_types
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape
-from dryfit.passes.specialise import specialise
-from dryfit.quantization.calibrator import Calibrator, Solution
+from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.integer_inputs import (
     check_scaled_inputs,
     check_unscaled_inputs,
@@ -22,43 +20,67 @@ from dryfit.quantization.integer_inputs import (
     unscaled_input,
 )
 from dryfit.quantization.observed_tensors import floating_point_network
-from dryfit.quantization.sample_arrays import Samples
 from dryfit.quantization.scale_table import ScaleTable, scale_table
 
+FoundRanges = Mapping[str, Solution]
+"""Tensor name to what a calibrator found for it."""
 
-def network_scales(network: Network, config: BuilderConfig) -> ScaleTable:
-    """The scales of a network; a calibrator is asked once for each network as it stands.
+
+def network_scales(network: Network, config: BuilderConfig, found: FoundRanges | None = None) -> ScaleTable:
+    """The scales of a network: stated for its tensors, from a cache, and what a calibrator found.
 
     A network with quantize and dequantize layers says itself what is quantized: it is not calibrated, and caches do not
     count. Neither do they without the flag INT8.
 
     Args:
         network: the user's; it stays as it is.
-        config: has the calibrator, its profile and the cache.
+        config: has the cache, and says how ranges are shared.
+        found: what the config's calibrator found; None where it has none.
 
     Raises:
-        CalibrationError: calibration fails; see `dryfit.quantization.calibration.calibrate_ranges`.
-        ConfigError: the calibration profile does not fit the network.
+        CalibrationError: ranges are missing that the config's calibrator finds, and were not given.
     """
-    is_implicit = quantization_mode(network, config) is QuantizationMode.IMPLICIT
-    integers = integer_inputs(network)
-    stand_for_real = is_implicit or any(network.tensor(name).dynamic_range is not None for name in integers)
-    # Else an INT8 input is what it says: whole numbers, which may meet other whole numbers.
-    work = floating_point_network(network) if integers and stand_for_real else with_network_types(network)
-    if not is_implicit:
-        return scale_table(work)
     solutions = _cached(config)
+    if not needs_calibration(network, config):
+        return scale_table(_ranged(network, config), solutions if _is_implicit(network, config) else {})
+    if found is None:
+        raise CalibrationError(
+            "The config has a calibrator, and the ranges that it finds were not given to the build",
+            where=f"network {network.name!r}",
+            remedy="Build with dryfit.Builder, or assess with dryfit.assess: both run the calibrator first",
+        )
+    return scale_table(_ranged(network, config), {**found, **solutions}, shares_ranges=calibrates_before_fusion(config))
+
+
+def needs_calibration(network: Network, config: BuilderConfig) -> bool:
+    """Whether a config has a calibrator for ranges that neither the network nor its cache states.
+
+    Raises:
+        CalibrationError, UnknownNameError: the config asks for a calibrator that is not there.
+    """
+    if not _is_implicit(network, config) or config.calibration() is None:
+        return False
+    return bool(scale_table(_ranged(network, config), _cached(config)).missing)
+
+
+def calibrates_before_fusion(config: BuilderConfig) -> bool:
+    """Whether ranges are found for all tensors, which then may share them, rather than for those left after fusion."""
     calibration = config.calibration()
-    shares = True
-    if calibration is not None and scale_table(work, solutions).missing:
-        calibrator, samples = calibration
-        shares = calibrator.before_fusion or config.get_quantization_flag(QuantizationFlag.CALIBRATE_BEFORE_FUSION)
-        found = config.remembered_ranges(network)
-        if found is None:
-            found = _calibrated(network, config, calibrator, samples, shares)
-            config.remember_ranges(network, found)
-        solutions = {**found, **solutions}
-    return scale_table(work, solutions, shares_ranges=shares)
+    is_flagged = config.get_quantization_flag(QuantizationFlag.CALIBRATE_BEFORE_FUSION)
+    return is_flagged or (calibration is not None and calibration[0].before_fusion)
+
+
+def _is_implicit(network: Network, config: BuilderConfig) -> bool:
+    return quantization_mode(network, config) is QuantizationMode.IMPLICIT
+
+
+def _ranged(network: Network, config: BuilderConfig) -> Network:
+    """The network in the types in which its tensors have ranges."""
+    integers = integer_inputs(network)
+    stated = any(network.tensor(name).dynamic_range is not None for name in integers)
+    # Else an INT8 input is what it says: whole numbers, which may meet other whole numbers.
+    stand_for_real = bool(integers) and (stated or _is_implicit(network, config))
+    return floating_point_network(network) if stand_for_real else with_network_types(network)
 
 
 def int8_inputs(network: Network, scales: ScaleTable, config: BuilderConfig) -> frozenset[str]:
@@ -145,32 +167,6 @@ def apply_scales(scales: ScaleTable, network: Network, int8_inputs: Collection[s
     network.refresh_shapes()
 
 
-def calibration_shapes(network: Network, config: BuilderConfig) -> Mapping[str, Shape]:
-    """Input name to the shape in which the network is calibrated; {} for a network that is static.
-
-    Raises:
-        ConfigError: the profile does not fit the network.
-    """
-    profile = config.get_calibration_profile()
-    if profile is None:
-        return {}
-    profile.check(network)
-    dynamic = {tensor.name for tensor in network.inputs if -1 in tensor.shape}
-    return {name: optimum for name, (_, optimum, _) in profile.shapes.items() if name in dynamic}
-
-
 def _cached(config: BuilderConfig) -> dict[str, Solution]:
     cache = config.calibration_cache
     return {} if cache is None else {name: cache.solution(name) for name in cache.scales}
-
-
-def _calibrated(
-    network: Network, config: BuilderConfig, calibrator: Calibrator, samples: Samples | None, before_fusion: bool
-) -> dict[str, Solution]:
-    """What a calibrator finds by running the network, for all its tensors or for those that are left after fusion."""
-    # An engine is built to calibrate, by the builder that asks for the scales.
-    from dryfit.calibration.calibrate import calibrate, tensors_after_fusion
-
-    shaped = specialise(with_network_types(network), calibration_shapes(network, config))
-    tensors = None if before_fusion else tensors_after_fusion(network, config)
-    return calibrate(shaped, calibrator, samples, tensors=tensors, full_range=config.keeps_full_range)

@@ -8,8 +8,8 @@ import pytest
 
 from dryfit.answers.comparison.compare import compare, declared_types
 from dryfit.answers.comparison.sides import DefinitionSide, EngineSide, compared_sides
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.building import Builder
 from dryfit.engine import operation_runner
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import ConfigError, ExecutionError, UnknownNameError

@@ -14,9 +14,9 @@ from dryfit.answers.comparison.packed_places import Slot, unpack_places
 from dryfit.answers.comparison.sides import definition_of
 from dryfit.answers.comparison.stored_network import MODEL_WEIGHTS, compared_network, stored_network
 from dryfit.answers.comparison.stored_weights import stored_weights_of
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.settings import config_from_settings
 from dryfit.builder.precision.int8_weights import int8_weights
+from dryfit.building import Builder
 from dryfit.engine.plan import Plan
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType

@@ -3,9 +3,9 @@ import logging
 import pytest
 from tests.core.builder.networks import chain, convolution, dla_config, fp16_config, image_network
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, EngineCapability, MemoryPoolType
 from dryfit.builder.config.enumerations import FLAGS_WITH_EFFECT
+from dryfit.building import Builder
 from dryfit.errors import PlacementError
 
 

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import activation, convolution, image_network, named
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.enumerations import EngineCapability, QuantizationFlag
 from dryfit.builder.explicit_quantization.mode import QuantizationMode, quantization_mode
 from dryfit.builder.explicit_quantization.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES, broken_rules
+from dryfit.building import Builder, assess
 from dryfit.errors import ConfigError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType

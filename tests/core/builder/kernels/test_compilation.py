@@ -8,11 +8,11 @@ import pytest
 from tests.core.builder.networks import chain, dla_config
 from tests.core.builder.test_stages import Recorder
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.kernels import compilation
 from dryfit.builder.kernels.compilation import PHASE, CompilationPhase
 from dryfit.builder.stages import Stages
+from dryfit.building import Builder
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

@@ -10,7 +10,6 @@ import pytest
 from tests.core.builder.networks import chain
 from tests.core.builder.rival_kernels import install
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.kernels import processor, timing_cache_file
 from dryfit.builder.kernels.processor import processor_name
@@ -21,6 +20,7 @@ from dryfit.builder.kernels.timing_cache_file import (
     load_timing_cache,
     save_timing_cache,
 )
+from dryfit.building import Builder
 from dryfit.errors import ConfigError
 
 KEY = TimingCacheKey("activation(%0) FLOAT[8] -> FLOAT[8]", "acme.relu", 1, "any")

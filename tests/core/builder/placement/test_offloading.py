@@ -3,9 +3,8 @@
 import pytest
 from tests.core.builder.networks import chain, dla_config, fp16_config
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.placement.offloading import offloadings
+from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry

@@ -3,10 +3,9 @@
 import pytest
 from tests.core.builder.networks import chain, dla_config
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.placement import assign
 from dryfit.builder.placement.assign import assign_devices
+from dryfit.building import Builder, assess
 from dryfit.plugins import registry
 from dryfit.plugins.contributions import BuildObserver
 

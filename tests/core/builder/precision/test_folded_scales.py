@@ -7,9 +7,9 @@ import pytest
 from tests.core.builder.designs import lowered
 from tests.core.builder.networks import activation, convolution, image_network, named, weights
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.precision.folded_scales import can_fold, folded
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.scale import ScaleMode
 

@@ -7,10 +7,9 @@ import pytest
 from tests.core.builder.designs import designed
 from tests.core.builder.networks import activation, chain, convolution, dla_config, image_network, named, weights
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.precision.reason import PrecisionCause
+from dryfit.building import Builder, assess
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

@@ -7,8 +7,8 @@ import pytest
 from tests.core.builder.designs import designed, lowered
 from tests.core.builder.networks import activation, add, chain, convolution, dla_config, elu, image_network, named
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.quantization.dynamic_range import int8_scale

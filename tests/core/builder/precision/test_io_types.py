@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import chain, convolution, dla_config, fp16_config, image_network
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.building import Builder
 from dryfit.errors import NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType

@@ -8,8 +8,7 @@ from tests.core.builder.designs import designed
 from tests.core.builder.networks import chain, image_network, weights
 from tests.core.builder.precision.test_int8_choice import int8_config, ranged
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder, assess
 from dryfit.network.data_types import DataType
 
 X = (1, 8, 6, 6)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import chain, image_network, named
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.enumerations import QuantizationFlag
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.precision.scales import network_scales
+from dryfit.building import Builder
+from dryfit.calibration.before_build import found_ranges
 from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.pooling import PoolingType
@@ -22,6 +23,11 @@ from dryfit.quantization.calibrator import Calibrator, Solution
 MAGNITUDE = Calibrator(
     name="magnitude", title="the largest magnitude", solve=lambda histogram: Solution.of_threshold(histogram.magnitude)
 )
+
+
+def scales_of(network, config):
+    """The scales of a build, which is given what the calibrator found."""
+    return network_scales(network, config, found_ranges(network, config))
 
 
 def samples(count=2, shape=(1, 8, 6, 6)):
@@ -36,7 +42,7 @@ def int8_config():
 
 
 def origins(network, config):
-    return {name: entry.origin.value for name, entry in network_scales(network, config).entries.items()}
+    return {name: entry.origin.value for name, entry in scales_of(network, config).entries.items()}
 
 
 def warnings_of(network, config):
@@ -72,18 +78,18 @@ def test_a_calibrator_finds_what_was_not_set_by_hand():
     network.tensor("c0").dynamic_range = (-7, 7)
     config.calibrate_with(MAGNITUDE, samples())
     assert origins(network, config) == {"x": "calibrated", "c0": "by hand", "r1": "calibrated"}
-    found = network_scales(network, config).entries["x"].dynamic_range.threshold
+    found = scales_of(network, config).entries["x"].dynamic_range.threshold
     assert found == max(float(np.abs(one["x"]).max()) for one in samples())
 
 
 def test_a_network_is_calibrated_once_as_long_as_it_stays_as_it_is():
     network, config = chain("c", "r"), int8_config()
     config.calibrate_with(MAGNITUDE, iter(samples()))
-    first = network_scales(network, config)
-    assert network_scales(network, config) == first
+    first = scales_of(network, config)
+    assert scales_of(network, config) == first
     network.inputs[0].shape = (2, 8, 6, 6)
     with pytest.raises(CalibrationError, match="no sample"):
-        network_scales(network, config)
+        scales_of(network, config)
 
 
 def test_a_tensorrt_calibrator_is_asked_for_batches_and_given_its_cache():
@@ -128,7 +134,7 @@ def test_a_cache_is_taken_from_a_file_or_its_bytes_and_a_range_by_hand_wins(tmp_
     network.tensor("r1").dynamic_range = (-1, 1)
     for cache in (path, str(path), data):
         config.calibration_cache = cache
-        table = network_scales(network, config)
+        table = scales_of(network, config)
         assert {name: entry.origin.value for name, entry in table.entries.items()} == {
             "x": "calibrated",
             "c0": "calibrated",
@@ -151,7 +157,7 @@ def test_a_cache_that_lacks_tensors_is_completed_by_the_calibrator():
     network, config = chain("c", "r"), int8_config()
     config.calibration_cache = CalibrationCache("1", {"x": 0.5})
     config.calibrate_with(MAGNITUDE, samples())
-    table = network_scales(network, config)
+    table = scales_of(network, config)
     assert table.entries["x"].dynamic_range.scale == 0.5
     assert not table.missing
 
@@ -206,7 +212,7 @@ def test_scales_of_a_cache_that_differ_are_made_one_where_the_dla_joins_and_pool
     assert {layer.layer: layer.device for layer in plan.layers} == dict.fromkeys(
         ("a", "b", "both", "pooled", "out"), "DLA"
     )
-    entries = network_scales(network, config).entries
+    entries = scales_of(network, config).entries
     assert {entries[name].dynamic_range.scale for name in ("a", "b", "both", "pooled")} == {0.375}
     network.tensor("a").dynamic_range = (-1, 1)
     refused = Builder().build_plan(network, config)
@@ -242,4 +248,12 @@ def test_the_inputs_type_is_no_part_of_what_is_calibrated():
     network, config = chain("c", "r"), int8_config()
     network.inputs[0].dtype = DataType.INT8
     config.calibrate_with(MAGNITUDE, [{"x": np.full((1, 8, 6, 6), 127, np.float32)}])
-    assert network_scales(network, config).entries["x"].dynamic_range.scale == 1.0
+    assert scales_of(network, config).entries["x"].dynamic_range.scale == 1.0
+
+
+def test_a_build_that_is_not_given_what_the_calibrator_finds_says_so():
+    network, config = chain("c", "r"), BuilderConfig()
+    config.set_flag(BuilderFlag.INT8)
+    config.calibrate_with("minmax", [{"x": np.ones((1, 3, 8, 8), np.float32)}])
+    with pytest.raises(CalibrationError, match=r"were not given to the build.*dryfit\.Builder"):
+        network_scales(network, config)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from tests.core.testing.acme_npu import TARGET
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.building import Builder
 from dryfit.errors import NetworkError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType

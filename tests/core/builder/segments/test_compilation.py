@@ -5,10 +5,9 @@ import pytest
 from tests.core.builder.networks import activation, add, convolution, elu, image_network, named
 from tests.core.engine import compiling_target
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, PlacementError, PluginError
 from dryfit.network.data_types import DataType

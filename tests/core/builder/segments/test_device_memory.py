@@ -12,8 +12,8 @@ from tests.core.builder.networks import (
     named,
 )
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.engine.memory_planner import largest_live_set
 from dryfit.plugins import registry
 

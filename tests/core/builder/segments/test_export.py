@@ -5,8 +5,8 @@ import pytest
 from tests.core.builder.networks import chain, half_network
 from tests.core.engine import compiling_target
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.errors import BuildError, PluginError
 from dryfit.target.target import Platform, Target
 

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from tests.core.builder.networks import activation, add, chain, convolution, dla_config, elu, image_network
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderFlag
+from dryfit.building import Builder, assess
 from dryfit.errors import BuildError, DryfitError, PlacementError, UnknownNameError
 
 LOCAL = "DLA_LOCAL_DRAM"

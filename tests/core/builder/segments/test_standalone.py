@@ -3,10 +3,9 @@
 import pytest
 from tests.core.builder.networks import activation, convolution, elu
 
-from dryfit.builder.assessment import assess
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType, EngineCapability
 from dryfit.builder.segments.standalone import NO_REFORMATS, ONE_LOADABLE, STANDALONE_OUTCOMES, STANDALONE_RULES
+from dryfit.building import Builder, assess
 from dryfit.errors import BuildError, ConfigError, PlacementError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

@@ -16,7 +16,7 @@ from tests.core.onnx.translation.quantized_models import (
     with_ranges,
 )
 
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit.engine.tensor_values import tensor_values
 from dryfit.errors import OnnxImportError
 from dryfit.network.data_types import DataType

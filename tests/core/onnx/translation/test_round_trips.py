@@ -21,8 +21,8 @@ from tests.core.onnx.translation.quantized_models import (
     with_ranges,
 )
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.translation.agreement import Agreement, compare_engines

@@ -7,8 +7,8 @@ import pytest
 from tests.core.passes.quantized_networks import named
 from tests.core.passes.quantized_operators.networks import constant, convolution_network, dq, feeds, q, relu6
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
 from dryfit.errors import BuildError, UnknownNameError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType

@@ -14,9 +14,9 @@ from tests.targets.cpu.kernels.quantized_operators import (
     weighted_operator,
 )
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.building import Builder
 
 METHODS = ("tflite", "tflite-2.14", "tflite-xnnpack", "onnx", "gpu", "dla-8")
 """Two steps, one step, FP32 with ties to even, away from zero; FP64 is in the inner product of tflite."""

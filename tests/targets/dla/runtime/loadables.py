@@ -5,8 +5,8 @@ import functools
 import numpy as np
 from tests.core.builder.networks import activation, add, convolution, dla_config, named
 
-from dryfit.builder.builder import Builder
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType, EngineCapability
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network

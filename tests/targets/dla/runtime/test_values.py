@@ -16,7 +16,7 @@ from tests.targets.dla.runtime.loadables import (
 )
 
 from dryfit import network_from_onnx
-from dryfit.builder.builder import Builder
+from dryfit.building import Builder
 from dryfit_dla.runtime import Board, Task, read_loadable
 
 

@@ -1,4 +1,8 @@
-"""The builder: from a network and a config to an engine. TensorRT's `IBuilder`."""
+"""The builder, TensorRT's `IBuilder`, and assessments: from a network and a config to an engine, or to its placement.
+
+Both begin with calibration where the config has a calibrator: it runs the network as an FP32 engine, and what it finds
+is given to the build. A network is calibrated once, however often it is assessed and built as it stands.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dryfit.builder import design, linking
+from dryfit.builder.assessment import Assessment, assessment_of
+from dryfit.builder.build import build_plan, decide
 from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
-from dryfit.builder.observation import build_observer
-from dryfit.builder.placement.offloading import offloadings
-from dryfit.builder.refit.preparation import check_refit_flags, prepared_for_refit
+from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.refusals import require_buildable
 from dryfit.builder.segments.export import SegmentExport
 from dryfit.builder.segments.standalone import is_standalone, refuse_standalone_engine
 from dryfit.builder.stages import Stages, logger
+from dryfit.calibration.before_build import found_ranges
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, DryfitError
 from dryfit.network.attribute_names import KnownAttributes
@@ -43,6 +47,47 @@ class Loadables:
     files: Mapping[int, bytes]
     plan: Plan
     refused: Mapping[int, BuildError] = attrs.field(factory=dict)
+
+
+def assess(network: Network, config: BuilderConfig) -> Assessment:
+    """What a build of the network with this config would do.
+
+    Compiles no kernel and packs no weights, so that it is quick enough to be asked again and again while a network is
+    changed. Dynamic dimensions without a profile are reckoned as 1 in sizes, and as dynamic by the rules of devices.
+
+    Raises:
+        NetworkError: the network is wrong; all problems are listed.
+        ConfigError: config and network, or parts of the config, do not fit together. What only keeps them from being a
+            standalone loadable stands in `errors` instead, beside the placement.
+        CalibrationError: the config's calibrator or its samples fail.
+        BuildError: a pass fails, or the config's progress monitor cancelled.
+
+    Example:
+        >>> assessment = assess(network, config)
+        >>> [layer.layer for layer in assessment.layers if layer.device == "GPU"]
+        ['prob']
+    """
+    return assessment_of(design_for_assessment(network, config), config)
+
+
+def design_for_assessment(network: Network, config: BuilderConfig) -> Design:
+    """The decisions that an assessment tells of. Raises what `assess` raises."""
+    return decide(network, config, found_ranges(network, config))
+
+
+def designed(network: Network, config: BuilderConfig, title: str) -> Design:
+    """The same decisions for another purpose: neither plugins that watch builds nor a progress monitor are told.
+
+    Args:
+        network: the user's.
+        config: what it would be built with.
+        title: of the work, for the log.
+
+    Raises:
+        DryfitError: what `assess` raises.
+    """
+    with Stages(title, NUM_STAGES) as stages:
+        return design_network(network, config, stages, found_ranges(network, config))
 
 
 class Builder(KnownAttributes):
@@ -113,22 +158,8 @@ class Builder(KnownAttributes):
 
     def _plan(self, network: Network, config: BuilderConfig, export: SegmentExport | None = None) -> Plan:
         directory = None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
-        num_stages = design.NUM_STAGES + linking.NUM_STAGES
-        check_refit_flags(config, network)
-        observer = build_observer(network, config)
-        plan: Plan | None = None
-        try:
-            with Stages(f"Building {network.name}", num_stages, config.progress_monitor, directory, observer) as stages:
-                decisions = design.design_network(network, config, stages, joins_layers=True)
-                require_buildable(decisions, config)
-                linked = linking.link(network, decisions, config, stages, export)
-                plan = prepared_for_refit(linked, network, config, decisions)
-        finally:
-            observer.build_finished(plan)
-        logger.info("%d layers in %d segments", len(plan.operations), len(plan.segments))
-        for offloading in offloadings(plan.segments, plan.rejected):
-            logger.info("%s", offloading)
-        return plan
+        found = found_ranges(network, config)
+        return build_plan(network, config, found, dump_directory=directory, export=export)
 
     def build_engine(self, network: Network, config: BuilderConfig) -> Engine:
         """An engine that runs here.
@@ -179,9 +210,7 @@ class Builder(KnownAttributes):
     def is_network_supported(self, network: Network, config: BuilderConfig) -> bool:
         """Whether `build_plan` would find a place for every layer; `assess` says why not."""
         try:
-            with Stages(f"Looking at {network.name}", design.NUM_STAGES) as stages:
-                decisions = design.design_network(network, config, stages)
-            require_buildable(decisions, config)
+            require_buildable(designed(network, config, f"Looking at {network.name}"), config)
         except DryfitError:
             return False
         return True

@@ -1,0 +1,61 @@
+"""What the calibrator of a config finds for a network, before the network is built or assessed with that config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import verified
+from dryfit.builder.precision.scales import FoundRanges, calibrates_before_fusion, needs_calibration
+from dryfit.builder.refit.preparation import check_refit_flags
+from dryfit.calibration.calibrate import calibrate, tensors_after_fusion
+from dryfit.network.io_types import with_network_types
+from dryfit.network.network import Network
+from dryfit.network.tensor import Shape
+from dryfit.passes.specialise import specialise
+
+
+def found_ranges(network: Network, config: BuilderConfig) -> FoundRanges | None:
+    """The ranges that a config's calibrator finds by running a network; None where there is nothing for it to find.
+
+    The calibrator is asked once for each network as it stands. Network and config are verified first, as calibration
+    may take long.
+
+    Args:
+        network: the user's; it stays as it is.
+        config: has the calibrator, its profile and the cache.
+
+    Raises:
+        NetworkError: the network is wrong; all problems are listed.
+        ConfigError: config and network do not fit together, or the calibration profile does not fit the network.
+        CalibrationError: calibration fails; see `dryfit.quantization.calibration.calibrate_ranges`.
+    """
+    if not config.has_calibrator:
+        return None
+    check_refit_flags(config, network)
+    verified(network, config)
+    calibration = config.calibration()
+    if calibration is None or not needs_calibration(network, config):
+        return None
+    found = config.remembered_ranges(network)
+    if found is None:
+        calibrator, samples = calibration
+        shaped = specialise(with_network_types(network), calibration_shapes(network, config))
+        tensors = None if calibrates_before_fusion(config) else tensors_after_fusion(network, config)
+        found = calibrate(shaped, calibrator, samples, tensors=tensors, full_range=config.keeps_full_range)
+        config.remember_ranges(network, found)
+    return found
+
+
+def calibration_shapes(network: Network, config: BuilderConfig) -> Mapping[str, Shape]:
+    """Input name to the shape in which the network is calibrated; {} for a network that is static.
+
+    Raises:
+        ConfigError: the profile does not fit the network.
+    """
+    profile = config.get_calibration_profile()
+    if profile is None:
+        return {}
+    profile.check(network)
+    dynamic = {tensor.name for tensor in network.inputs if -1 in tensor.shape}
+    return {name: optimum for name, (_, optimum, _) in profile.shapes.items() if name in dynamic}
