@@ -16,10 +16,10 @@ from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.build import build_plan, decide
 from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.config.standalone import is_standalone, refuse_standalone_engine
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.refusals import require_buildable
 from dryfit.builder.segments.export import SegmentExport
-from dryfit.builder.segments.standalone import is_standalone, refuse_standalone_engine
 from dryfit.builder.stages import Stages, logger
 from dryfit.calibration.before_build import found_ranges
 from dryfit.engine.plan import Plan

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dryfit.answers.explain_rule import all_rules
-from dryfit.builder.explicit_quantization.mode_rules import (
+from dryfit.builder.config.mode_rules import (
     EXPLICIT_RULES,
     FLAG_RULES,
     IMPLICIT_RULES,
     STRONGLY_TYPED_RULES,
 )
-from dryfit.builder.segments.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
+from dryfit.builder.config.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
 from dryfit.rule import Rule
 
 MODES_HEAD = """# Rules on modes

@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.answers.weight_readers import WeightReader, weight_readers
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.placement.target_variant import TargetVariant
-from dryfit.builder.precision.weight_readers import WeightReader, weight_readers
 from dryfit.builder.sparse_weights import network_sparsity
 from dryfit.building import designed
 from dryfit.network.copying import copy_network

@@ -13,14 +13,14 @@ from typing import Any
 
 import attrs
 
+from dryfit.answers.quantization_obstacles import Obstacles
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.design import Design
-from dryfit.builder.explicit_quantization.mode import is_explicit
-from dryfit.builder.explicit_quantization.obstacles import Obstacles
 from dryfit.builder.fusion.fuse import choose_kernels
-from dryfit.builder.fusion.fused_group import FusedGroup
+from dryfit.builder.fusion.groups import FusedGroup
+from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.kernels.settings import optimum_specs
-from dryfit.builder.lowering import LoweredNetwork
 from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize

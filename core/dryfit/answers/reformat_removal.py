@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.trtexec_spellings import IoFormat, io_formats_set
 from dryfit.builder.design import Design
+from dryfit.builder.formats.sides import Sides
 from dryfit.builder.refusals import refusals_of
-from dryfit.builder.tensor_formats.io_formats import IoFormat, io_formats_set
-from dryfit.builder.tensor_formats.sides import Sides
 from dryfit.building import design_for_assessment
 from dryfit.engine.progress import stepped
 from dryfit.errors import DryfitError

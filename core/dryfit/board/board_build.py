@@ -17,7 +17,7 @@ from dryfit.builder.config.enumerations import (
     QuantizationFlag,
 )
 from dryfit.builder.config.optimization_profile import OptimizationProfile
-from dryfit.builder.tensor_formats.io_formats import IoFormat, set_io_formats
+from dryfit.builder.config.trtexec_spellings import IoFormat, set_io_formats
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType

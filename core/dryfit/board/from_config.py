@@ -11,8 +11,8 @@ from dryfit.board.layer_names import words_by_name
 from dryfit.board.versions import Version, require_known
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag, DeviceType, QuantizationFlag
-from dryfit.builder.explicit_quantization.mode import QuantizationMode, quantization_mode
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.quantization_mode import QuantizationMode, quantization_mode
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType

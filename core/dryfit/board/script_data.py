@@ -10,7 +10,7 @@ from typing import Any
 from dryfit.board.board_build import BoardBuild, BoardFiles
 from dryfit.board.versions import Version, version_text
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity, QuantizationFlag
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType

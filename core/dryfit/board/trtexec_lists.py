@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dryfit.builder.placement.layer_list import PRECISION_WORDS, layer_list
+from dryfit.builder.config.layer_rules import PRECISION_WORDS, layer_list
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape

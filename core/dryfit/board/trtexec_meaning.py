@@ -21,9 +21,9 @@ from dryfit.board.trtexec_options import (
 )
 from dryfit.board.version_checks import api_problems
 from dryfit.builder.config.enumerations import BuilderFlag, DeviceType, EngineCapability, MemoryPoolType
-from dryfit.builder.explicit_quantization.mode import is_explicit
-from dryfit.builder.placement.layer_list import PRECISION_WORDS, layer_list
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.layer_rules import PRECISION_WORDS, layer_list
+from dryfit.builder.config.quantization_mode import is_explicit
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 

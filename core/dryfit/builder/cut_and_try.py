@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.formats.insertion import Formats, choose_formats
+from dryfit.builder.formats.sides import caller_device
 from dryfit.builder.fusion.fuse import fuse_layers, is_compiled
-from dryfit.builder.fusion.fused_group import JoinedGroup, LayerPlace
+from dryfit.builder.fusion.groups import JoinedGroup, LayerPlace
 from dryfit.builder.fusion.layer_places import layer_places
+from dryfit.builder.fusion.lowering import LoweredNetwork, lower_network
 from dryfit.builder.kernels.choice import KernelChoice
-from dryfit.builder.lowering import LoweredNetwork, lower_network
 from dryfit.builder.placement.assign import NOWHERE, Assignment
 from dryfit.builder.placement.moves import moved_assignment, without_stuck
 from dryfit.builder.placement.partition import Partition, layer_edges, partition_network
@@ -27,8 +29,6 @@ from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.segments.device_memory import MemoryContents, memory_contents, segment_pool_bytes
 from dryfit.builder.segments.fitting import parts_that_fit, units_in_order
 from dryfit.builder.segments.pools import PoolNeeds, Specs
-from dryfit.builder.tensor_formats.insertion import Formats, choose_formats
-from dryfit.builder.tensor_formats.sides import caller_device
 from dryfit.errors import DryfitError, UnknownNameError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network

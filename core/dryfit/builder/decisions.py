@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import attrs
 
 from dryfit.builder.design import Design
-from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.segments.cost import segment_estimate
 from dryfit.engine.plan import Decisions, LayerPlacement, Segment
 from dryfit.network.layer import Layer

@@ -11,14 +11,17 @@ import attrs
 
 from dryfit.builder.canonicalise import canonicalise, optimum_shapes
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.mode_rules import check_modes
+from dryfit.builder.config.standalone import standalone_problems
 from dryfit.builder.cut_and_try import ActivationBytes, CutPlanner, PlannedCut
 from dryfit.builder.explicit_quantization.codes_on_devices import CodesOnDevices
-from dryfit.builder.explicit_quantization.mode_rules import check_modes
-from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.formats.insertion import Formats
+from dryfit.builder.formats.sides import caller_device
 from dryfit.builder.kernels.settings import kernel_choice
 from dryfit.builder.placement.assign import NOWHERE, Assignment, assign_devices
-from dryfit.builder.placement.core_memory import core_memory_problems, within_cores
 from dryfit.builder.placement.partition import Partition
+from dryfit.builder.placement.roles import LayerRole
+from dryfit.builder.placement.segments_together import core_memory_problems, within_cores
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.layer_precisions import choose_precisions
@@ -32,12 +35,9 @@ from dryfit.builder.precision.scales import (
     wanted_types,
 )
 from dryfit.builder.segments.pools import PoolNeeds, Specs
-from dryfit.builder.segments.standalone import standalone_problems
 from dryfit.builder.sparse_weights import sparse_layers
 from dryfit.builder.stage_texts import assignment_lines, scale_lines
 from dryfit.builder.stages import Stages, logger
-from dryfit.builder.tensor_formats.insertion import Formats
-from dryfit.builder.tensor_formats.sides import caller_device
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.io_types import given_types, with_network_types

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 from dryfit.builder.canonicalise import profile_shapes
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.settings_without_effect import exceeded_workspaces, unused_settings
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
+from dryfit.builder.formats.host_layouts import choose_host_layouts
+from dryfit.builder.fusion.compilation import CompilationPhase, compile_kernels
 from dryfit.builder.fusion.fuse import choose_kernels
-from dryfit.builder.fusion.fused_group import FusedGroup
-from dryfit.builder.kernels.compilation import CompilationPhase, compile_kernels
+from dryfit.builder.fusion.groups import FusedGroup
+from dryfit.builder.fusion.lowering import LoweredNetwork
+from dryfit.builder.kernels.packed_weights import drop_packed_weights
 from dryfit.builder.kernels.settings import kernel_times, optimum_specs
-from dryfit.builder.lowering import LoweredNetwork
 from dryfit.builder.precision.overflowing_ranges import overflow_warnings
-from dryfit.builder.refit.packed_weights import drop_packed_weights
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.segments.device_memory import DeviceMemory, plan_device_memory
 from dryfit.builder.segments.export import SegmentExport
 from dryfit.builder.stages import Stages, logger
-from dryfit.builder.tensor_formats.host_layouts import choose_host_layouts
+from dryfit.builder.unused_settings import exceeded_workspaces, unused_settings
 from dryfit.builder.used_packages import used_packages
 from dryfit.engine.plan import PROGRAM, Decisions, Operation, Plan, Segment, fields_of
 from dryfit.network.network import Network

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dryfit.builder.canonicalise import require_profile
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.quantization_mode import has_zero_points, is_explicit
+from dryfit.builder.config.standalone import is_standalone
 from dryfit.builder.design import Design
-from dryfit.builder.explicit_quantization.mode import has_zero_points, is_explicit
 from dryfit.builder.placement.assign import placement_error
 from dryfit.builder.precision.requested import missing_scales
-from dryfit.builder.segments.standalone import is_standalone
 from dryfit.errors import BuildError, ConfigError, DryfitError, PlacementError, one_error
 
 

@@ -72,7 +72,7 @@ def build(
     not found by this: see `dryfit calibrate`.
     """
     from dryfit.builder.config.enumerations import BuilderFlag
-    from dryfit.builder.segments.standalone import is_standalone
+    from dryfit.builder.config.standalone import is_standalone
     from dryfit.building import Builder
     from dryfit.cli.loadable_report import write_standalone
     from dryfit.cli.placement_report import placement_report

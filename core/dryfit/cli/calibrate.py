@@ -37,7 +37,7 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
         return
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'. Only --compare does without")
-    from dryfit.builder.explicit_quantization.mode import require_calibratable
+    from dryfit.builder.config.quantization_mode import require_calibratable
     from dryfit.cli.network_config import load_model
 
     network = load_model(model, options.shapes)

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dryfit.answers.reformat_removal import FormatTrial, Removals
-from dryfit.builder.tensor_formats.io_formats import IoFormat, io_formats_text
-from dryfit.builder.tensor_formats.reformat_rules import REFORMAT_RULES
+from dryfit.builder.config.trtexec_spellings import IoFormat, io_formats_text
+from dryfit.builder.formats.reformat_rules import REFORMAT_RULES
 from dryfit.cli.console import bytes_text, print_line, print_list
 from dryfit.cli.io_format_options import INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit.network.network import Network

@@ -14,7 +14,7 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.config.settings import config_from_settings
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.building import assess
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_config import create_config, load_model, require_shapes

@@ -63,7 +63,7 @@ class IoFormatOptions:
             ConfigError: a list is none, or does not fit the network.
         """
         from dryfit.builder.config.builder_config import BuilderFlag
-        from dryfit.builder.tensor_formats.io_formats import parse_io_formats, set_io_formats
+        from dryfit.builder.config.trtexec_spellings import parse_io_formats, set_io_formats
 
         inputs, outputs = (
             [] if text is None else parse_io_formats(text, option)

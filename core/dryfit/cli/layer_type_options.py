@@ -38,7 +38,7 @@ def take_layer_types(network: Network, precisions: str | None, output_types: str
     Raises:
         ConfigError: a file cannot be read, or an entry is none or fits no layer.
     """
-    from dryfit.builder.placement.layer_list import PrecisionRules
+    from dryfit.builder.config.layer_rules import PrecisionRules
 
     if precisions is not None:
         PrecisionRules.parse(*_listed(precisions, PRECISIONS)).set_precisions(network)

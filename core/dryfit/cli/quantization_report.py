@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryfit.answers.quantization_trace import trace_quantizations
 from dryfit.builder.assessment import assessment_of
-from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.building import design_for_assessment
 from dryfit.cli.assumptions import QUANTIZED_PRECISION, with_defaults
 from dryfit.cli.network_config import create_config, load_model

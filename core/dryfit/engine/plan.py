@@ -153,7 +153,7 @@ class Reformat:
         source, destination: `DEVICE TYPE FORMAT`.
         size: bytes written.
         cause: why it is there: who gives what, and who takes what.
-        rule: id of the reason, as `dryfit.builder.tensor_formats.reformat_rules` tells it.
+        rule: id of the reason, as `dryfit.builder.formats.reformat_rules` tells it.
     """
 
     tensor: str

@@ -11,7 +11,7 @@ from tests.core.onnx.models import model, numbers
 
 from dryfit.board.board_build import BoardBuild
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

@@ -13,7 +13,7 @@ from tests.core.board.tensorrt_enumerations import FORMATS, Version, enumeration
 
 from dryfit.board.board_build import BoardBuild
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, ProfilingVerbosity, QuantizationFlag
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import OnnxImportError
 from dryfit.network.data_types import DataType

@@ -12,7 +12,7 @@ from dryfit.board.board_build import BoardBuild, BoardFiles
 from dryfit.board.trtexec_line import TrtexecLine, trtexec_line
 from dryfit.board.versions import Versions
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, QuantizationFlag
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType

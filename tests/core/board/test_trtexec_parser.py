@@ -9,7 +9,7 @@ from dryfit.board.board_build import BoardBuild
 from dryfit.board.trtexec_arguments import arguments_of
 from dryfit.board.trtexec_parser import parse_trtexec
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import DataType

@@ -5,7 +5,7 @@ import pytest
 from tests.core.builder.networks import chain, dla_config
 
 from dryfit.builder import cut_and_try
-from dryfit.builder.kernels.compilation import PHASE
+from dryfit.builder.fusion.compilation import PHASE
 from dryfit.builder.stages import Stages
 from dryfit.building import Builder
 from dryfit.engine.progress import ProgressMonitor

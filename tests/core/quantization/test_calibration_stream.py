@@ -9,7 +9,7 @@ from tests.core.quantization.small_networks import LARGEST, SAMPLES, doubling_ne
 
 import dryfit
 from dryfit import BuilderFlag, QuantizationFlag
-from dryfit.builder.explicit_quantization.mode_rules import broken_rules
+from dryfit.builder.config.mode_rules import broken_rules
 from dryfit.errors import CalibrationError, ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from tests.integration.forgeries.other_values import OtherValues
 
-from dryfit.builder.refit.packed_weights import drop_packed_weights
+from dryfit.builder.kernels.packed_weights import drop_packed_weights
 from dryfit.engine import engine_file
 from dryfit.engine.plan import Operation, Plan
 from dryfit.errors import DryfitError

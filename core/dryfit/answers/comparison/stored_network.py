@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from dryfit.answers.comparison.stored_weights import Array, StoredWeights, stored_weights_of
-from dryfit.builder.precision.engine_tensors import OUTPUT_COPY
+from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY
 from dryfit.engine.plan import Plan
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError

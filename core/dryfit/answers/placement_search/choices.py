@@ -12,10 +12,10 @@ import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.builder.fusion.layer_roles import LayerRole
 from dryfit.builder.placement.assign import Assignment, ask
 from dryfit.builder.placement.cutter import Edge
 from dryfit.builder.placement.partition import layer_edges
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorLocation

@@ -14,13 +14,13 @@ from dryfit.answers.placement_search.objective import Meter, total
 from dryfit.answers.placement_search.types import DeviceTypes
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
+from dryfit.builder.formats.choice import choose_forms
+from dryfit.builder.formats.forms import TensorForm
+from dryfit.builder.formats.sides import Side, Sides
 from dryfit.builder.placement.cutter import LayerRun
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.target_variant import knowing
 from dryfit.builder.segments.pools import known_shape
-from dryfit.builder.tensor_formats.choice import choose_forms
-from dryfit.builder.tensor_formats.forms import TensorForm
-from dryfit.builder.tensor_formats.sides import Side, Sides
 from dryfit.engine.plan import Reformat
 
 Places = tuple[str, ...]

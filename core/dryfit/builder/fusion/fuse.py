@@ -26,8 +26,8 @@ from dryfit.builder.explicit_quantization.quantized_fusion import (
     quantized_type,
     sources_of_its_own,
 )
-from dryfit.builder.fusion.fused_group import FusedGroup, JoinedGroup, LayerPlace
 from dryfit.builder.fusion.group_order import in_order
+from dryfit.builder.fusion.groups import FusedGroup, JoinedGroup, LayerPlace
 from dryfit.builder.kernels.choice import KernelChoice
 from dryfit.builder.kernels.timing import KernelTimes
 from dryfit.engine.segment_program import segment_kernel

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from dryfit.builder.fusion.fused_group import LayerPlace
-from dryfit.builder.fusion.layer_roles import LayerRole
-from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.fusion.groups import LayerPlace
+from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.partition import Partition
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.network.layer import Layer
 from dryfit.plugins import registry

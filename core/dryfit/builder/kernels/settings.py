@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from dryfit.builder.canonicalise import optimum_shapes
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.timing_cache import TimingCache
 from dryfit.builder.kernels.choice import KernelChoice
 from dryfit.builder.kernels.timing import KernelTimes
-from dryfit.builder.kernels.timing_cache import TimingCache
 from dryfit.builder.kernels.timing_cache_file import SharedTimingCache
 from dryfit.network.network import Network
 from dryfit.reference.inference import infer_specs

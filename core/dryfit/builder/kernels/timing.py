@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 import attrs
 import numpy as np
 
+from dryfit.builder.config.timing_cache import TimingCache, TimingCacheKey
 from dryfit.builder.kernels.group_signature import group_signature
-from dryfit.builder.kernels.timing_cache import TimingCache, TimingCacheKey
 from dryfit.engine.buffers import new_array
 from dryfit.errors import BuildError, PluginError
 from dryfit.network.data_types import DataType

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from dryfit.atomic_file import write_atomically
+from dryfit.builder.config.timing_cache import TimingCache
 from dryfit.builder.kernels.processor import processor_name
-from dryfit.builder.kernels.timing_cache import TimingCache
 from dryfit.errors import ConfigError
 from dryfit.target.cache_folder import cache_folder
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
-from dryfit.builder.fusion.layer_roles import LayerRole, layer_roles
+from dryfit.builder.placement.roles import LayerRole, layer_roles
 from dryfit.builder.placement.votes import PlacementVotes
 from dryfit.errors import PlacementError
 from dryfit.network.layer import Layer

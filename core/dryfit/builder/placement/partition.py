@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.fusion.layer_roles import LayerRole
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.cutter import Cutter, Edge, LayerRun, Segment, with_source
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.plan import PoolShortage, RejectedSegment
 from dryfit.network.layer import Layer

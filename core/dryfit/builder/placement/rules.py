@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.placement.layer_list import layer_entries
+from dryfit.builder.config.layer_rules import layer_entries
 from dryfit.builder.placement.layer_pattern import LayerPattern
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.network import Network
@@ -72,7 +72,7 @@ class PlacementRules:
     def parse_layer_device_types(cls, text: str, source: str = "--layer-device-types") -> PlacementRules:
         """The rules of `name:DLA,name2:GPU`, as trtexec spells them.
 
-        Later entries win; see `dryfit.builder.placement.layer_list`.
+        Later entries win; see `dryfit.builder.config.layer_rules`.
 
         Raises:
             ConfigError: entries are no rules; all of them are listed.

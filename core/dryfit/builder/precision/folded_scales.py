@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dryfit.builder.precision.int8_weights import constant_weights
 from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.scale import Scale, ScaleMode
+from dryfit.quantization.int8_weights import constant_weights
 
 if TYPE_CHECKING:
     from dryfit.builder.precision.chosen import Precisions

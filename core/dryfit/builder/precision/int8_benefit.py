@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from dryfit.builder.precision.real_tensors import is_inside_step
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.int8_steps import is_inside_step
 
 Elements = Callable[[Tensor], int]
 """Number of elements of a tensor."""

@@ -13,7 +13,6 @@ import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.precision.int8_benefit import layers_without_benefit
-from dryfit.builder.precision.int8_weights import constant_weights
 from dryfit.builder.precision.noise_reduction import layers_near_outputs
 from dryfit.builder.precision.reason import PrecisionCause, PrecisionReason
 from dryfit.builder.precision.requested import REDUCED_TYPES, missing_scales
@@ -21,6 +20,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise
 from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.quantization.int8_weights import constant_weights
 from dryfit.target.target import Target
 
 INT8_OPERATIONS = frozenset({"SUM", "SUB", "PROD", "MAX", "MIN"})

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from dryfit.builder.fusion.engine_tensors import EngineTensors
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.precision.chosen import Precisions
-from dryfit.builder.precision.engine_tensors import EngineTensors
 from dryfit.builder.precision.folded_scales import folded, folded_scale, is_folded
-from dryfit.builder.precision.int8_weights import constant_weights, int8_weights
 from dryfit.builder.precision.moved_values import moves_int8
 from dryfit.network.copying import copy_layer, note_origin
 from dryfit.network.data_types import DataType
@@ -23,6 +22,7 @@ from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.int8_weights import constant_weights, int8_weights
 
 
 class Int8Lowering:

@@ -10,10 +10,10 @@ import attrs
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
-from dryfit.builder.precision.real_tensors import real_tensors
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.int8_steps import real_tensors
 from dryfit.target.arithmetic import weight_rounding
 
 

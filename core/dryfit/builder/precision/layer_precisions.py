@@ -14,12 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
 from dryfit.builder.precision.int8_choice import Candidate, first_reason, real_type, refused_candidates
 from dryfit.builder.precision.int8_tensors import with_real_tensors
-from dryfit.builder.precision.real_tensors import is_inside_step
 from dryfit.builder.precision.reason import PrecisionCause, PrecisionReason
 from dryfit.builder.precision.requested import REDUCED_TYPES, has_scale, is_strongly_typed, tensors_without_range
 from dryfit.builder.precision.signed_codes import signed_codes
@@ -30,6 +29,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
+from dryfit.quantization.int8_steps import is_inside_step
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dryfit.builder.config.enumerations import BuilderFlag
-from dryfit.builder.precision.real_tensors import is_inside_step
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.int8_steps import is_inside_step
 from dryfit.target.target import Target
 
 REDUCED_TYPES = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.BF16))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.builder.explicit_quantization.mode import is_explicit
+from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.network.data_types import DataType
 from dryfit.network.io_types import given_types
 from dryfit.network.network import Network

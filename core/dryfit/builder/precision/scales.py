@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import QuantizationFlag
-from dryfit.builder.explicit_quantization.mode import QuantizationMode, is_explicit, quantization_mode
+from dryfit.builder.config.quantization_mode import QuantizationMode, is_explicit, quantization_mode
 from dryfit.builder.placement.assign import Assignment
 from dryfit.errors import CalibrationError, NetworkError
 from dryfit.network.data_types import DataType

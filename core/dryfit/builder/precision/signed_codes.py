@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dryfit.builder.fusion.layer_roles import LayerRole
 from dryfit.builder.placement.assign import Assignment
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.sample_mode import SampleMode

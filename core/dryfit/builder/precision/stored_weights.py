@@ -8,12 +8,12 @@ import numpy as np
 
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.folded_scales import folded, folded_scale
-from dryfit.builder.precision.int8_weights import constant_weights, int8_weights
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.quantization.int8_weights import constant_weights, int8_weights
 from dryfit.reference.quantization import spread
 
 Array = np.ndarray[Any, Any]

@@ -18,11 +18,11 @@ import attrs
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.settings import config_from_settings
 from dryfit.builder.design import NUM_STAGES, Design, design_network
-from dryfit.builder.fusion.fused_group import LayerPlace
+from dryfit.builder.fusion.groups import LayerPlace
+from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.kernels.choice import kernels_for
-from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.kernels.packed_weights import drop_packed_weights
 from dryfit.builder.refit.comparison import built_otherwise, require_same
-from dryfit.builder.refit.packed_weights import drop_packed_weights
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import PROGRAM, Operation, Plan

@@ -9,8 +9,8 @@ import numpy as np
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.builder.fusion.fused_group import LayerPlace
-from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.fusion.groups import LayerPlace
+from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.segments.target_bytes import COMPILER, target_bytes
 from dryfit.engine.segment_program import program_array

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.fusion.fused_group import JoinedGroup
-from dryfit.builder.fusion.layer_roles import LayerRole
-from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.formats.forms import TensorForm
+from dryfit.builder.formats.insertion import Formats
+from dryfit.builder.fusion.groups import JoinedGroup
+from dryfit.builder.fusion.lowering import LoweredNetwork
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.placement.target_variant import TargetVariant, knowing
 from dryfit.builder.segments.pools import Specs, known_shape
-from dryfit.builder.tensor_formats.forms import TensorForm
-from dryfit.builder.tensor_formats.insertion import Formats
 from dryfit.engine.memory_planner import MemoryPlan, plan_memory
 from dryfit.engine.plan import Placement
 from dryfit.network.tensor import Tensor

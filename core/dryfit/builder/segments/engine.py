@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dryfit.builder.refit.packed_weights import drop_packed_weights
+from dryfit.builder.kernels.packed_weights import drop_packed_weights
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import LayerPlacement, Operation, Placement, Plan, Segment
 from dryfit.engine.plan_check import check_plan

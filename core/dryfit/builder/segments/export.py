@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.fusion.fused_group import FusedGroup, LayerPlace
+from dryfit.builder.fusion.groups import FusedGroup, LayerPlace
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.segments.target_bytes import EXPORTER, target_bytes
 from dryfit.engine.plan import Plan

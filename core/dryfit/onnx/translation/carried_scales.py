@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.precision.real_tensors import is_limiting
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantization.commutation import COMMUTATIONS
+from dryfit.quantization.int8_steps import is_limiting
 from dryfit.quantization.scale_table import RangeOrigin
 
 

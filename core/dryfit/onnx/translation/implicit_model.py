@@ -28,8 +28,7 @@ import attrs
 from onnx import ModelProto
 
 from dryfit.atomic_file import write_atomically
-from dryfit.builder.placement.layer_list import PRECISION_WORDS, layer_list
-from dryfit.builder.precision.real_tensors import is_inside_step, is_sum
+from dryfit.builder.config.layer_rules import PRECISION_WORDS, layer_list
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -42,6 +41,7 @@ from dryfit.onnx.translation.implicit_precisions import LayerPrecision, layer_pr
 from dryfit.onnx.translation.plain_model import PlainModel, plain_model
 from dryfit.quantization.cache_forms import cache_form
 from dryfit.quantization.cache_header import CacheHeader
+from dryfit.quantization.int8_steps import is_inside_step, is_sum
 from dryfit.quantization.stored_ranges import StoredRange, StoredRanges
 
 

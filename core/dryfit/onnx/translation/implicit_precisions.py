@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.builder.precision.int8_choice import INT8_OPERATIONS
-from dryfit.builder.precision.int8_weights import constant_weights
-from dryfit.builder.precision.real_tensors import is_inside_step
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise
@@ -20,6 +18,8 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.onnx.translation.carried_scales import CarriedScales, reads_dequantized
 from dryfit.onnx.translation.plain_model import PlainModel
+from dryfit.quantization.int8_steps import is_inside_step
+from dryfit.quantization.int8_weights import constant_weights
 
 
 @attrs.frozen

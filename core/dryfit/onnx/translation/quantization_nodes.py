@@ -19,9 +19,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from dryfit.builder.precision.int8_weights import LARGEST, int8_scales
 from dryfit.errors import OnnxImportError
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
+from dryfit.quantization.int8_weights import LARGEST, int8_scales
 from dryfit.short_text import grouped
 
 MOVING_OPERATORS = frozenset({"Identity", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze", "Dropout"})

@@ -15,7 +15,6 @@ from dryfit.answers.comparison.sides import definition_of
 from dryfit.answers.comparison.stored_network import MODEL_WEIGHTS, compared_network, stored_network
 from dryfit.answers.comparison.stored_weights import stored_weights_of
 from dryfit.builder.config.settings import config_from_settings
-from dryfit.builder.precision.int8_weights import int8_weights
 from dryfit.building import Builder
 from dryfit.engine.plan import Plan
 from dryfit.errors import ConfigError
@@ -26,6 +25,7 @@ from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.network.stand_ins import is_stand_in
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.int8_weights import int8_weights
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.executor import run_reference
 

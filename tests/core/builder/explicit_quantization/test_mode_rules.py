@@ -8,8 +8,8 @@ from tests.core.builder.networks import activation, convolution, image_network, 
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.enumerations import EngineCapability, QuantizationFlag
-from dryfit.builder.explicit_quantization.mode import QuantizationMode, quantization_mode
-from dryfit.builder.explicit_quantization.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES, broken_rules
+from dryfit.builder.config.mode_rules import EXPLICIT_RULES, STRONGLY_TYPED_RULES, broken_rules
+from dryfit.builder.config.quantization_mode import QuantizationMode, quantization_mode
 from dryfit.building import Builder, assess
 from dryfit.errors import ConfigError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag

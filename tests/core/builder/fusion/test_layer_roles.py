@@ -1,7 +1,7 @@
 import numpy as np
 from tests.core.builder.networks import image_network, named, weights
 
-from dryfit.builder.fusion.layer_roles import LayerRole, layer_roles
+from dryfit.builder.placement.roles import LayerRole, layer_roles
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix_multiply import MatrixOperation

@@ -11,8 +11,8 @@ from tests.core.builder.networks import chain, image_network
 from tests.core.builder.rival_kernels import TYPES, acme_config, brisk, compiled, doctored, install, packed, toilsome
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.timing_cache import TimingCache
 from dryfit.builder.kernels.choice import kernels_for
-from dryfit.builder.kernels.timing_cache import TimingCache
 from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, ConfigError, PluginError, UnknownNameError

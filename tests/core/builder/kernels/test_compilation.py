@@ -9,8 +9,8 @@ from tests.core.builder.networks import chain, dla_config
 from tests.core.builder.test_stages import Recorder
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.kernels import compilation
-from dryfit.builder.kernels.compilation import PHASE, CompilationPhase
+from dryfit.builder.fusion import compilation
+from dryfit.builder.fusion.compilation import PHASE, CompilationPhase
 from dryfit.builder.stages import Stages
 from dryfit.building import Builder
 from dryfit.errors import BuildError

@@ -11,9 +11,9 @@ from tests.core.builder.networks import chain
 from tests.core.builder.rival_kernels import install
 
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.timing_cache import TimingCache, TimingCacheKey
 from dryfit.builder.kernels import processor, timing_cache_file
 from dryfit.builder.kernels.processor import processor_name
-from dryfit.builder.kernels.timing_cache import TimingCache, TimingCacheKey
 from dryfit.builder.kernels.timing_cache_file import (
     SharedTimingCache,
     default_path,
@@ -147,7 +147,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path):
     path = tmp_path / "times.jsonl"
     program = (
         "import sys; from pathlib import Path\n"
-        "from dryfit.builder.kernels.timing_cache import TimingCache, TimingCacheKey\n"
+        "from dryfit.builder.config.timing_cache import TimingCache, TimingCacheKey\n"
         "from dryfit.builder.kernels.timing_cache_file import save_timing_cache\n"
         "for n in range(10):\n"
         "    cache = TimingCache(); cache.update(TimingCacheKey(f'{sys.argv[2]} {n}', 'acme.relu', 1, 'any'), 1.0)\n"

@@ -2,8 +2,8 @@ import numpy as np
 from tests.core.builder.networks import activation, chain, dla_config, fp16_config, image_network, named
 
 from dryfit.builder.config.builder_config import DeviceType
-from dryfit.builder.fusion.layer_roles import LayerRole
 from dryfit.builder.placement.assign import NOWHERE, assign_devices, placement_error
+from dryfit.builder.placement.roles import LayerRole
 
 
 def test_the_default_puts_every_layer_on_the_device_that_can_run_there():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dryfit.builder.placement.layer_list import PrecisionRules, layer_entries, layer_list
+from dryfit.builder.config.layer_rules import PrecisionRules, layer_entries, layer_list
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType

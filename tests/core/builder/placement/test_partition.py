@@ -2,9 +2,9 @@ import attrs
 import pytest
 from tests.core.builder.networks import activation, add, chain, convolution, elu, image_network, named
 
-from dryfit.builder.fusion.layer_roles import layer_roles
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.partition import partition_network
+from dryfit.builder.placement.roles import layer_roles
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.segments.fitting import parts_that_fit
 from dryfit.network.layers.elementwise import ElementWiseOperation

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import image_network, named, weights
 
-from dryfit.builder.precision.int8_weights import constant_weights, int8_weights
 from dryfit.errors import BuildError
 from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.quantization.int8_weights import constant_weights, int8_weights
 from dryfit.quantization.rounding import RoundingMode
 
 EVEN, UP, AWAY = RoundingMode.HALF_TO_EVEN, RoundingMode.HALF_UP, RoundingMode.HALF_AWAY_FROM_ZERO

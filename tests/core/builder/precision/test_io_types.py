@@ -7,7 +7,7 @@ import pytest
 from tests.core.builder.networks import chain, convolution, dla_config, fp16_config, image_network
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.tensor_formats.io_formats import IoFormat
+from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.building import Builder
 from dryfit.errors import NetworkError
 from dryfit.network.copying import copy_network

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.core.builder.networks import activation, add, chain, convolution, elu, image_network
 
-from dryfit.builder.precision.real_tensors import real_tensors
 from dryfit.network.data_types import DataType
+from dryfit.quantization.int8_steps import real_tensors
 
 
 def inside(network, without=()):

@@ -4,7 +4,7 @@ import pytest
 from tests.core.builder.networks import activation, convolution, elu
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType, EngineCapability
-from dryfit.builder.segments.standalone import NO_REFORMATS, ONE_LOADABLE, STANDALONE_OUTCOMES, STANDALONE_RULES
+from dryfit.builder.config.standalone import NO_REFORMATS, ONE_LOADABLE, STANDALONE_OUTCOMES, STANDALONE_RULES
 from dryfit.building import Builder, assess
 from dryfit.errors import BuildError, ConfigError, PlacementError, UnknownNameError
 from dryfit.network.data_types import DataType

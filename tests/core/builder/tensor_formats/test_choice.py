@@ -5,9 +5,9 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dryfit.builder.tensor_formats.choice import choose_forms
-from dryfit.builder.tensor_formats.forms import TensorForm
-from dryfit.builder.tensor_formats.sides import Side
+from dryfit.builder.formats.choice import choose_forms
+from dryfit.builder.formats.forms import TensorForm
+from dryfit.builder.formats.sides import Side
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import LINEAR, TensorFormat
 

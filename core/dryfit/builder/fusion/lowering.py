@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY, EngineTensors
 from dryfit.builder.placement.partition import Partition
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
-from dryfit.builder.precision.engine_tensors import OUTPUT_COPY, EngineTensors
 from dryfit.builder.precision.int8_lowering import Int8Lowering
 from dryfit.builder.precision.requested import ASSUMED_RANGE
 from dryfit.network.copying import copy_layer

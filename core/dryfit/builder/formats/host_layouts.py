@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dryfit.builder.fusion.fused_group import FusedGroup
+from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.kernels import HostLayout

@@ -12,10 +12,10 @@ from dryfit.builder.config.enumerations import (
     EngineCapability,
     QuantizationFlag,
 )
+from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.design import Design
-from dryfit.builder.explicit_quantization.mode import is_explicit
-from dryfit.builder.fusion.fused_group import FusedGroup
-from dryfit.builder.lowering import LoweredNetwork
+from dryfit.builder.fusion.groups import FusedGroup
+from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.precision.requested import has_scales
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import TensorSpec

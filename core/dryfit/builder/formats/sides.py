@@ -8,12 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.placement.partition import Partition
-from dryfit.builder.placement.target_variant import TargetVariant, knowing
-from dryfit.builder.precision.chosen import Precisions
-from dryfit.builder.segments.pools import Specs, known_shape
-from dryfit.builder.tensor_formats.forms import TensorForm
-from dryfit.builder.tensor_formats.reformat_rules import (
+from dryfit.builder.formats.forms import TensorForm
+from dryfit.builder.formats.reformat_rules import (
     BETWEEN_SEGMENTS,
     DEVICE_BORDER,
     DIRECT_IO,
@@ -22,6 +18,10 @@ from dryfit.builder.tensor_formats.reformat_rules import (
     NO_COPIER,
     TYPE_CHANGE,
 )
+from dryfit.builder.placement.partition import Partition
+from dryfit.builder.placement.target_variant import TargetVariant, knowing
+from dryfit.builder.precision.chosen import Precisions
+from dryfit.builder.segments.pools import Specs, known_shape
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from dryfit.builder.fusion.fused_group import FusedGroup
+from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.buffers import new_array
 from dryfit.engine.plan import Operation

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from dryfit.builder.fusion.layer_roles import LayerRole
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.network.data_types import DataType
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Kernel

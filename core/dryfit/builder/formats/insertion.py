@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.formats.choice import choose_forms
+from dryfit.builder.formats.forms import TensorForms
+from dryfit.builder.formats.sides import Sides
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.segments.pools import Specs
-from dryfit.builder.tensor_formats.choice import choose_forms
-from dryfit.builder.tensor_formats.forms import TensorForms
-from dryfit.builder.tensor_formats.sides import Sides
 from dryfit.engine.plan import Reformat
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorLocation

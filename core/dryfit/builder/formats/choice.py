@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from dryfit.builder.tensor_formats.forms import TensorForm
-from dryfit.builder.tensor_formats.sides import Side
+from dryfit.builder.formats.forms import TensorForm
+from dryfit.builder.formats.sides import Side
 from dryfit.network.data_types import DataType
 
 SizeOf = Callable[[TensorForm], int]
