@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from guides import guide_pages, is_same_page, page_as_it_should_be
 
@@ -23,7 +24,7 @@ PAGES = {
     "cache.schema.json": "dryfit.cli.cache_schema:schema_text",
     "calibrate.schema.json": "dryfit.cli.calibrate_schema:schema_text",
     "calibration-cache.schema.json": "dryfit.quantization.cache_document_schema:schema_text",
-    "check.schema.json": "dryfit.cli.check_schema:schema_text",
+    "check.schema.json": "dryfit.answers.check:CheckAnswer",
     "compare-methods.schema.json": "dryfit.cli.compare_methods_schema:schema_text",
     "compare.schema.json": "dryfit.cli.compare_schema:schema_text",
     "dla-cost-model.md": "docs.pages.dla_cost.page:cost_page",
@@ -55,14 +56,15 @@ PAGES = {
     "translate.schema.json": "dryfit.cli.translate_schema:schema_text",
     "warmup.schema.json": "dryfit.cli.answer_schemas:warmup_text",
 }
-"""File name in `docs/reference` to the function that returns its text."""
+"""File name in `docs/reference` to the function that returns its text, or to the answer whose JSON Schema it is."""
 
 
 def page(name: str) -> str:
     """The text that a page should have."""
     module, _, function = PAGES[name].partition(":")
-    text: Callable[[], str] = getattr(importlib.import_module(module), function)
-    return text().rstrip("\n") + "\n"
+    found: Any = getattr(importlib.import_module(module), function)
+    text: str = json.dumps(found.schema(), indent=2) if isinstance(found, type) else found()
+    return text.rstrip("\n") + "\n"
 
 
 def stale_pages() -> list[str]:

@@ -15,12 +15,13 @@ import numpy as np
 from digits_data import Split, train_and_test
 
 import dryfit
+from dryfit.answers.placement import placement_of
+from dryfit.answers.placement_text import placement_blocks
+from dryfit.answers.text import bytes_text
 from dryfit.building import assess
 from dryfit.calibration.calibrate import calibrate
-from dryfit.cli.console import bytes_text, print_line, print_table
+from dryfit.cli.console import print_line, print_table, show
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.placement_report import placement_report
-from dryfit.cli.placement_tables import print_placement
 from dryfit.engine.progress import TerminalProgress, run_many
 from dryfit.quantization.calibration_cache import CalibrationCache
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
@@ -95,7 +96,7 @@ def run_fp32_reference(test: Split) -> np.ndarray:
 
 def print_decisions(engine: dryfit.Engine, config: dryfit.BuilderConfig) -> None:
     """Where each layer runs, in which type, and why."""
-    print_placement(placement_report(MODEL.name, engine.plan, engine.plan.settings), verbose=True)
+    show(placement_blocks(placement_of(MODEL.name, engine.plan, engine.plan.settings), verbose=True))
     print_line()
     with log_to_stderr(None):
         reasons = assess(digits_network(), config).reasons

@@ -22,6 +22,7 @@ from dryfit.network.network import Network
 from dryfit.network.weights_names import NamedWeights
 from dryfit.network.weights_role import set_weights
 from dryfit.quantization.sparse_pattern import SparsePattern
+from dryfit.short_text import count_text
 
 Array = np.ndarray[Any, Any]
 
@@ -80,6 +81,14 @@ class Pruning:
     pruned: Sequence[PrunedWeights]
     left: Sequence[LeftWeights]
     already: Sequence[str]
+
+    def __str__(self) -> str:
+        if not self.pruned:
+            reason = "all that would gain is sparse already" if self.already else "no layer would gain"
+            return f"nothing was pruned, because {'weights were left' if self.left else reason}"
+        layers = sum(len(one.layers) for one in self.pruned)
+        zeroed, total = (sum(one.zeroed for one in self.pruned), sum(one.after.size for one in self.pruned))
+        return f"{zeroed:,} of {total:,} weights of {count_text(layers, 'layer')} were made 0 in a copy"
 
     def apply(self, network: Network) -> None:
         """Give the layers of a network, or of a copy of it, the pruned weights. No array is written to."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dryfit.target.target import Target
 
 Layers = Sequence[Mapping[str, Any]]
-"""Layers as `dryfit.cli.placement_report` has them."""
+"""Layers of a `Placement`, as plain data."""
 
 
 def arithmetic_report(
@@ -39,9 +39,10 @@ def arithmetic_report(
 
 def plan_arithmetic(plan: Plan) -> list[dict[str, Any]]:
     """The report of an engine."""
-    from dryfit.cli.placement_report import placement_report
+    from dryfit.answers.json_data import plain
+    from dryfit.answers.placement import placement_of
 
-    layers = placement_report(plan.network.name, plan, plan.settings)["layers"]
+    layers = plain(placement_of(plan.network.name, plan, plan.settings))["layers"]
     return arithmetic_report(layers, plan.settings, plan.operations)
 
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.assumptions import print_defaults, with_defaults
-from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_note
+from dryfit.answers.options import Options
+from dryfit.answers.text import bytes_text
+from dryfit.cli.console import json_option, print_json, print_line, print_note, show
 from dryfit.cli.kernel_options import kernel_options, name_kernels, timing_cache_file
 from dryfit.cli.log import build_log
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.network_options import network_options
 from dryfit.cli.overflow_report import found_overflows, note_overflows
-from dryfit.cli.placement_tables import heading, print_offloading, print_placement, print_verdict, summary_line
 from dryfit.cli.sample_options import SampleOptions, sample_options
 from dryfit.short_text import count_text
 
@@ -52,7 +51,7 @@ from dryfit.short_text import count_text
 def build(
     model: Path,
     output: Path,
-    options: NetworkOptions,
+    options: Options,
     samples: SampleOptions,
     kernels: tuple[tuple[str, str], ...],
     forbidden_kernels: tuple[str, ...],
@@ -71,17 +70,27 @@ def build(
     With --data the engine then runs on samples, and layers whose results overflow FP16 are told. Scales for INT8 are
     not found by this: see `dryfit calibrate`.
     """
+    from dryfit.answers.asked import asked
+    from dryfit.answers.json_data import plain
+    from dryfit.answers.placement import placement_of
+    from dryfit.answers.placement_text import (
+        defaults_line,
+        heading,
+        offloading_blocks,
+        placement_blocks,
+        summary_line,
+        verdict_lines,
+    )
     from dryfit.builder.config.enumerations import BuilderFlag
     from dryfit.builder.config.standalone import is_standalone
     from dryfit.building import Builder
     from dryfit.cli.loadable_report import write_standalone
-    from dryfit.cli.placement_report import placement_report
     from dryfit.engine.progress import TerminalProgress
 
-    options, defaults = with_defaults(options)
-    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
-    require_shapes(network, options.shapes)
-    config = create_config(network, options)
+    subject = asked(model, None, options)
+    network, config = subject.network, subject.config
+    for note in subject.notes:
+        print_note(note)
     if samples.data is not None and (stripped or is_standalone(config)):
         raise click.UsageError("--data is for an engine that runs here: not for a stripped one, nor for a loadable")
     name_kernels(kernels, network, config)
@@ -95,27 +104,27 @@ def build(
         config.progress_monitor = progress
         with timing_cache_file(timing_cache, config):
             if is_standalone(config):
-                write_standalone(builder, network, config, output, defaults=defaults, as_json=as_json)
+                write_standalone(builder, network, config, output, defaults=subject.assumed, as_json=as_json)
                 return
             engine = builder.build_engine(network, config)
     engine.save(output)
-    report = placement_report(str(model), engine.plan, engine.plan.settings, defaults)
+    placement = placement_of(str(model), engine.plan, engine.plan.settings, subject.assumed)
     size = output.stat().st_size
     overflows = found_overflows(network, engine.plan, samples)
     if as_json:
         written = {"engine": str(output), "engine_bytes": size, "engine_layers": engine.num_layers}
-        print_json({**report, **written, "overflows": overflows})
+        print_json({**plain(placement), **written, "overflows": overflows})
         return
     if verbose:
-        print_placement(report, verbose=True)
+        show(placement_blocks(placement, verbose=True))
     else:
-        print_verdict(report)
-        print_line(heading(report))
-        print_defaults(report["assumed"])
-        print_offloading(report)
-        print_line(summary_line(report))
+        show(verdict_lines(placement))
+        print_line(heading(placement))
+        show(defaults_line(placement.assumed))
+        show(offloading_blocks(placement))
+        print_line(summary_line(placement))
     without = ", without weights: run `dryfit refit` before `dryfit run`" if stripped else ""
     print_line(f"{output}: {count_text(engine.num_layers, 'engine layer')}, {bytes_text(size)}{without}")
-    if report["simulated"]:
-        print_note(f"Simulated: {report['simulated']}.")
+    if placement.simulated:
+        print_note(f"Simulated: {placement.simulated}.")
     note_overflows(overflows or [], "FP32")

@@ -9,10 +9,12 @@ from pathlib import Path
 import attrs
 import click
 
+from dryfit.answers.conditions import FailCondition, counted_outcomes
+from dryfit.answers.options import NetworkOptions
 from dryfit.cli.cache_files import INPUT_FILE, form_option
 from dryfit.cli.console import json_option, print_json, print_line, print_list
-from dryfit.cli.fail_conditions import FailCondition, counted_outcomes, fail_on_option, print_failed
-from dryfit.cli.shape_options import NamedShapes, flat_shapes, shape_option
+from dryfit.cli.fail_on import fail_on_option, print_failed
+from dryfit.cli.network_options import NamedShapes, flat_shapes, shape_option
 from dryfit.short_text import count_text
 
 SUBJECTS = {
@@ -54,11 +56,11 @@ def check(
     model: Path | None,
     fail_on: tuple[FailCondition, ...],
     form: str | None,
-    shapes: tuple[NamedShapes, ...],
+    shape: tuple[NamedShapes, ...],
     as_json: bool,
 ) -> None:
     """Say what is wrong with a calibration cache FILE, and whether it fits an ONNX MODEL. All findings at once."""
-    from dryfit.cli.network_config import load_model
+    from dryfit.answers.asked import load_network
     from dryfit.quantization.cache_findings import findings_for_model, findings_in_file
     from dryfit.quantization.cache_forms import stored_in_file
 
@@ -66,7 +68,7 @@ def check(
     found = [*findings_in_file(stored)]
     if model is not None:
         digest = f"sha256:{hashlib.sha256(model.read_bytes()).hexdigest()}"
-        found += findings_for_model(stored, load_model(model, flat_shapes(shapes)), digest)
+        found += findings_for_model(stored, load_network(model, NetworkOptions(shape=flat_shapes(shape))), digest)
     counts = Counter(one.kind.value for one in found)
     results = counted_outcomes(fail_on, {**dict.fromkeys(SUBJECTS, 0), **counts, "findings": len(found)})
     if as_json:

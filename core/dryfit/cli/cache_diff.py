@@ -9,9 +9,10 @@ from typing import Any
 import attrs
 import click
 
+from dryfit.answers.conditions import FailCondition, counted_outcomes
 from dryfit.cli.cache_files import INPUT_FILE, form_option, scale_text
 from dryfit.cli.console import json_option, print_json, print_line, print_list, print_table
-from dryfit.cli.fail_conditions import FailCondition, counted_outcomes, fail_on_option, print_failed
+from dryfit.cli.fail_on import fail_on_option, print_failed
 
 SUBJECTS = {
     "ratio": "the largest ratio of two scales of one tensor, such as ratio>1.01",

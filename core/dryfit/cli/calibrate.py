@@ -37,10 +37,11 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
         return
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'. Only --compare does without")
+    from dryfit.answers.asked import load_network
+    from dryfit.answers.options import NetworkOptions
     from dryfit.builder.config.quantization_mode import require_calibratable
-    from dryfit.cli.network_config import load_model
 
-    network = load_model(model, options.shapes)
+    network = load_network(model, NetworkOptions(shape=options.shape))
     require_calibratable(network)
     if options.reuse and _covers(model, network, options, chosen):
         return
@@ -138,10 +139,11 @@ def _run(
 
 
 def _task(model: Path, network: Network, options: CalibrateOptions, chosen: Calibrator) -> CalibrationTask:
+    from dryfit.answers.asked import load_network
+    from dryfit.answers.options import NetworkOptions
     from dryfit.calibration.calibrate import tensors_after_fusion
     from dryfit.calibration.task import CalibrationTask
     from dryfit.cli.calibrate_jobs import threads_per_job
-    from dryfit.cli.network_config import load_model
     from dryfit.quantization.calibration_data import source_of
 
     source = source_of(str(options.data), options.preparation)
@@ -149,7 +151,7 @@ def _task(model: Path, network: Network, options: CalibrateOptions, chosen: Cali
     if not chosen.before_fusion and not options.before_fusion:
         tensors = tensors_after_fusion(network, options.config(network))
     return CalibrationTask(
-        load=functools.partial(load_model, model, options.shapes),
+        load=functools.partial(load_network, model, NetworkOptions(shape=options.shape)),
         source=source,
         calibrator=chosen.name,
         fingerprint=_fingerprint(model, source.text, options, chosen),
@@ -163,7 +165,7 @@ def _fingerprint(model: Path, samples: str, options: CalibrateOptions, chosen: C
     is_before = chosen.before_fusion or options.before_fusion
     return {
         "model": f"sha256:{hashlib.sha256(model.read_bytes()).hexdigest()}",
-        "shapes": ", ".join(f"{name}={shapes}" for name, shapes in sorted(options.shapes.items())),
+        "shapes": ", ".join(f"{name}={shapes}" for name, shapes in sorted(options.shape.items())),
         "samples": samples,
         "collector": chosen.collector.state_name,
         "values that are not finite": "skipped" if options.skips_nonfinite else "refused",

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from dryfit.answers.options import Shapes
 from dryfit.cli.calibrate_jobs import jobs_option
 from dryfit.cli.console import json_option
+from dryfit.cli.network_options import flat_shapes, shape_option
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
-from dryfit.cli.shape_options import Shapes, flat_shapes, shape_option
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class CalibrateOptions:
     reuse: bool
     compare: bool
     limit: int | None
-    shapes: Mapping[str, Shapes]
+    shape: Mapping[str, Shapes]
     mean: tuple[float, ...]
     scale: tuple[float, ...]
     channels: str | None
@@ -95,10 +96,10 @@ class CalibrateOptions:
 
     def config(self, network: Network) -> BuilderConfig:
         """What is built with where layers are fused first."""
+        from dryfit.answers.options import NetworkOptions
         from dryfit.cli.network_config import create_config
-        from dryfit.cli.network_options import NetworkOptions
 
-        shared = NetworkOptions(self.device, None, None, (), None, False, self.shapes, None)
+        shared = NetworkOptions(device=self.device, shape=self.shape)
         return create_config(network, shared)
 
 
@@ -106,8 +107,8 @@ def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give the command its options; it gets them as `options`."""
 
     @functools.wraps(command)
-    def with_options(model: Path | None, shapes: Any, **values: Any) -> Any:
-        return command(model, CalibrateOptions(shapes=flat_shapes(shapes), **values))
+    def with_options(model: Path | None, shape: Any, **values: Any) -> Any:
+        return command(model, CalibrateOptions(shape=flat_shapes(shape), **values))
 
     # click reads the command's name and text from the function, and nothing else.
     with_options.__signature__ = inspect.Signature()  # type: ignore[attr-defined]

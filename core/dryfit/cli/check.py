@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attrs
 import click
 
-from dryfit.cli.assumptions import with_defaults
-from dryfit.cli.console import json_option, print_json, print_line, print_note
-from dryfit.cli.fail_conditions import FailCondition, fail_on_option, print_failed
-from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions, network_options
-from dryfit.cli.placement_conditions import SUBJECTS, placement_outcomes
-from dryfit.cli.placement_tables import print_placement, print_verdict, summary_line
+from dryfit.answers.conditions import PLACEMENT_SUBJECTS, FailCondition
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_line, print_note, show
+from dryfit.cli.fail_on import fail_on_option, print_failed
+from dryfit.cli.network_options import network_options
 
 FORMATS = ("text", "json", "junit", "sarif")
 
@@ -22,7 +18,7 @@ FORMATS = ("text", "json", "junit", "sarif")
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @network_options
-@fail_on_option(SUBJECTS, "fallback>3%,loadables>8,dla.convolution.cbuf")
+@fail_on_option(PLACEMENT_SUBJECTS, "fallback>3%,loadables>8,dla.convolution.cbuf")
 @click.option(
     "--format",
     "chosen",
@@ -36,7 +32,7 @@ FORMATS = ("text", "json", "junit", "sarif")
 def check(
     context: click.Context,
     model: Path,
-    options: NetworkOptions,
+    options: Options,
     fail_on: tuple[FailCondition, ...],
     chosen: str | None,
     verbose: bool,
@@ -49,38 +45,27 @@ def check(
     INT8 too where scales are given; fallback of an accelerator to the GPU. check, build, explain and estimate share
     them. A network that cannot be built exits with 0 unless --fail-on refusals or --fail-on unplaced is given.
     """
-    from dryfit.building import assess
+    from dryfit.answers.check import check as answer_of
+    from dryfit.answers.placement_text import summary_line, verdict_lines
     from dryfit.cli.junit_report import junit_text
-    from dryfit.cli.placement_report import placement_report
     from dryfit.cli.sarif_report import sarif_text
 
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
         raise click.UsageError(f"--json and --format {form} exclude each other", context)
-
-    options, defaults = with_defaults(options)
-    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
-    if options.shape_values or any(len(asked) == 3 for asked in options.shapes.values()):
-        require_shapes(
-            network, options.shapes
-        )  # an optimization profile speaks of all dynamic inputs, or there is none
-    config = create_config(network, options)
-    with log_to_stderr(None):
-        assessment = assess(network, config)
-    for warning in assessment.memory_warnings:
-        print_note(warning)
-    report = placement_report(str(model), assessment, config.settings(network), defaults, network)
-    found = placement_outcomes(fail_on, report)
+    answer = answer_of(model, fail_on=fail_on, **options)
+    for note in answer.notes:
+        print_note(note)
     match form:
         case "json":
-            print_json({**report, "conditions": [attrs.asdict(outcome) for outcome in found]})
+            print_line(answer.to_json())
         case "junit":
-            print_line(junit_text(report, found, config.explicit_device_types(network)))
+            print_line(junit_text(answer))
         case "sarif":
-            print_line(sarif_text(report, found))
+            print_line(sarif_text(answer))
         case _ if quiet:
-            print_verdict(report, assessment.errors)
-            print_line(summary_line(report))
+            show(verdict_lines(answer))
+            print_line(summary_line(answer))
         case _:
-            print_placement(report, verbose, assessment.errors)
-    context.exit(print_failed(found))
+            show(answer.blocks(verbose=verbose))
+    context.exit(print_failed(answer.conditions))

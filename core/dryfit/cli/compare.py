@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.compare_options import CompareOptions, compare_options
 from dryfit.cli.console import print_json
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.network_config import create_config
+from dryfit.cli.network_options import network_options
 
 if TYPE_CHECKING:
     from dryfit.engine.plan import Plan
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("model", metavar="MODEL|ENGINE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @network_options
 @compare_options
-def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> int:
+def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
     """Compare the results of a MODEL on a device with a reference, layer by layer, and show where they diverge.
 
     MODEL is an ONNX model, built as the options say, or an engine file. An engine that was built with --refit has the
@@ -31,10 +33,11 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
 
     With --methods a quantized MODEL is computed by quantize methods on this machine, and its codes are compared.
     """
+    said = NetworkOptions.said(options)
     if comparing.methods:
         from dryfit.cli.compare_methods import compare_methods_of
 
-        return compare_methods_of(model, options, comparing)
+        return compare_methods_of(model, said, comparing)
     from dryfit.answers.comparison.compare import compare as compared
     from dryfit.answers.comparison.compare import declared_types
     from dryfit.answers.comparison.sides import EngineSide, compared_sides
@@ -44,7 +47,7 @@ def compare(model: Path, options: NetworkOptions, comparing: CompareOptions) -> 
     from dryfit.engine.progress import TerminalProgress
 
     with log_to_stderr(logging.ERROR):
-        plan = _engine(model, options) if model.suffix != ".onnx" else _built(model, options)
+        plan = _engine(model, said) if model.suffix != ".onnx" else _built(model, said)
         with TerminalProgress() as progress:
             known = compared_network(plan, progress)
         network, declared = known.network, declared_types(known.network)
@@ -65,8 +68,8 @@ def _built(model: Path, options: NetworkOptions) -> Plan:
     from dryfit.builder.config.enumerations import BuilderFlag
     from dryfit.building import Builder
 
-    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
-    require_shapes(network, options.shapes)
+    network = load_network(model, options)
+    require_shapes(network, options.shape)
     config = create_config(network, options)
     config.set_flag(BuilderFlag.REFIT)  # so that the plan keeps the network, ranges and all
     return Builder().build_plan(network, config)
@@ -80,6 +83,6 @@ def _engine(path: Path, options: NetworkOptions) -> Plan:
     """
     from dryfit.engine.engine import Engine
 
-    if options != NetworkOptions("GPU", None, None, (), None, False, {}, None):
+    if options != NetworkOptions():
         raise click.UsageError("An engine is built: what it is built with cannot be changed. Give the model instead")
     return Engine.load(path).plan

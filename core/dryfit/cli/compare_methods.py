@@ -9,12 +9,13 @@ import attrs
 import click
 from click.core import ParameterSource
 
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.builder_config import METHOD_OPTION
+from dryfit.answers.options import NetworkOptions
 from dryfit.cli.compare_options import CompareOptions
 from dryfit.cli.console import print_json
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions
-from dryfit.cli.quantize_method_options import OPTION
+from dryfit.cli.network_config import create_config
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 
@@ -35,8 +36,8 @@ def compare_methods_of(model: Path, options: NetworkOptions, comparing: CompareO
 
     on_host = _on_host(model, options)
     with log_to_stderr(logging.ERROR):
-        network = load_model(model, on_host.shapes, flags=on_host.creation_flags, quantize_method=comparing.methods[0])
-        require_shapes(network, on_host.shapes)
+        network = load_network(model, attrs.evolve(on_host, quantize_method=comparing.methods[0]))
+        require_shapes(network, on_host.shape)
         sides = method_sides(comparing.methods, network, create_config(network, on_host), comparing.threads)
         found = compare_methods(sides, comparing.samples(network, sides[0].plan), comparing.tolerance)
     report = methods_report(str(model), sides, found)
@@ -66,8 +67,8 @@ def _on_host(model: Path, options: NetworkOptions) -> NetworkOptions:
     if context.get_parameter_source("against") is not ParameterSource.DEFAULT:
         raise click.UsageError("Give either --against or --methods: the first method is what others are compared with")
     given = context.get_parameter_source("device") is not ParameterSource.DEFAULT
-    if given and options.device.upper() != host.upper():
+    if given and options.default_device.upper() != host.upper():
         raise click.UsageError(f"Quantize methods are computed on the {host}: leave --device out with --methods")
-    if any(not pattern for pattern, _ in options.quantize_methods):
-        raise click.UsageError(f"With --methods {OPTION} names the methods of single layers: LAYER=NAME")
+    if any(not pattern for pattern, _ in options.quantize_method):
+        raise click.UsageError(f"With --methods {METHOD_OPTION} names the methods of single layers: LAYER=NAME")
     return attrs.evolve(options, device=host)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dryfit.answers.json_data import plain
+from dryfit.answers.placement import placement_of
 from dryfit.cli.arithmetic_report import plan_arithmetic
 from dryfit.cli.overflow_report import overflow_data
-from dryfit.cli.placement_report import placement_report
 
 if TYPE_CHECKING:
     from dryfit.answers.comparison.compare import ComparedTensor, Comparison
@@ -35,7 +36,7 @@ def comparison_report(model: str, plan: Plan, known: StoredNetwork, sides: Seque
         sides: what it was compared with.
         found: what differs.
     """
-    placed = placement_report(model, plan, plan.settings)
+    placed = plain(placement_of(model, plan, plan.settings))
     shared = ("model", "device", "platform", "software", "precisions", "fallback", "simulated", "plugins")
     return {
         **{key: placed[key] for key in shared},

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.answers.comparison.stored_network import MODEL_WEIGHTS
+from dryfit.answers.placement_text import listed_names
 from dryfit.cli.arithmetic_report import print_arithmetic
 from dryfit.cli.compare_report import decibels_text, ratio_text
 from dryfit.cli.console import print_line, print_list, print_table
 from dryfit.cli.overflow_report import print_overflows
-from dryfit.cli.placement_causes import listed_names
 from dryfit.cli.placement_tables import heading
 from dryfit.short_text import printable
 

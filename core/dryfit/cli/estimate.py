@@ -6,17 +6,18 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.assumptions import with_scales
+from dryfit.answers.defaults import with_scales
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.console import json_option, print_json
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.network_options import network_options
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @network_options
 @json_option
-def estimate(model: Path, options: NetworkOptions, as_json: bool) -> None:
+def estimate(model: Path, options: Options, as_json: bool) -> None:
     """Estimate what an ONNX MODEL takes on a board: multiplier cycles, bytes, time and throughput. Measures nothing.
 
     The defaults are those of `dryfit check`; with INT8 every tensor is taken to have a scale, unless
@@ -26,7 +27,7 @@ def estimate(model: Path, options: NetworkOptions, as_json: bool) -> None:
     from dryfit.cli.estimate_report import estimate_report
     from dryfit.cli.estimate_tables import print_estimate
 
-    asked, assumed = with_scales(options)
+    asked, assumed = with_scales(NetworkOptions.said(options))
     with log_to_stderr(None):
         report = estimate_report(model, asked, assumed)
     if as_json:

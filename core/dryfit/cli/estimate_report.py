@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.options import NetworkOptions
+from dryfit.cli.network_config import create_config
 from dryfit.estimate_text import time_text
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
     from dryfit.builder.refusals import require_places
     from dryfit.building import design_for_assessment
 
-    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
-    require_shapes(network, options.shapes)
+    network = load_network(model, options)
+    require_shapes(network, options.shape)
     config = create_config(network, options)
     device = config.default_device_type
     # The board of the default is named, so that the other devices are taken to be on it.
@@ -53,7 +54,7 @@ def estimate_report(model: Path, options: NetworkOptions, assumed: list[str]) ->
         "platform": settings["platforms"].get(device, ""),
         "power_mode": None if clocks is None else clocks.name,
         "software": settings["software"].get(device, ""),
-        "precisions": list(options.precisions),
+        "precisions": list(options.precision),
         "fallback": settings["fallback_device"],
         "assumed": assumed,
         "sparsity": options.sparsity,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import bytes_text, device_text, print_line, print_list, print_table, table_name
+from dryfit.answers.text import bytes_text, device_text, table_name
+from dryfit.cli.console import print_defaults, print_line, print_list, print_table
 from dryfit.estimate_text import duration, rate_text, two_digits, with_error
 
 Report = dict[str, Any]

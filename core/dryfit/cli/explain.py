@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from dryfit.cli.assumptions import with_defaults
+from dryfit.answers.defaults import with_defaults
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.console import json_option, print_json
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.network_options import network_options
 from dryfit.errors import ConfigError
 
 
@@ -38,7 +39,7 @@ from dryfit.errors import ConfigError
 def explain(
     model: Path,
     layer: str | None,
-    options: NetworkOptions,
+    options: Options,
     edits: str | None,
     output: Path | None,
     force: bool,
@@ -52,7 +53,7 @@ def explain(
     the model in memory. The defaults are those of `dryfit check`. --quantization shows precisions, scales and paths of
     Q/DQ instead; its default precision for a model without Q/DQ is INT8.
     """
-    asked, assumed = with_defaults(options)
+    asked, assumed = with_defaults(NetworkOptions.said(options))
     if quantization and (edits is not None or no_edits):
         raise click.UsageError("--quantization speaks of no edits: leave out --apply and --no-edits")
     if (edits is None) != (output is None):
@@ -61,7 +62,7 @@ def explain(
         raise click.UsageError("--apply takes no LAYER: name a node by ID@NODE")
     with log_to_stderr(None):
         if quantization:
-            _explain_quantization(model, layer, options, as_json)
+            _explain_quantization(model, layer, NetworkOptions.said(options), as_json)
         elif edits is not None and output is not None:
             _apply(model, asked, edits, output, force, as_json)
         else:

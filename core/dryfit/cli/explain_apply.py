@@ -9,13 +9,15 @@ from typing import Any
 import attrs
 from onnx import ModelProto
 
+from dryfit.answers.asked import load_network
+from dryfit.answers.json_data import plain
+from dryfit.answers.options import NetworkOptions
+from dryfit.answers.placement import placement_of
 from dryfit.builder.assessment import assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
 from dryfit.building import design_for_assessment
-from dryfit.cli.network_config import create_config, load_model
-from dryfit.cli.network_options import NetworkOptions
-from dryfit.cli.placement_report import placement_report
+from dryfit.cli.network_config import create_config
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
@@ -32,7 +34,7 @@ class Placed:
     """A model on a device.
 
     Attributes:
-        report: see `dryfit.cli.placement_report`.
+        report: a `Placement` as plain data.
         macs: layer name to multiply-accumulates.
         network: what was placed.
         config: with what.
@@ -86,12 +88,12 @@ def place(
     Raises:
         DryfitError: the model cannot be imported, or the options do not fit it.
     """
-    network = load_model(source, options.shapes, folder, options.creation_flags, options.network_method)
+    network = load_network(source, options, folder)
     config = create_config(network, options)
     config.progress_monitor = progress
     design = design_for_assessment(network, config)
     assessment = assessment_of(design, config)
-    report = placement_report(name, assessment, config.settings(network), network=network)
+    report = plain(placement_of(name, assessment, config.settings(network), network=network))
     specs = infer_specs(network)
     macs = {layer.name: layer.multiply_accumulates(specs) for layer in network.layers}
     return Placed(report, macs, network, config, assessment.left, design)
@@ -104,7 +106,7 @@ def measured(model: ModelProto, options: NetworkOptions, folder: Path, progress:
 
 def fixed_shapes(options: NetworkOptions) -> dict[str, tuple[int, ...]]:
     """Input name to shape, for the inputs that got one shape and no range."""
-    return {name: shapes[0] for name, shapes in options.shapes.items() if len(shapes) == 1}
+    return {name: shapes[0] for name, shapes in options.shape.items() if len(shapes) == 1}
 
 
 def apply_report(model_path: Path, options: NetworkOptions, edits: str, output: Path) -> dict[str, Any]:
@@ -125,14 +127,14 @@ def apply_report(model_path: Path, options: NetworkOptions, edits: str, output: 
     before = measured(model, options, folder)
     edited = apply_edits(model, external, choices, fixed_shapes(options))
     require_places(edited)
-    best_shapes = {name: shapes[len(shapes) // 2] for name, shapes in options.shapes.items()}
+    best_shapes = {name: shapes[len(shapes) // 2] for name, shapes in options.shape.items()}
     proof = prove_equal(model, edited.model, folder, best_shapes)
     after = measured(edited.model, options, folder)
     write_model(edited.model, output, external, folder)
     return {
         "model": str(model_path),
         "output": str(output),
-        "device": options.device.upper(),
+        "device": options.default_device.upper(),
         "edits": [
             {"id": choice.text, "title": choice.edit.title, "nodes": list(places)}
             for choice, places in zip(choices, edited.places, strict=True)

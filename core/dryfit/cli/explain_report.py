@@ -7,12 +7,12 @@ from typing import Any
 
 import attrs
 
+from dryfit.answers.options import NetworkOptions
+from dryfit.answers.placement_text import unknown_layer
 from dryfit.answers.reformat_removal import find_removals
 from dryfit.cli.arithmetic_report import arithmetic_report
 from dryfit.cli.explain_apply import Placed, cost_data, fixed_shapes, measured, place
 from dryfit.cli.explain_reformats import reformat_report
-from dryfit.cli.network_options import NetworkOptions
-from dryfit.cli.placement_causes import unknown_layer
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
 from dryfit.onnx.editing.edit import all_edits

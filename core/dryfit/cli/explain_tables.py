@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit.answers.placement_text import FIRST_ONLY, LISTED_NAMES, listed_names, other_causes
+from dryfit.answers.text import bytes_text
 from dryfit.cli.arithmetic_report import print_arithmetic
-from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import bytes_text, print_line, print_list, print_table
+from dryfit.cli.console import print_defaults, print_line, print_list, print_table
 from dryfit.cli.explain_reformats import print_reformats
 from dryfit.cli.operator_rules_report import print_operators
-from dryfit.cli.placement_causes import FIRST_ONLY, LISTED_NAMES, listed_names, other_causes
 from dryfit.cli.placement_tables import estimate_text, heading
 from dryfit.short_text import count_text, with_short_names
 

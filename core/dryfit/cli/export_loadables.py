@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.console import json_option
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.network_config import create_config
+from dryfit.cli.network_options import network_options
 from dryfit.errors import ConfigError
 
 
@@ -27,7 +29,7 @@ from dryfit.errors import ConfigError
 @click.option("--force", is_flag=True, help="Replace the loadables of a model of this name that the folder has.")
 @network_options
 @json_option
-def loadables(model: Path, output: Path, force: bool, options: NetworkOptions, as_json: bool) -> None:
+def loadables(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:
     """Write the loadables of an ONNX MODEL, one file for each segment of a device that has such files.
 
     Those of the DLA are dryfit's own and run here, by emulation; no board takes them.
@@ -43,9 +45,10 @@ def loadables(model: Path, output: Path, force: bool, options: NetworkOptions, a
             found=", ".join(sorted(one.name for one in earlier)),
             remedy="Choose another folder, or give --force",
         )
-    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
-    require_shapes(network, options.shapes)
-    config = create_config(network, options)
+    said = NetworkOptions.said(options)
+    network = load_network(model, said)
+    require_shapes(network, said.shape)
+    config = create_config(network, said)
     with log_to_stderr(logging.WARNING):
         built = Builder().build_loadables(network, config)
     tell(str(model), built, write_folder(output, model.stem, built.files), as_json=as_json)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import attrs
 
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.builder_config import refuse_quantize_methods
+from dryfit.answers.options import NetworkOptions
 from dryfit.board.from_config import TENSORRT_DEVICES
 from dryfit.board.layer_names import layers_by_name
 from dryfit.board.versions import Version
@@ -17,13 +20,12 @@ from dryfit.builder.config.settings import config_from_settings
 from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.building import assess
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions
-from dryfit.cli.quantize_method_options import refuse_quantize_methods
+from dryfit.cli.network_config import create_config
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import LayerPlacement
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
+from dryfit.onnx.parser import network_from_onnx
 
 
 def exported_config(
@@ -47,7 +49,7 @@ def exported_config(
         engine = Engine.load(model)
         network, config = _of_engine(engine, onnx)
         return network, config, state_every_device(network, config, engine.plan.layers) if every_layer else []
-    refuse_quantize_methods(options.quantize_methods, "A board computes as its devices do")
+    refuse_quantize_methods(options, "A board computes as its devices do")
     if options.sparsity == "force":
         raise ConfigError(
             "The board builds from the model's own weights",
@@ -56,10 +58,10 @@ def exported_config(
             remedy="Run `dryfit sparsity prune` and export what it wrote, with --sparsity enable",
         )
     # A board is told one shape as a profile whose three shapes are equal: the model stays as it is.
-    shapes = {name: asked if len(asked) == 3 else asked * 3 for name, asked in options.shapes.items()}
-    network = load_model(model, shapes, flags=options.creation_flags)
+    shapes = {name: asked if len(asked) == 3 else asked * 3 for name, asked in options.shape.items()}
+    network = load_network(model, attrs.evolve(options, shape=shapes))
     require_shapes(network, shapes)
-    config = create_config(network, attrs.evolve(options, shapes=shapes))
+    config = create_config(network, attrs.evolve(options, shape=shapes))
     if not every_layer:
         return network, config, []
     with log_to_stderr(None):  # where layers go is in what is written
@@ -73,9 +75,9 @@ def _require_no_options(options: NetworkOptions) -> None:
     Raises:
         ConfigError: names what was given.
     """
-    usual = NetworkOptions("GPU", None, None, (), None, False, {}, None)
+    usual = NetworkOptions()
     # Which DLA of the board runs an engine is no part of it.
-    free = {"dla_core", *(["device"] if options.dla_core is not None else [])}
+    free = {"use_dla_core"}
     names = [field.name for field in attrs.fields(NetworkOptions) if field.eq and field.name not in free]
     given = [name for name in names if getattr(options, name) != getattr(usual, name)]
     if given:
@@ -91,7 +93,7 @@ def _of_engine(engine: Engine, onnx: Path) -> tuple[Network, BuilderConfig]:
     """The network and the config that an engine was built from, as far as it keeps them."""
     plan = engine.plan
     built = plan.network if plan.refit is None else plan.refit.network
-    network = load_model(onnx, {}, flags=built.flags)
+    network = network_from_onnx(onnx, flags=built.flags)
     config = config_from_settings(plan.settings, network)
     inputs = {tensor.name: tensor for tensor in plan.network.inputs}
     borders = {**inputs, **{tensor.name: tensor for tensor in plan.network.outputs}}

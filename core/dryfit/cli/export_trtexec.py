@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.console import json_option, print_json, print_line, print_note
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.network_options import network_options
 from dryfit.short_text import printable
 
 
@@ -62,7 +63,7 @@ def trtexec(
     engine: str | None,
     timing_cache: str | None,
     program: str,
-    options: NetworkOptions,
+    options: Options,
     as_json: bool,
 ) -> None:
     """Write trtexec's command line, or a Python script, for an ONNX MODEL with the config that the options describe.
@@ -75,9 +76,10 @@ def trtexec(
     from dryfit.cli.export_board import Exports
     from dryfit.cli.export_source import board_version, exported_config
 
-    network, config, notes = exported_config(model, onnx, options, every_layer=every_layer)
-    if options.dla_core is not None:
-        config.DLA_core = options.dla_core  # of an engine's config as well
+    said = NetworkOptions.said(options)
+    network, config, notes = exported_config(model, onnx, said, every_layer=every_layer)
+    if said.use_dla_core is not None:
+        config.DLA_core = said.use_dla_core  # of an engine's config as well
     source = model if onnx is None else onnx
     where = Path(f"{source.stem}.trtexec.cache") if scales is None else scales
     files = BoardFiles(str(source), engine or f"{source.stem}.engine", str(where), timing_cache or "")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_table
-from dryfit.cli.operator_rules_report import print_operators
-from dryfit.cli.placement_tables import print_offloading, print_segments
+from dryfit.answers.text import bytes_text
+from dryfit.cli.console import json_option, print_json, print_line, print_table, show
 from dryfit.short_text import count_text
 
 
@@ -19,18 +18,20 @@ from dryfit.short_text import count_text
 @json_option
 def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
     """Show what an ENGINE file has inside: inputs, outputs, segments, reformats, memory, layers."""
+    from dryfit.answers.json_data import plain
+    from dryfit.answers.placement import placement_of
+    from dryfit.answers.placement_text import offloading_blocks, operator_blocks, segment_blocks
     from dryfit.cli.arithmetic_report import plan_arithmetic, print_arithmetic
-    from dryfit.cli.placement_report import placement_report
     from dryfit.cli.refit_report import refit_line
     from dryfit.engine.engine import Engine
 
     engine = Engine.load(engine_file)
-    report = placement_report(engine.name, engine.plan, engine.plan.settings)
+    placement = placement_of(engine.name, engine.plan, engine.plan.settings)
     if as_json:
         information = json.loads(engine.create_engine_inspector().get_engine_information("json"))
         own = {"engine": str(engine_file), "refittable": engine.refittable, "stripped": engine.is_stripped}
         more = {"pools": dict(engine.plan.pool_sizes), "arithmetic": plan_arithmetic(engine.plan)}
-        print_json({**own, **report, **more, **information})
+        print_json({**own, **plain(placement), **more, **information})
         return
     plan = engine.plan
     print_line(f"{engine_file}: engine {engine.name!r}, {count_text(engine.num_layers, 'engine layer')}")
@@ -52,13 +53,13 @@ def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
         shapes = [(name, *triple) for name, triple in profile.shapes.items()]
         values = [(f"values of {name}", *triple) for name, triple in profile.values.items()]
         print_table(f"Optimization profile {index}", ["input", "minimum", "optimum", "maximum"], [*shapes, *values])
-    print_segments(report, verbose)
-    print_offloading(report, verbose)
+    show(segment_blocks(placement, verbose=verbose))
+    show(offloading_blocks(placement, verbose=verbose))
     pools = [(pool, bytes_text(size)) for pool, size in plan.pool_sizes.items()]
     if pools:
         print_table("Memory pools", ["pool", "used"], pools)
     print_arithmetic(plan_arithmetic(plan))
-    print_operators(report["quantized_operators"])
+    show(operator_blocks(placement.quantized_operators))
     if verbose:
         operations = [(o.name, o.device, o.segment, o.precision.name, o.kernel) for o in plan.operations]
         print_table("Engine layers", ["name", "device", "segment", "precision", "host kernel"], operations)

@@ -9,7 +9,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 
-from dryfit.cli.fail_conditions import Outcome
+from dryfit.answers.conditions import Outcome
 
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML 1.0 document may have, such as NUL, and DEL, which is not escaped; names in a model may."""

@@ -7,34 +7,23 @@ it does not. The build is one too, which is skipped where it would be refused.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-from dryfit.cli.fail_conditions import Outcome
+from dryfit.answers.check import CheckAnswer
+from dryfit.answers.placement import LayerAnswer
 from dryfit.cli.junit_document import case, junit_document
 
-Report = dict[str, Any]
+
+def junit_text(answer: CheckAnswer) -> str:
+    """The document."""
+    layers = [_layer(layer, answer.own_devices.get(layer.name, answer.device)) for layer in answer.layers]
+    build = [case("build", answer.model, " ".join(answer.refusals))]
+    return junit_document("dryfit check", answer.model, answer.conditions, {"layers": layers, "build": build})
 
 
-def junit_text(report: Report, outcomes: Sequence[Outcome], own_devices: Mapping[str, str]) -> str:
-    """The document.
-
-    Args:
-        report: see `dryfit.cli.placement_report`.
-        outcomes: of the conditions.
-        own_devices: layer name to device, for layers that have one of their own.
-    """
-    layers = [_layer(layer, own_devices.get(layer["name"], report["device"])) for layer in report["layers"]]
-    build = [case("build", report["model"], " ".join(report["refusals"]))]
-    return junit_document("dryfit check", report["model"], outcomes, {"layers": layers, "build": build})
-
-
-def _layer(layer: dict[str, Any], wanted: str) -> ET.Element:
-    # A shape computation has no segment, runs on the host, and was never meant to go elsewhere.
+def _layer(layer: LayerAnswer, wanted: str) -> ET.Element:
     skipped = ""
-    if layer["device"] != wanted and (layer["segment"] is not None or layer["device"] is None):
-        found = layer["verdicts"].get(wanted, {}).get("violations", ())
-        reasons = [f"{one['message']} [{one['rule']}]" for one in found] or [layer["cause"]]
-        place = f"runs on {layer['device']}" if layer["device"] else "can run nowhere"
+    if layer.device != wanted and not layer.is_host_work:  # host work was never meant to go elsewhere
+        reasons = [f"{one.message} [{one.rule}]" for one in layer.violations(wanted)] or [layer.cause]
+        place = f"runs on {layer.device}" if layer.device else "can run nowhere"
         skipped = f"Not on {wanted}, {place}: {'; '.join(reasons)}"
-    return case(layer["kind"], layer["name"], skipped)
+    return case(layer.kind, layer.name, skipped)

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dryfit.answers.json_data import plain
+from dryfit.answers.placement import placement_of
+from dryfit.answers.placement_text import heading, offloading_blocks, summary_line
+from dryfit.answers.text import bytes_text
 from dryfit.atomic_file import write_atomically
-from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import bytes_text, print_json, print_line, print_note, print_table
-from dryfit.cli.placement_report import placement_report
-from dryfit.cli.placement_tables import heading, print_offloading, summary_line
+from dryfit.cli.console import print_defaults, print_json, print_line, print_note, print_table, show
 from dryfit.errors import BuildError, EngineFileError
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def tell(
     model: str, built: Loadables, paths: Mapping[int, Path], *, defaults: Sequence[str] = (), as_json: bool
 ) -> None:
     """Tell what was written: one row a loadable."""
-    report = placement_report(model, built.plan, built.plan.settings, defaults)
+    placement = placement_of(model, built.plan, built.plan.settings, defaults)
+    report = plain(placement)
     segments = {one["id"]: one for one in report["segments"]}
     loadables: list[dict[str, Any]] = [
         {"file": str(path), "bytes": path.stat().st_size, **segments[index]} for index, path in paths.items()
@@ -101,8 +103,8 @@ def tell(
     if as_json:
         print_json({**report, "loadables": loadables, "refused": refused})
         return
-    print_line(heading(report))
-    print_defaults(report["assumed"])
+    print_line(heading(placement))
+    print_defaults(placement.assumed)
     rows = [
         (
             one["file"],
@@ -114,9 +116,9 @@ def tell(
         for one in loadables
     ]
     print_table("Loadables", ["file", "device", "layers", "size", "memory pools"], rows)
-    print_offloading(report)
-    print_line(summary_line(report))
+    show(offloading_blocks(placement))
+    print_line(summary_line(placement))
     for one in refused:
         print_note(f"No loadable: {one['reason']}")
-    if report["simulated"]:
-        print_note(f"Simulated: {report['simulated']}.")
+    if placement.simulated:
+        print_note(f"Simulated: {placement.simulated}.")

@@ -1,143 +1,188 @@
-"""The options that every command about a model shares: which device, which rules, which precision, which shapes."""
+"""The options that every command about a model shares: devices, precisions, shapes, scales, formats, engine.
+
+A command gets those that were given as keyword arguments of the question that it asks; see `dryfit.answers.options`.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import click
 
-from dryfit.cli.device_options import NO_FALLBACK, NamedDevice, device_options
-from dryfit.cli.engine_options import EngineOptions, engine_options
-from dryfit.cli.io_format_options import IoFormatOptions, io_format_options
-from dryfit.cli.layer_type_options import layer_type_options
-from dryfit.cli.precision_options import precision_options, taken_precisions
-from dryfit.cli.quantize_method_options import METHODS, network_method, quantize_method_option
-from dryfit.cli.shape_options import Shapes, flat_shapes, shape_options, taken_shapes
-from dryfit.cli.sparsity_options import sparsity_options
-
-
-@attrs.frozen
-class NetworkOptions:
-    """What the shared options said.
-
-    Attributes:
-        device: default device of the layers.
-        platform, software: variant and software version of that device; None for its defaults.
-        precisions: allowed computation types.
-        fallback: device of the layers that the default device refuses, or `NO_FALLBACK`; None where nothing was said,
-            which is no fallback but for the commands that have a default.
-        assume_scales: whether every tensor is taken to have an INT8 scale.
-        shapes: input name to its shape or to (minimum, optimum, maximum).
-        placement: a script, rules or JSON that say where single layers run; see `dryfit.cli.placement_file`.
-        shape_values: name of an input that carries dimensions to its values or to (minimum, optimum, maximum).
-        layer_device_types: the same for single layers in one line, as trtexec spells it.
-        calibration_cache: a file of scales that calibration found.
-        ranges: a file of dynamic ranges, which win over the cache.
-        strongly_typed: whether every layer is computed in the types that the model has.
-        layer_precisions, layer_output_types: types of single layers and of their outputs, as trtexec spells them, or @
-            and the name of a file with such a list.
-        power_mode: of the board, for estimates; None for the platform's default.
-        io_formats: types and formats of inputs and outputs.
-        engine: what kind of engine is built, and limits of memory pools.
-        sparsity: `disable`, `enable` or `force`: whether zeros of weights count, and are made by pruning.
-        quantize_methods: pattern of layers ("" for all) to name of a quantize method; see
-            `dryfit.cli.quantize_method_options`.
-        is_device_default: whether no option named the device.
-        dla_core: which DLA of the board; None where nothing was said.
-        precision_constraints: a word of `dryfit.cli.precision_options.CONSTRAINTS`; None where nothing was said.
-        no_tf32: whether the flag TF32 is cleared.
-    """
-
-    device: str
-    platform: str | None
-    software: str | None
-    precisions: tuple[str, ...]
-    fallback: str | None
-    assume_scales: bool
-    shapes: Mapping[str, Shapes]
-    placement: Path | None
-    layer_device_types: str | None = None
-    shape_values: Mapping[str, Shapes] = attrs.field(factory=dict)
-    calibration_cache: Path | None = None
-    ranges: Path | None = None
-    strongly_typed: bool = False
-    layer_precisions: str | None = None
-    layer_output_types: str | None = None
-    power_mode: str | None = None
-    io_formats: IoFormatOptions = attrs.field(factory=IoFormatOptions)
-    engine: EngineOptions = attrs.field(factory=EngineOptions)
-    sparsity: str = "disable"
-    quantize_methods: METHODS = ()
-    is_device_default: bool = attrs.field(default=False, eq=False)
-    dla_core: int | None = None
-    precision_constraints: str | None = None
-    no_tf32: bool = False
-
-    @property
-    def fallback_device(self) -> str | None:
-        """The device of refused layers; None for no fallback."""
-        return None if self.fallback is None or self.fallback.lower() == NO_FALLBACK else self.fallback
-
-    @property
-    def network_method(self) -> str:
-        """The quantize method of the network."""
-        return network_method(self.quantize_methods)
-
-    @property
-    def creation_flags(self) -> int:
-        """The creation flags of the network."""
-        from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
-
-        return self.strongly_typed << NetworkDefinitionCreationFlag.STRONGLY_TYPED
-
-
-def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the shared options; it gets them as `options`."""
-
-    @functools.wraps(command)
-    def with_options(**values: Any) -> Any:
-        return command(options=_taken(values), **values)
-
-    # click reads the command's name and text from the function, and nothing else.
-    with_options.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
-    decorated: Callable[..., Any] = with_options
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
-
-
-def _taken(values: dict[str, Any]) -> NetworkOptions:
-    """Take the shared options out of the values of all options."""
-    device = NamedDevice.taken(values)
-    formats = (values.pop(name) for name in ("input_io_formats", "output_io_formats", "direct_io"))
-    engine = (values.pop(name) for name in ("engine_capability", "standalone", "mem_pool_size"))
-    own: dict[str, Any] = {
-        "device": device.name,
-        "is_device_default": device.is_default,
-        "fallback": device.fallback,
-        "dla_core": device.dla_core,
-        "precisions": taken_precisions(values),
-        "shapes": taken_shapes(values),
-        "shape_values": flat_shapes(values.pop("shape_values")),
-        "io_formats": IoFormatOptions(*formats),
-        "engine": EngineOptions(*engine),
-    }
-    plain = [field.name for field in attrs.fields(NetworkOptions) if field.name not in own]
-    return NetworkOptions(**own, **{name: values.pop(name) for name in plain})
-
+from dryfit.answers.options import (
+    BEST,
+    CAPABILITIES,
+    CONSTRAINTS,
+    NO_FALLBACK,
+    PRECISION_FLAGS,
+    SPARSITY,
+    NetworkOptions,
+    Options,
+    Shapes,
+    parse_named_shapes,
+)
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NamedShapes = tuple[tuple[str, Shapes], ...]
 
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    *device_options,
-    *precision_options,
+
+class PrecisionList(click.ParamType):
+    """`fp16,int8` as a tuple of words."""
+
+    name = "list"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The words, in lower case."""
+        if isinstance(value, tuple):
+            return value
+        words = tuple(word.strip().lower() for word in str(value).split(",") if word.strip())
+        for word in words:
+            if word not in PRECISION_FLAGS and word not in ("fp32", BEST):
+                self.fail(f"{word!r} is none of fp32, {', '.join(PRECISION_FLAGS)}, {BEST}", param, ctx)
+        return words
+
+
+class NamedShape(click.ParamType):
+    """`x=1x3x224x224`, a range `x=1x8:4x8:16x8`, or trtexec's `x:1x3x224x224,y:1x8`, as ((name, shapes), ...).
+
+    Args:
+        holds_values: whether the numbers are values, which may be negative or 0, and not extents.
+        example: what an error shows.
+    """
+
+    name = "shape"
+
+    def __init__(self, *, holds_values: bool = False, example: str = "x=1x3x224x224 or x=1x8:4x8:16x8") -> None:
+        self._holds_values = holds_values
+        self._example = example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NamedShapes:
+        """The names, which may contain any character, each with one shape or three."""
+        if isinstance(value, tuple):
+            return value
+        found = parse_named_shapes(str(value))
+        if found is None:
+            self.fail(f"{value!r} is not like {self._example}", param, ctx)
+        if not self._holds_values and any(extent < 1 for _, shapes in found for shape in shapes for extent in shape):
+            self.fail(f"every extent of a shape must be greater than 0 (found {value!r})", param, ctx)
+        return found
+
+
+class MethodOfLayers(click.ParamType):
+    """`tflite`, or `conv1=onnx` for the layers that a pattern matches, as (pattern, name)."""
+
+    name = "method"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """The pattern, which may contain any character, and the name."""
+        if isinstance(value, tuple):
+            return value
+        pattern, equals, method = (part.strip() for part in str(value).rpartition("="))
+        if not method or bool(pattern) != bool(equals):
+            self.fail(f"{value!r} is not like tflite or conv1=onnx", param, ctx)
+        return pattern, method
+
+
+def flat_shapes(given: Iterable[NamedShapes]) -> dict[str, Shapes]:
+    """The shapes of an option that may be given several times, by input."""
+    return {name: shapes for several in given for name, shapes in several}
+
+
+# The options ----------------------------------------------------------------------------------------------------------
+
+
+def _profile_option(which: str, trtexec: str, text: str) -> Callable[[Any], Any]:
+    shape = NamedShape(example="x:1x3x224x224,y:1x8")
+    return click.option(which, trtexec, multiple=True, type=shape, metavar="NAME:SHAPE,...", help=text)
+
+
+_DEFAULTS = (
+    "GPU; with --platform the board's accelerator in check, build, explain and estimate; CPU with --quantize-method"
+)
+_SPELLING = (
+    "as trtexec spells them: fp16:chw16 for all, or one for each, separated by commas; + between several formats."
+)
+
+_device_options: tuple[Callable[[Any], Any], ...] = (
+    click.option("--device", show_default=_DEFAULTS, metavar="NAME", help="Device of the layers."),
+    click.option("--platform", metavar="NAME", help="Variant of the device, such as agx-orin-64 or orin-nx."),
+    click.option("--power-mode", metavar="NAME", help="Power mode of the board, for estimates, such as MAXN."),
+    click.option(
+        "--software",
+        metavar="VERSION",
+        help="Software version whose rules hold, such as 10.3, TensorRT-8.6 or jetpack-6.1.",
+    ),
+    click.option(
+        "--fallback",
+        metavar="NAME",
+        help=f"Device of layers that cannot run on --device, such as GPU; {NO_FALLBACK} for no fallback.",
+    ),
+    click.option("--allow-gpu-fallback", "--allowGPUFallback", is_flag=True, help="Shorthand for --fallback GPU."),
+    click.option(
+        "--use-dla-core",
+        "--useDLACore",
+        type=click.IntRange(min=-1),
+        metavar="N",
+        help="Which DLA of the board; without --device every layer is to run on the DLA, as in trtexec.",
+    ),
+)
+
+_precision_options: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--precision",
+        type=PrecisionList(),
+        default=(),
+        metavar="LIST",
+        help="Types that layers may be computed in beside FP32, such as fp16 or fp16,int8; best for all of the device.",
+    ),
+    *(
+        click.option(f"--{word}", is_flag=True, help=f"Shorthand for --precision {word}.")
+        for word in (*PRECISION_FLAGS, BEST)
+    ),
+    click.option(
+        "--precision-constraints",
+        "--precisionConstraints",
+        type=click.Choice(tuple(CONSTRAINTS)),
+        help="What becomes of a layer's own precision that cannot be granted, as in trtexec: obey makes it an error, "
+        "prefer a warning.",
+    ),
+    click.option(
+        "--no-tf32", "--noTF32", "no_tf32", is_flag=True, help="Clear the flag TF32. No device here uses TF32."
+    ),
     click.option("--assume-scales", is_flag=True, help="Take every tensor to have an INT8 scale."),
-    *shape_options,
+)
+
+shape_option: Callable[[Any], Any] = click.option(
+    "--shape",
+    "--shapes",
+    "shape",
+    multiple=True,
+    type=NamedShape(),
+    metavar="NAME=SHAPE",
+    help="Shape of an input, such as x=1x3x224x224, or min:opt:max, as x=1x8:4x8:16x8. trtexec's list is taken too: "
+    "x:1x3x224x224,y:1x8.",
+)
+
+_shape_options: tuple[Callable[[Any], Any], ...] = (
+    shape_option,
+    _profile_option("--min-shapes", "--minShapes", "Smallest shapes of dynamic inputs, as trtexec spells them."),
+    _profile_option("--opt-shapes", "--optShapes", "The shapes to optimize for; alone, they are the only ones."),
+    _profile_option("--max-shapes", "--maxShapes", "Largest shapes of dynamic inputs."),
+    click.option(
+        "--shape-values",
+        multiple=True,
+        type=NamedShape(holds_values=True, example="size=2x3 or size=1x1:2x3:4x6"),
+        metavar="NAME=VALUES",
+        help="Values of an input that carries dimensions, such as size=2x3, or a range: size=1x1:2x3:4x6.",
+    ),
+)
+
+_layer_options: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--placement",
         type=_FILE,
@@ -165,11 +210,85 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="FILE",
         help="Dynamic ranges, `tensor: range` a line; they win over --calibration-cache.",
     ),
-    *layer_type_options,
-    *io_format_options,
-    *engine_options,
-    *sparsity_options,
-    quantize_method_option,
+    click.option(
+        "--layer-precisions",
+        "--layerPrecisions",
+        metavar="NAME:TYPE,...",
+        help="Precisions of single layers (fp32, fp16, bf16, int8), as trtexec spells them, or @FILE with such a list; "
+        "NAME may be a pattern, as in --placement.",
+    ),
+    click.option(
+        "--layer-output-types",
+        "--layerOutputTypes",
+        metavar="NAME:TYPE,...",
+        help="Types of the outputs of single layers, in the same spelling.",
+    ),
+)
+
+_engine_options: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--input-io-formats",
+        "--inputIOFormats",
+        "input_io_formats",
+        metavar="LIST",
+        help=f"Types and formats of inputs, {_SPELLING}",
+    ),
+    click.option(
+        "--output-io-formats",
+        "--outputIOFormats",
+        "output_io_formats",
+        metavar="LIST",
+        help="Types and formats of outputs, in the same spelling.",
+    ),
+    click.option(
+        "--direct-io",
+        "--directIO",
+        "direct_io",
+        is_flag=True,
+        help="Make no copy where formats of an input or output are set; it is an error where one is needed.",
+    ),
+    click.option(
+        "--engine-capability",
+        type=click.Choice(CAPABILITIES, case_sensitive=False),
+        default="standard",
+        show_default=True,
+        help="What kind of engine is built; dla_standalone gives one loadable.",
+    ),
+    click.option(
+        "--standalone",
+        "--buildDLAStandalone",
+        "--safe",
+        "standalone",
+        is_flag=True,
+        help="One loadable for --device, as trtexec builds it: capability dla_standalone, DIRECT_IO, and FP16 where no "
+        "precision is given.",
+    ),
+    click.option(
+        "--mem-pool-size",
+        "--memPoolSize",
+        "mem_pool_size",
+        metavar="POOL:SIZE,...",
+        help="Limits of memory pools in MiB, as trtexec spells them, such as dlaSRAM:1,dlaGlobalDRAM:512. dlaSRAM is "
+        "rounded down to a power of two, as trtexec does; the others have to be one.",
+    ),
+    click.option(
+        "--sparsity",
+        type=click.Choice(SPARSITY),
+        default="disable",
+        show_default=True,
+        help="Whether zeros of weights are skipped where a device does that: disable, enable, or force, which prunes a "
+        "copy of the weights first. It changes estimates; force changes results too.",
+    ),
+    click.option(
+        "--quantize-method",
+        "quantize_method",
+        multiple=True,
+        type=MethodOfLayers(),
+        metavar="[LAYER=]NAME",
+        help="Compute quantized layers as a library or a device does, to the last code: all (tflite, onnx, ...), or "
+        "those of a pattern as in --placement (conv1=onnx; none for none). On this machine's CPU, unless --device says "
+        "otherwise. Also imports QLinear operators.",
+    ),
     click.option(
         "--strongly-typed",
         "--stronglyTyped",
@@ -177,3 +296,74 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Compute every layer in the types that the model has; excludes --precision and scales.",
     ),
 )
+
+
+# Taking them ----------------------------------------------------------------------------------------------------------
+
+
+def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the shared options; it gets those that were given as `options`, a dictionary of keywords."""
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> Any:
+        return command(options=_taken(values), **values)
+
+    # click reads the command's name and text from the function, and nothing else.
+    with_options.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+    decorated: Callable[..., Any] = with_options
+    options = (*_device_options, *_precision_options, *_shape_options, *_layer_options, *_engine_options)
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
+
+
+def _taken(values: dict[str, Any]) -> Options:
+    """Take the shared options out of the values of all options; shorthands become what they stand for."""
+    words = [word for word in (*PRECISION_FLAGS, BEST) if values.pop(word)]
+    values["precision"] = tuple(dict.fromkeys((*values["precision"], *words)))
+    values["fallback"] = _fallback(values)
+    values["shape"] = taken_shapes(values)
+    values["shape_values"] = flat_shapes(values["shape_values"])
+    plain = {field.name: field.default for field in attrs.fields(NetworkOptions)}
+    given = {name: values.pop(name) for name in plain}
+    said = {name: value for name, value in given.items() if value != plain[name] and value not in ((), {})}
+    return cast("Options", said)
+
+
+def _fallback(values: dict[str, Any]) -> str | None:
+    fallback: str | None = values["fallback"]
+    if not values.pop("allow_gpu_fallback"):
+        return fallback
+    if fallback is not None and fallback.upper() != "GPU":
+        raise click.UsageError(f"--allowGPUFallback and --fallback {fallback} exclude each other")
+    return "GPU"
+
+
+def taken_shapes(values: dict[str, Any]) -> dict[str, Shapes]:
+    """Take the shapes out of the options' values: those of `--shape`, and the ranges of the three lists.
+
+    Raises:
+        UsageError: the lists do not name the same inputs, or an input has its shape twice.
+    """
+    shapes = flat_shapes(values["shape"])
+    least, best, largest = (_single(values.pop(f"{which}_shapes"), which) for which in ("min", "opt", "max"))
+    if not least and not largest:
+        least = largest = best
+    if not least.keys() == best.keys() == largest.keys():
+        raise click.UsageError("--minShapes, --optShapes and --maxShapes must name the same inputs")
+    twice = sorted(shapes.keys() & best.keys())
+    if twice:
+        raise click.UsageError(f"{twice[0]!r} has its shape twice: by --shape and by --optShapes")
+    ranges = {
+        name: (shape,) if least[name] == shape == largest[name] else (least[name], shape, largest[name])
+        for name, shape in best.items()
+    }
+    return {**shapes, **ranges}
+
+
+def _single(given: Iterable[NamedShapes], which: str) -> Mapping[str, tuple[int, ...]]:
+    found = flat_shapes(given)
+    ranges = [name for name, shapes in found.items() if len(shapes) > 1]
+    if ranges:
+        raise click.UsageError(f"--{which}Shapes takes one shape of each input, and {ranges[0]!r} has a range")
+    return {name: shapes[0] for name, shapes in found.items()}

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.assumptions import with_every_precision
+from dryfit.answers.defaults import with_every_precision
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.console import json_option, print_json, print_note
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.network_options import network_options
 from dryfit.errors import ConfigError
 
 OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
@@ -38,7 +39,7 @@ OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
 def place(
     model: Path,
     objective: str,
-    options: NetworkOptions,
+    options: Options,
     output: Path | None,
     force: bool,
     as_json: bool,
@@ -58,7 +59,7 @@ def place(
         raise ConfigError(
             "The file exists already", where=f"--output {output}", remedy="Choose another name, or give --force"
         )
-    asked, assumed = with_every_precision(options)
+    asked, assumed = with_every_precision(NetworkOptions.said(options))
     with log_to_stderr(None):
         network, config, proposal = proposal_of(model, asked, objective)
     compared = (proposal.before, proposal.after)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.options import NetworkOptions
+from dryfit.cli.network_config import create_config
 
 if TYPE_CHECKING:
     from dryfit.answers.network_cost import NetworkCost
@@ -36,8 +37,8 @@ def proposal_of(
     from dryfit.answers.placement_search.objective import Objective
     from dryfit.answers.placement_search.proposal import propose_placement
 
-    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
-    require_shapes(network, options.shapes)
+    network = load_network(model, options)
+    require_shapes(network, options.shape)
     config = create_config(network, options)
     device = config.default_device_type
     # The board of the default is named, so that the other devices are taken to be on it.
@@ -74,7 +75,7 @@ def place_report(
         "platform": settings["platforms"].get(device, ""),
         "power_mode": None if clocks is None else clocks.name,
         "software": settings["software"].get(device, ""),
-        "precisions": list(options.precisions),
+        "precisions": list(options.precision),
         "fallback": proposal.fallback,
         "assumed": assumed,
         "note": NOTE,

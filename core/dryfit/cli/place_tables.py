@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import device_text, print_line, print_list, print_table
-from dryfit.cli.placement_causes import listed_names
+from dryfit.answers.placement_text import listed_names
+from dryfit.answers.text import device_text
+from dryfit.cli.console import print_defaults, print_line, print_list, print_table
 from dryfit.estimate_text import rate_text, time_text, two_digits, with_error
 from dryfit.short_text import count_text
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import attrs
 import click
 
+from dryfit.answers.conditions import FailCondition, Subjects, beginnings
 from dryfit.cli.console import json_option, print_json, print_line
-from dryfit.cli.fail_conditions import FailCondition, Subjects, beginnings, fail_on_option, print_failed
-from dryfit.cli.shape_options import NamedShapes, flat_shapes, shape_option
+from dryfit.cli.fail_on import fail_on_option, print_failed
+from dryfit.cli.network_options import NamedShapes, flat_shapes, shape_option
 
 FORMATS = ("text", "json", "junit", "sarif")
 
@@ -52,7 +53,7 @@ def lint(
     context: click.Context,
     model: Path,
     fail_on: tuple[FailCondition, ...],
-    shapes: tuple[NamedShapes, ...],
+    shape: tuple[NamedShapes, ...],
     chosen: str | None,
     verbose: bool,
     as_json: bool,
@@ -64,7 +65,7 @@ def lint(
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
         raise click.UsageError(f"--json and --format {form} exclude each other", context)
-    report = lint_report(model, flat_shapes(shapes))
+    report = lint_report(model, flat_shapes(shape))
     found = lint_outcomes(fail_on, report)
     match form:
         case "json":

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dryfit.cli.fail_conditions import FailCondition, Outcome, beginnings
-from dryfit.cli.network_config import load_model
-from dryfit.cli.shape_options import Shapes
+from dryfit.answers.asked import load_network
+from dryfit.answers.conditions import FailCondition, Outcome, beginnings
+from dryfit.answers.options import NetworkOptions, Shapes
 from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
 from dryfit.rule import Rule
 from dryfit.short_text import count_text
@@ -27,7 +27,7 @@ def lint_report(path: Path, shapes: Mapping[str, Shapes]) -> Report:
     Raises:
         DryfitError: the model cannot be imported.
     """
-    network = load_model(path, shapes)
+    network = load_network(path, NetworkOptions(shape=shapes))
     findings = lint_network(network)
     by_severity = Counter(one.rule.severity for one in findings)
     by_rule = Counter(one.rule.id for one in findings)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dryfit.answers.conditions import Outcome
 from dryfit.cli.console import print_line, print_list
-from dryfit.cli.fail_conditions import Outcome
 from dryfit.cli.junit_document import case, junit_document
 from dryfit.cli.sarif_document import rule_entry, sarif_document
 

@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dryfit.answers.asked import load_network
+from dryfit.answers.defaults import with_defaults
+from dryfit.answers.json_data import plain
+from dryfit.answers.options import NetworkOptions
+from dryfit.answers.placement import placement_of
+from dryfit.answers.placement_text import unknown_layer
 from dryfit.answers.quantization_trace import trace_quantizations
 from dryfit.builder.assessment import assessment_of
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.building import design_for_assessment
-from dryfit.cli.assumptions import QUANTIZED_PRECISION, with_defaults
-from dryfit.cli.network_config import create_config, load_model
-from dryfit.cli.network_options import NetworkOptions
-from dryfit.cli.placement_causes import unknown_layer
-from dryfit.cli.placement_report import placement_report
+from dryfit.cli.network_config import create_config
 from dryfit.cli.quantization_paths import integer_share, traced_data
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ HEAD = ("model", "device", "platform", "software", "precisions", "fallback", "si
 def quantization_report(path: Path, layer_name: str | None, options: NetworkOptions) -> Report:
     """The precision of each layer with its reason, the scale of each tensor, and where each Q/DQ ended up.
 
-    Without a precision and a fallback some are assumed, as `dryfit.cli.assumptions` has it; a network with
+    Without a precision and a fallback some are assumed, as `dryfit.answers.defaults` has it; a network with
     Q/DQ needs no precision.
 
     Args:
@@ -45,14 +47,14 @@ def quantization_report(path: Path, layer_name: str | None, options: NetworkOpti
         UnknownNameError: there is no such layer.
         DryfitError: the model cannot be imported, or the options do not fit it.
     """
-    network = load_model(path, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
+    network = load_network(path, options)
     is_stated = is_explicit(network)
-    options, assumed = with_defaults(options, None if is_stated else QUANTIZED_PRECISION)
+    options, assumed = with_defaults(options, None if is_stated else "int8")
     config = create_config(network, options)
     design = design_for_assessment(network, config)
     assessment = assessment_of(design, config)
     trace = trace_quantizations(network, design, config)
-    placement = placement_report(str(path), assessment, config.settings(network))
+    placement = plain(placement_of(str(path), assessment, config.settings(network)))
     layers, quantizations = _chosen(assessment, trace, layer_name)
     names = {layer.layer for layer in layers}
     entries = [

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dryfit.cli.console import bytes_text, json_option, print_json, print_line, print_table
+from dryfit.answers.text import bytes_text
+from dryfit.cli.console import json_option, print_json, print_line, print_table
 from dryfit.errors import OnnxImportError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dryfit.cli.console import bytes_text
+from dryfit.answers.text import bytes_text
 from dryfit.engine.plan import Plan
 from dryfit.engine.refit_record import RefitRecord
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import json_option, print_json, print_line, print_table, table_name
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.text import table_name
+from dryfit.cli.console import json_option, print_defaults, print_json, print_line, print_table
+from dryfit.cli.network_options import network_options
 from dryfit.cli.operator_rules_report import operators_data, print_operators
 from dryfit.cli.run_sources import engine_of
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
@@ -73,7 +74,7 @@ def run(
     threads: int | None,
     repeat: int,
     profile: bool,
-    options: NetworkOptions,
+    options: Options,
     as_json: bool,
 ) -> None:
     """Run an engine, a loadable or an ONNX MODEL on this machine. Times are this machine's, not the device's.
@@ -92,7 +93,7 @@ def run(
         raise click.UsageError("Give one of --input, --data and --random")
     path = model or load_engine or Path()
     texts = None if labels is None else read_labels(labels)
-    engine, defaults = engine_of(path, options)
+    engine, defaults = engine_of(path, NetworkOptions.said(options))
     taken = RunInputs.of(engine, inputs, data, seed, preparation, limit, batches=batches)
     context = engine.create_execution_context(threads)
     times = LayerTimes() if profile else None

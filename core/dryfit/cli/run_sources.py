@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dryfit.cli.assumptions import with_defaults
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.builder_config import METHOD_OPTION as OPTION
+from dryfit.answers.defaults import with_defaults
+from dryfit.answers.options import NetworkOptions
 from dryfit.cli.log import build_log
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions
-from dryfit.cli.quantize_method_options import OPTION
+from dryfit.cli.network_config import create_config
 from dryfit.errors import ExecutionError
 from dryfit.plugins import registry
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _LARGEST_HEADER = 100_000_000
 """Bytes of header that readers of safetensors accept."""
-_UNSAID = NetworkOptions("GPU", None, None, (), None, False, {}, None)
 
 
 def engine_of(path: Path, options: NetworkOptions) -> tuple[Engine, list[str]]:
@@ -33,13 +33,13 @@ def engine_of(path: Path, options: NetworkOptions) -> tuple[Engine, list[str]]:
     """
     if path.suffix.lower() == ".onnx":
         return _built(path, options)
-    if options.quantize_methods:
+    if options.quantize_method:
         raise ExecutionError(
             "The quantize methods of an engine were chosen when it was built",
             where=f"{OPTION}, {path}",
             remedy=f"Build it again: `dryfit build MODEL.onnx {OPTION} NAME`",
         )
-    if options != _UNSAID:
+    if options != NetworkOptions():
         raise click.UsageError(f"{path} is built: what it is built with cannot be changed. Give the model instead")
     return _loaded(path), []
 
@@ -71,7 +71,7 @@ def _built(model: Path, options: NetworkOptions) -> tuple[Engine, list[str]]:
     from dryfit.building import Builder
 
     options, defaults = with_defaults(options)
-    network = load_model(model, options.shapes, flags=options.creation_flags, quantize_method=options.network_method)
-    require_shapes(network, options.shapes)
+    network = load_network(model, options)
+    require_shapes(network, options.shape)
     with build_log():
         return Builder().build_engine(network, create_config(network, options)), defaults

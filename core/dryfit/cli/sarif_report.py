@@ -7,16 +7,15 @@ about a layer a note. What a build raises is an error of a rule of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dryfit.cli.fail_conditions import Outcome
+from dryfit.answers.check import CheckAnswer
 from dryfit.cli.sarif_document import rule_entry, sarif_document
+from dryfit.plugins import registry
 
 if TYPE_CHECKING:
     from dryfit.target.limits import Rule
-
-Report = dict[str, Any]
 
 REFUSED = "dryfit.refused"
 
@@ -24,17 +23,18 @@ LEVELS = {"violation": "error", "warning": "warning", "note": "note"}
 """Severity of a rule to SARIF's level."""
 
 
-def sarif_text(report: Report, outcomes: Sequence[Outcome]) -> str:
-    """The document.
-
-    Args:
-        report: see `dryfit.cli.placement_report`.
-        outcomes: of the conditions.
-    """
-    properties = {key: report[key] for key in ("device", "platform", "software", "precisions", "fallback")}
-    refused = [{"ruleId": REFUSED, "level": "error", "message": {"text": one}} for one in report["refusals"]]
-    rules, results = [*_rules(report), _REFUSED_RULE], [*refused, *_results(report)]
-    return sarif_document(report["model"], rules, results, outcomes, properties)
+def sarif_text(answer: CheckAnswer) -> str:
+    """The document."""
+    properties = {
+        "device": answer.device,
+        "platform": answer.platform,
+        "software": answer.software,
+        "precisions": list(answer.precisions),
+        "fallback": answer.fallback,
+    }
+    refused = [{"ruleId": REFUSED, "level": "error", "message": {"text": one}} for one in answer.refusals]
+    rules, results = [*_rules(answer), _REFUSED_RULE], [*refused, *_results(answer)]
+    return sarif_document(answer.model, rules, results, answer.conditions, properties)
 
 
 _REFUSED_RULE: Mapping[str, Any] = {
@@ -46,11 +46,9 @@ _REFUSED_RULE: Mapping[str, Any] = {
 }
 
 
-def _rules(report: Report) -> Iterator[dict[str, Any]]:
+def _rules(answer: CheckAnswer) -> Iterator[dict[str, Any]]:
     """The rules of the devices that layers were asked about."""
-    from dryfit.plugins import registry
-
-    asked = [report["device"], *(device for layer in report["layers"] for device in layer["verdicts"])]
+    asked = [answer.device, *(device for layer in answer.layers for device in layer.verdicts)]
     for device in dict.fromkeys(asked):
         table = registry.target(device).limits
         yield from (_rule(rule) for rule in ([] if table is None else table.all_rules))
@@ -68,24 +66,23 @@ def _rule(rule: Rule) -> dict[str, Any]:
     )
 
 
-def _results(report: Report) -> Iterator[dict[str, Any]]:
-    for layer in report["layers"]:
-        for device, verdict in layer["verdicts"].items():
-            is_there = device == layer["device"]
-            level = "warning" if layer["device"] else "error"
-            found = [(level, one) for one in verdict["violations"]]
-            found += [("note", one) for one in verdict["warnings"] if is_there]
+def _results(answer: CheckAnswer) -> Iterator[dict[str, Any]]:
+    for layer in answer.layers:
+        for device, verdict in layer.verdicts.items():
+            level = "warning" if layer.device else "error"
+            found = [(level, one) for one in verdict.violations]
+            found += [("note", one) for one in verdict.warnings if device == layer.device]
             for severity, one in found:
                 yield {
-                    "ruleId": one["rule"],
+                    "ruleId": one.rule,
                     "level": severity,
-                    "message": {"text": f"{layer['name']} on {device}: {one['message']}"},
-                    "logicalLocations": [{"name": layer["name"]}],
-                    "partialFingerprints": {"layerAndRule/v1": f"{layer['name']}:{device}:{one['rule']}"},
+                    "message": {"text": f"{layer.name} on {device}: {one.message}"},
+                    "logicalLocations": [{"name": layer.name}],
+                    "partialFingerprints": {"layerAndRule/v1": f"{layer.name}:{device}:{one.rule}"},
                     "properties": {
-                        "actual": one["actual"],
-                        "allowed": one["allowed"],
-                        "remedy": one["remedy"],
-                        "onnx_nodes": layer["onnx_nodes"],
+                        "actual": one.actual,
+                        "allowed": one.allowed,
+                        "remedy": one.remedy,
+                        "onnx_nodes": list(layer.onnx_nodes),
                     },
                 }

@@ -8,9 +8,11 @@ from pathlib import Path
 import attrs
 import click
 
+from dryfit.answers.conditions import PERCENT, FailCondition, Subjects, beginnings
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.console import json_option, print_json
-from dryfit.cli.fail_conditions import PERCENT, FailCondition, Subjects, beginnings, fail_on_option, print_failed
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.fail_on import fail_on_option, print_failed
+from dryfit.cli.network_options import network_options
 
 
 def _rules(first_word: str) -> Collection[str]:
@@ -45,7 +47,7 @@ def check(
     model: Path,
     fail_on: tuple[FailCondition, ...],
     verbose: bool,
-    options: NetworkOptions,
+    options: Options,
     as_json: bool,
 ) -> None:
     """Say of which layers of an ONNX MODEL the device skips zeros of weights, and every rule that stands against it.
@@ -53,11 +55,11 @@ def check(
     What counts are the weights as the device stores them. What was not said is taken as `dryfit estimate` takes it:
     the accelerator, all its precisions, scales for every tensor, fallback to the GPU.
     """
-    from dryfit.cli.assumptions import with_every_precision
+    from dryfit.answers.defaults import with_every_precision
     from dryfit.cli.sparsity_report import sparsity_outcomes, sparsity_report
     from dryfit.cli.sparsity_tables import print_sparsity
 
-    asked, assumed = with_every_precision(options)
+    asked, assumed = with_every_precision(NetworkOptions.said(options))
     report = sparsity_report(model, asked, assumed)
     found = sparsity_outcomes(fail_on, report)
     if as_json:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.console import json_option, print_json, print_line, print_list, print_note, print_table
-from dryfit.cli.network_options import NetworkOptions, network_options
+from dryfit.cli.network_options import network_options
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options
 @json_option
-def prune(model: Path, output: Path, force: bool, options: NetworkOptions, as_json: bool) -> None:
+def prune(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:
     """Write a copy of an ONNX MODEL, pruned by magnitude where the device then skips the zeros.
 
     Of each four neighbours along the input channels the two largest stay; of equal ones those that stand first.
     Pruned weights compute something else: measure the accuracy, and train again.
     """
+    from dryfit.answers.defaults import with_every_precision
     from dryfit.answers.pruning import ACCURACY
-    from dryfit.cli.assumptions import print_defaults, with_every_precision
-    from dryfit.cli.sparsity_options import pruning_text
+    from dryfit.cli.console import print_defaults
     from dryfit.cli.sparsity_tables import summary_line
 
     _require_free(model, output, force=force)
-    asked, assumed = with_every_precision(attrs.evolve(options, sparsity="disable"))
+    asked, assumed = with_every_precision(NetworkOptions.said({**options, "sparsity": "disable"}))
     pruning, report = _pruned(model, output, asked, assumed)
     if as_json:
         print_json(report)
@@ -54,7 +55,7 @@ def prune(model: Path, output: Path, force: bool, options: NetworkOptions, as_js
     if rows:
         print_table("", ["weights", "layers", "made 0", "of", "squares kept"], rows)
     print_list("Left as they are", [(", ".join(one["layers"]), one["reason"], "") for one in report["left"]])
-    print_line(f"{output}: {pruning_text(pruning)}")
+    print_line(f"{output}: {pruning!s}")
     print_line(summary_line(report["after"]))
     print_note(ACCURACY)
 
@@ -80,16 +81,17 @@ def _require_free(model: Path, output: Path, *, force: bool) -> None:
 
 def _pruned(path: Path, output: Path, options: NetworkOptions, assumed: list[str]) -> tuple[Pruning, dict[str, Any]]:
     """Prune, write, and say what was done as plain data."""
+    from dryfit.answers.asked import load_network, require_shapes
     from dryfit.answers.pruning import ACCURACY, LeftWeights, plan_pruning
     from dryfit.cli.log import log_to_stderr
-    from dryfit.cli.network_config import create_config, load_model, require_shapes
+    from dryfit.cli.network_config import create_config
     from dryfit.cli.sparsity_report import sparsity_report
     from dryfit.onnx.model_file import read_model, write_model
     from dryfit.onnx.pruned_model import ExchangedWeights, with_weights
 
     model, external = read_model(path)
-    network = load_model(model, options.shapes, path.parent, options.creation_flags, options.network_method)
-    require_shapes(network, options.shapes)
+    network = load_network(model, options, path.parent)
+    require_shapes(network, options.shape)
     config = create_config(network, options)
     with log_to_stderr(None):
         pruning = plan_pruning(network, config)

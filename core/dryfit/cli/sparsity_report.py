@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dryfit.cli.fail_conditions import PERCENT, FailCondition, Outcome, beginnings
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.conditions import PERCENT, FailCondition, Outcome, beginnings
+from dryfit.answers.options import NetworkOptions
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions
+from dryfit.cli.network_config import create_config
 from dryfit.onnx.model_file import ModelSource
 from dryfit.short_text import count_text
 
@@ -45,14 +46,8 @@ def sparsity_report(
     from dryfit.builder.sparse_weights import network_sparsity
     from dryfit.building import design_for_assessment
 
-    network = load_model(
-        model if source is None else source,
-        options.shapes,
-        model.parent,
-        options.creation_flags,
-        options.network_method,
-    )
-    require_shapes(network, options.shapes)
+    network = load_network(model if source is None else source, options, model.parent)
+    require_shapes(network, options.shape)
     config = create_config(network, options)
     default = TargetVariant.chosen(config, config.default_device_type)
     with log_to_stderr(None):
@@ -66,7 +61,7 @@ def sparsity_report(
         "device": default.device,
         "platform": default.platform.name,
         "software": default.software_text,
-        "precisions": list(options.precisions),
+        "precisions": list(options.precision),
         "fallback": config.fallback_device,
         "assumed": list(assumed),
         "pattern": None if sparsity is None else sparsity.pattern.text,

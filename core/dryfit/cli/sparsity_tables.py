@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit.cli.assumptions import print_defaults
-from dryfit.cli.console import print_line, print_list, print_table
+from dryfit.cli.console import print_defaults, print_line, print_list, print_table
 
 Report = dict[str, Any]
 

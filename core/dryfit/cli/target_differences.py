@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryfit.cli.console import bytes_text
+from dryfit.answers.text import bytes_text
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:

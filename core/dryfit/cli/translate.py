@@ -7,11 +7,13 @@ from pathlib import Path
 import attrs
 import click
 
+from dryfit.answers.builder_config import refuse_quantize_methods
+from dryfit.answers.conditions import FailCondition, counted_outcomes
+from dryfit.answers.options import NetworkOptions, Options
 from dryfit.cli.cache_convert import ALGORITHMS
 from dryfit.cli.console import json_option, print_json
-from dryfit.cli.fail_conditions import FailCondition, counted_outcomes, fail_on_option, print_failed
-from dryfit.cli.network_options import NetworkOptions, network_options
-from dryfit.cli.quantize_method_options import refuse_quantize_methods
+from dryfit.cli.fail_on import fail_on_option, print_failed
+from dryfit.cli.network_options import network_options
 
 SUBJECTS = {
     "codes": "the largest difference of a tensor in INT8 codes",
@@ -117,7 +119,7 @@ def translate(
     form: str,
     output: Path,
     fail_on: tuple[FailCondition, ...],
-    options: NetworkOptions,
+    options: Options,
     as_json: bool,
     **chosen: object,
 ) -> int:
@@ -128,9 +130,10 @@ def translate(
     from dryfit.cli.translate_run import translate_to_implicit, translate_to_qdq
     from dryfit.cli.translate_tables import print_translation
 
-    refuse_quantize_methods(options.quantize_methods, "Both forms are compared as devices compute them")
+    said = NetworkOptions.said(options)
+    refuse_quantize_methods(said, "Both forms are compared as devices compute them")
     own = TranslateOptions(model, output, **chosen)  # type: ignore[arg-type]
-    report = (translate_to_qdq if form == "qdq" else translate_to_implicit)(own, options)
+    report = (translate_to_qdq if form == "qdq" else translate_to_implicit)(own, said)
     outcomes = counted_outcomes(fail_on, {subject: report["summary"][subject] for subject in SUBJECTS})
     if as_json:
         print_json({**report, "conditions": [attrs.asdict(one) for one in outcomes]})

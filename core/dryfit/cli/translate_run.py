@@ -11,9 +11,10 @@ import attrs
 import click
 import numpy as np
 
+from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.options import NetworkOptions
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config, load_model, require_shapes
-from dryfit.cli.network_options import NetworkOptions
+from dryfit.cli.network_config import create_config
 from dryfit.cli.translate_report import agreement_data, from_design, from_implicit, summary
 from dryfit.onnx.model_file import read_model, write_model
 from dryfit.onnx.translation.agreement import Agreement, ComparedTensor, compare_engines
@@ -45,8 +46,8 @@ def translate_to_qdq(own: TranslateOptions, options: NetworkOptions) -> Report:
     model, external = read_model(own.model)
     folder = own.model.parent
     prepared = prepared_model(model)
-    network = load_model(prepared, options.shapes, folder)
-    require_shapes(network, options.shapes)
+    network = load_network(prepared, NetworkOptions(shape=options.shape), folder)
+    require_shapes(network, options.shape)
     config = create_config(network, options)
     design = designed(network, config, f"Translating {network.name}")
     translated = explicit_model(prepared, external, design, stores_integers=own.weights == "int8")
@@ -54,7 +55,7 @@ def translate_to_qdq(own: TranslateOptions, options: NetworkOptions) -> Report:
     tensors = {
         name: ComparedTensor(translated.quantized[name], scale, scale) for name, scale in translated.scales.items()
     }
-    explicit = load_model(translated.model, options.shapes, folder)
+    explicit = load_network(translated.model, NetworkOptions(shape=options.shape), folder)
     agreement = _compared(own, network, config, explicit, options, tensors)
     report = {
         **_head(own, options, "qdq"),
@@ -85,8 +86,8 @@ def translate_to_implicit(own: TranslateOptions, options: NetworkOptions) -> Rep
     options = _with_int8(options)
     model, external = read_model(own.model)
     folder = own.model.parent
-    explicit = load_model(own.model, options.shapes)
-    require_shapes(explicit, options.shapes)
+    explicit = load_network(own.model, NetworkOptions(shape=options.shape))
+    require_shapes(explicit, options.shape)
     header = CacheHeader(CalibrationAlgoType[ALGORITHMS[own.algorithm]], parse_version(own.tensorrt_version))
     policy = ImplicitPolicy(
         UnequalScales(own.unequal_scales),
@@ -95,7 +96,7 @@ def translate_to_implicit(own: TranslateOptions, options: NetworkOptions) -> Rep
         rounds_all=own.every_rounding,
         real_type=_real_type(own, options),
     )
-    fixed = {name: asked[0] for name, asked in options.shapes.items() if len(asked) == 1}
+    fixed = {name: asked[0] for name, asked in options.shape.items() if len(asked) == 1}
     translated = implicit_model(inlined(model), external, policy, fixed, folder)
     written = write_implicit_files(
         translated, own.output, own.model.stem, header, external, folder, unit_scales=own.unit_scales
@@ -112,8 +113,8 @@ def translate_to_implicit(own: TranslateOptions, options: NetworkOptions) -> Rep
 
 
 def _with_int8(options: NetworkOptions) -> NetworkOptions:
-    words = options.precisions if "int8" in options.precisions else (*options.precisions, "int8")
-    return attrs.evolve(options, precisions=words)
+    words = options.precision if "int8" in options.precision else (*options.precision, "int8")
+    return attrs.evolve(options, precision=words)
 
 
 def _real_type(own: TranslateOptions, options: NetworkOptions) -> DataType:
@@ -121,14 +122,14 @@ def _real_type(own: TranslateOptions, options: NetworkOptions) -> DataType:
     from dryfit.network.data_types import DataType
     from dryfit.plugins import registry
 
-    precisions = registry.target(options.device).precisions
+    precisions = registry.target(options.default_device).precisions
     has_float = not precisions or DataType.FLOAT in precisions
     word = own.real_precision or ("fp32" if has_float else "fp16")
     return DataType.HALF if word == "fp16" else DataType.FLOAT
 
 
 def _head(own: TranslateOptions, options: NetworkOptions, form: str) -> Report:
-    return {"model": str(own.model), "to": form, "device": options.device.upper()}
+    return {"model": str(own.model), "to": form, "device": options.default_device.upper()}
 
 
 # The comparison -------------------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def _explicit_engine(network: Network, options: NetworkOptions) -> Engine:
     from dryfit.plugins import registry
 
     plain = attrs.evolve(
-        options, precisions=(), layer_precisions=None, layer_output_types=None, calibration_cache=None, ranges=None
+        options, precision=(), layer_precisions=None, layer_output_types=None, calibration_cache=None, ranges=None
     )
     config = create_config(network, plain)
     placed = assess(network, config)

@@ -8,7 +8,7 @@ reasons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -100,6 +100,12 @@ class Segment:
         estimate: what its target estimates one run of it to cost; None where the target estimates nothing.
     """
 
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "index": "id",
+        **{name: name for name in ("device", "layers", "inputs", "outputs", "pools", "cut_cause", "estimate")},
+    }
+    JSON_OPTIONAL: ClassVar[Sequence[str]] = ("estimate",)
+
     index: int
     device: str
     layers: Sequence[str]
@@ -137,11 +143,23 @@ class RejectedSegment:
         fallback: where they went; "" for nowhere.
     """
 
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "layers": "layers",
+        "cause": "cause",
+        "shortages": "short_of",
+        "fallback_device": "fallback",
+    }
+
     device: str
     layers: Sequence[str]
     cause: str
     shortages: Sequence[PoolShortage] = ()
     fallback: str = ""
+
+    @property
+    def fallback_device(self) -> str | None:
+        """Where they went; None for nowhere."""
+        return self.fallback or None
 
 
 @attrs.frozen
@@ -153,8 +171,17 @@ class Reformat:
         source, destination: `DEVICE TYPE FORMAT`.
         size: bytes written.
         cause: why it is there: who gives what, and who takes what.
-        rule: id of the reason, as `dryfit.builder.formats.reformat_rules` tells it.
+        rule: id of the reason, which `dryfit explain-rule` explains.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "tensor": "tensor",
+        "source": "from",
+        "destination": "to",
+        "size": "bytes",
+        "cause": "cause",
+        "rule": "rule",
+    }
 
     tensor: str
     source: str

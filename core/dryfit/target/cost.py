@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -195,6 +195,22 @@ class CostEstimate:
             factor is below 1.
         TypeError: a count is no whole number.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        name: name
+        for name in (
+            "microseconds",
+            "bytes_moved",
+            "macs",
+            "basis",
+            "source",
+            "fidelity",
+            "energy",
+            "is_lower_bound",
+            "error_factor",
+            "is_nominal",
+        )
+    }
 
     microseconds: float | None = attrs.field(converter=attrs.converters.optional(float))
     bytes_moved: int = attrs.field(converter=operator.index)

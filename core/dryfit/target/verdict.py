@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -50,11 +51,13 @@ class Verdict:
         layer: the user's layer name.
         device: the device asked about.
         platform, software: what the rules were chosen for, such as `agx-orin-64` and `10.3`.
-        violations: every failed rule, in the order of the table. Empty means that the layer is supported.
+        violations: every rule that fails, in the order of the table; none where the layer is supported.
         warnings: rules of severity warning that did not hold; they do not decide.
         notes: rules of severity note that did not hold: what the device does with the layer that was not asked for.
         precision: the type in which the device computes the layer: the one asked for, or what a note promotes it to.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {name: name for name in ("supported", "violations", "warnings")}
 
     layer: str
     device: str

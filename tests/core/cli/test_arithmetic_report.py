@@ -5,10 +5,11 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
+from dryfit.answers.json_data import plain
+from dryfit.answers.placement import placement_of
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.building import Builder
 from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA, arithmetic_report, plan_arithmetic, print_arithmetic
-from dryfit.cli.placement_report import placement_report
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 
@@ -41,7 +42,7 @@ def test_an_engine_names_the_layers_that_are_approximated(shape, is_approximated
 
 def test_a_placement_names_the_layers_of_the_kinds_that_may_be():
     plan = softmax_plan((1, 16, 1, 1))
-    layers = placement_report("model", plan, plan.settings)["layers"]
+    layers = plain(placement_of("model", plan, plan.settings).layers)
     (entry,) = arithmetic_report(layers, plan.settings)
     assert [one["layers"] for one in entry["approximations"]] == [["softmax"]]
 

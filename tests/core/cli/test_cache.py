@@ -9,13 +9,13 @@ import jsonschema
 import numpy as np
 import pytest
 
+from dryfit.answers.conditions import FailCondition, counted_outcomes
 from dryfit.cli import cache_schema
 from dryfit.cli.cache_check import SUBJECTS, TITLES
 from dryfit.cli.cache_convert import ALGORITHMS
 from dryfit.cli.cache_files import FORM_NAMES
 from dryfit.cli.cache_merge import merge
 from dryfit.cli.cache_schema import SCHEMA
-from dryfit.cli.fail_conditions import FailCondition, counted_outcomes
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.cache_comparison import ConflictRule
 from dryfit.quantization.cache_document_schema import SCHEMA as DOCUMENT_SCHEMA

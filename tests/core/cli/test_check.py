@@ -9,23 +9,23 @@ import jsonschema
 import onnx
 import pytest
 
-from dryfit.cli.check_schema import SCHEMA
+from dryfit.answers.check import CheckAnswer
 
 DLA = ("--device", "dla", "--precision", "fp16", "--shape", "image=4x1x8x8")
 
 
 def test_the_answer_is_what_the_schema_promises(dryfit_command: Any, digits_model: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(CheckAnswer.schema())
     for options in (DLA, (*DLA, "--fallback", "GPU"), (), ("--shape", "image=1x1x8x8:2x1x8x8:4x1x8x8")):
         answer = dryfit_command("check", digits_model, *options, "--json").json
-        jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+        jsonschema.validate(answer, CheckAnswer.schema(), jsonschema.Draft202012Validator)
 
 
 def test_the_schema_refuses_an_answer_without_its_parts(dryfit_command: Any, digits_model: Path) -> None:
     answer = dryfit_command("check", digits_model, *DLA, "--json").json
     for part in ("layers", "segments", "summary"):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({key: value for key, value in answer.items() if key != part}, SCHEMA)
+            jsonschema.validate({key: value for key, value in answer.items() if key != part}, CheckAnswer.schema())
 
 
 def test_layers_that_are_refused_have_every_reason_and_no_device(dryfit_command: Any, digits_model: Path) -> None:

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
+from dryfit.answers.text import TABLE_NAME, bytes_text, device_text, table_name
 from dryfit.cli import console
-from dryfit.cli.console import TABLE_NAME, device_text, table_name
 from dryfit.short_text import count_text
 
 
@@ -14,7 +14,7 @@ from dryfit.short_text import count_text
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (5 << 20, "5.0 MiB"), (3 << 31, "6.0 GiB")],
 )
 def test_sizes_are_written_for_people(size: int, text: str) -> None:
-    assert console.bytes_text(size) == text
+    assert bytes_text(size) == text
 
 
 def test_elsewhere_than_on_a_terminal_a_table_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:

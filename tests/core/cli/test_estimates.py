@@ -7,8 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from dryfit.answers.check import CheckAnswer
 from dryfit.cli.answer_schemas import BUILD, INSPECT
-from dryfit.cli.check_schema import SCHEMA as CHECK
 from dryfit.cli.explain_schema import SCHEMA as EXPLAIN
 
 DEVICE = """
@@ -66,7 +66,7 @@ def test_check_tells_the_estimate_of_each_segment_of_a_device_that_estimates(
     dryfit_command: Any, digits_model: Any
 ) -> None:
     answer = dryfit_command("check", digits_model, *OPTIONS, "--json").json
-    jsonschema.validate(answer, CHECK, jsonschema.Draft202012Validator)
+    jsonschema.validate(answer, CheckAnswer.schema(), jsonschema.Draft202012Validator)
     estimated = {one["device"]: one["estimate"] for one in answer["segments"] if "estimate" in one}
     assert list(estimated) == ["ACME_COST"]
     found = estimated["ACME_COST"]

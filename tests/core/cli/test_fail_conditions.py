@@ -4,39 +4,65 @@ import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from dryfit.cli.placement_conditions import SUBJECTS, placement_outcomes
+from dryfit.answers.check import placement_outcomes
+from dryfit.answers.conditions import PLACEMENT_SUBJECTS as SUBJECTS
+from dryfit.answers.placement import LayerAnswer, Placement, PlacementSummary
+from dryfit.target.verdict import Verdict, Violation
 
 DLA = ("--device", "dla", "--precision", "fp16", "--shape", "image=1x1x8x8", "--fallback", "GPU")
 
 
-def layer(name: str, device: str | None, violations: tuple[str, ...] = (), warnings: tuple[str, ...] = ()) -> Any:
-    verdict = {"violations": [{"rule": rule} for rule in violations], "warnings": [{"rule": rule} for rule in warnings]}
+def violation(rule: str) -> Violation:
+    return Violation(rule, "parameter", "actual", "allowed", "message", "", "")
+
+
+def layer(
+    name: str, device: str | None, violations: tuple[str, ...] = (), warnings: tuple[str, ...] = ()
+) -> LayerAnswer:
+    verdict = Verdict(name, "DLA", violations=map(violation, violations), warnings=map(violation, warnings))
     segment = None if device in (None, "CPU") else 0
-    return {"name": name, "device": device, "segment": segment, "verdicts": {"DLA": verdict}}
+    return LayerAnswer(name, "convolution", [], device, segment, "HALF", "", {"DLA": verdict})
 
 
-REPORT = {
-    "device": "DLA",
-    "layers": [
+REPORT = Placement(
+    model="model",
+    device="DLA",
+    platform="",
+    software="",
+    precisions=[],
+    fallback="GPU",
+    assumed=[],
+    simulated="",
+    plugins=[],
+    layers=[
         layer("conv", "DLA", warnings=("dla.convolution.cbuf_estimate",)),
         layer("wide", "GPU", ("dla.convolution.kernel", "dla.extents"), ("dla.convolution.cbuf_estimate",)),
         layer("elu", "GPU", ("dla.activation.type",)),
         layer("pool", "DLA"),
         layer("shape", "CPU"),
     ],
-    "summary": {
-        "layers": 5,
-        "fallback_layers": 2,
-        "unplaced_layers": 0,
-        "segments": 4,
-        "segments_by_device": {"DLA": 3, "GPU": 1},
-        "reformats": 3,
-        "reformat_bytes": 3072,
-        "warnings": 1,
-    },
-}
+    segments=[],
+    offloading=[],
+    reformats=[],
+    quantized_operators=[],
+    warnings=[],
+    refusals=[],
+    summary=PlacementSummary(
+        layers=5,
+        layers_by_device={},
+        precisions_by_device={},
+        fallback_layers=2,
+        unplaced_layers=0,
+        segments=4,
+        segments_by_device={"DLA": 3, "GPU": 1},
+        reformats=3,
+        reformat_bytes=3072,
+        warnings=1,
+    ),
+)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +102,7 @@ def test_a_condition_compares_what_the_report_says(condition: str, failed: bool,
 
 
 def test_nothing_is_no_share_of_nothing() -> None:
-    report = {**REPORT, "layers": [], "summary": {**REPORT["summary"], "fallback_layers": 0}}  # type: ignore[dict-item]
+    report = attrs.evolve(REPORT, layers=[], summary=attrs.evolve(REPORT.summary, fallback_layers=0))
     (outcome,) = placement_outcomes([SUBJECTS.condition("fallback>0%")], report)
     assert not outcome.failed
 

@@ -4,9 +4,12 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from dryfit.cli.fail_conditions import Outcome
+from dryfit.answers.check import CheckAnswer
+from dryfit.answers.conditions import Outcome
+from dryfit.answers.placement import LayerAnswer, Placement
 from dryfit.cli.junit_report import junit_text
 
 DLA = ("--device", "dla", "--precision", "fp16", "--shape", "image=1x1x8x8")
@@ -97,9 +100,14 @@ def test_a_layer_that_was_placed_by_hand_is_where_it_should_be(dryfit_command: A
 
 
 def test_names_that_xml_cannot_hold_leave_the_document_well_formed() -> None:
-    layer = {"name": 'a\x00<b>&"é\ud800', "kind": "relu", "device": "DLA", "segment": 0, "verdicts": {}, "cause": ""}
-    report = {"model": "m&m.onnx", "device": "DLA", "layers": [layer], "refusals": []}
-    text = junit_text(report, [Outcome("x>1", "2 < 3", True)], {})
+    layer = LayerAnswer('a\x00<b>&"é\ud800', "relu", [], "DLA", 0, "HALF", "", {})
+    answer = CheckAnswer(
+        **{field.name.lstrip("_"): () for field in attrs.fields(Placement)}
+        | {"model": "m&m.onnx", "device": "DLA"}
+        | {"layers": [layer], "own_devices": {}},
+        conditions=[Outcome("x>1", "2 < 3", True)],
+    )
+    text = junit_text(answer)
     root = parsed(text)
     assert text.isascii()
     assert suites(root)["layers"][0].attrib["name"] == 'a\N{REPLACEMENT CHARACTER}<b>&"é\N{REPLACEMENT CHARACTER}'

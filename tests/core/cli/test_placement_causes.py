@@ -10,7 +10,7 @@ import pytest
 from tests.core.onnx.models import model
 from tests.core.passes.claiming_package import ACME, CLAIMING, ENTRIES
 
-from dryfit.cli.placement_causes import FIRST_ONLY, other_causes
+from dryfit.answers.placement_text import FIRST_ONLY, other_causes
 
 VOTER = """
 from dryfit import hookimpl

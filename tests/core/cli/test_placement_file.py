@@ -74,7 +74,7 @@ def test_a_build_places_by_the_same_rules(dryfit_command: Any, digits_model: Pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("def place(network, config)\n    pass\n", "line 1: The placement script is no Python (found expected ':')"),
+        ("def place(network, config)\n    pass\n", "line 1: The placement script is not Python (found expected ':')"),
         ("import sys\nsys.exit(3)\n", "line 2: The placement script ended the program (found exit 3)"),
         ("1 / 0\n", "line 1: The placement script failed (found ZeroDivisionError: division by zero)"),
         ("def placed(network, config): pass\n", "There is no function named 'place' (allowed: placed)"),

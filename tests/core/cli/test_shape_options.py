@@ -8,7 +8,8 @@ from typing import Any
 import click
 import pytest
 
-from dryfit.cli.shape_options import NamedShape, parse_named_shapes, taken_shapes
+from dryfit.answers.options import parse_named_shapes
+from dryfit.cli.network_options import NamedShape, taken_shapes
 
 
 @pytest.mark.parametrize(
@@ -38,12 +39,12 @@ def test_an_extent_that_is_not_greater_than_0_is_refused(text: str) -> None:
 
 
 def asked(**given: str) -> dict[str, Any]:
-    kinds = ("shapes", "min_shapes", "opt_shapes", "max_shapes")
+    kinds = ("shape", "min_shapes", "opt_shapes", "max_shapes")
     return {kind: tuple(filter(None, [parse_named_shapes(given.get(kind, ""))])) for kind in kinds}
 
 
 def test_three_lists_make_a_range_and_the_best_alone_is_the_only_shape() -> None:
-    lists = asked(min_shapes="x:1x8,y:2", opt_shapes="x:4x8,y:2", max_shapes="x:8x8,y:2", shapes="z=3")
+    lists = asked(min_shapes="x:1x8,y:2", opt_shapes="x:4x8,y:2", max_shapes="x:8x8,y:2", shape="z=3")
     assert taken_shapes(lists) == {"z": ((3,),), "x": ((1, 8), (4, 8), (8, 8)), "y": ((2,),)}
     assert taken_shapes(asked(opt_shapes="x:4x8")) == {"x": ((4, 8),)}
 
@@ -53,7 +54,7 @@ def test_three_lists_make_a_range_and_the_best_alone_is_the_only_shape() -> None
     [
         ({"min_shapes": "x:1x8"}, "same inputs"),
         ({"min_shapes": "x:1", "opt_shapes": "x:1", "max_shapes": "y:1"}, "same inputs"),
-        ({"shapes": "x=1", "opt_shapes": "x:1"}, "twice"),
+        ({"shape": "x=1", "opt_shapes": "x:1"}, "twice"),
         ({"opt_shapes": "x:1:2:3"}, "range"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The defaults of `check`, `build`, `explain` and `estimate`: one set, stated as the options that say the same.
+"""The defaults of questions about a model: one set for check, build, explain and estimate, shown as options.
 
 A board that is named is asked about its accelerator. A device that does not compute FP32 gets FP16, as trtexec sets it
 for a DLA, and INT8 too where scales are given. Layers that an accelerator refuses fall back to the GPU.
@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 import attrs
 
-from dryfit.cli.console import print_line
-from dryfit.cli.device_options import NO_FALLBACK
-from dryfit.cli.network_options import NetworkOptions
-from dryfit.cli.precision_options import device_words, without_best
+from dryfit.answers.options import BEST, NO_FALLBACK, PRECISION_FLAGS, NetworkOptions
+from dryfit.errors import UnknownNameError
+from dryfit.plugins import registry
 
-QUANTIZED_PRECISION, DEFAULT_FALLBACK = "int8", "GPU"
+DEFAULT_FALLBACK = "GPU"
+
+_WORDS = {"HALF": "fp16", **{flag: word for word, flag in PRECISION_FLAGS.items()}}
 
 
 def with_defaults(options: NetworkOptions, precision: str | None = "") -> tuple[NetworkOptions, list[str]]:
@@ -29,20 +30,20 @@ def with_defaults(options: NetworkOptions, precision: str | None = "") -> tuple[
         UnknownNameError: there is no such device or platform.
     """
     asked = _with_device(options)
-    asked = attrs.evolve(asked, precisions=without_best(asked.precisions, asked.device))
-    if not asked.precisions and not asked.strongly_typed and not asked.quantize_methods:
+    asked = attrs.evolve(asked, precision=without_best(asked.precision, asked.default_device))
+    if not asked.precision and not asked.strongly_typed and not asked.quantize_method:
         words = _own_precisions(asked) if precision == "" else tuple(filter(None, [precision]))
-        asked = attrs.evolve(asked, precisions=words)
+        asked = attrs.evolve(asked, precision=words)
     if asked.fallback is None and _falls_back(asked):
         asked = attrs.evolve(asked, fallback=DEFAULT_FALLBACK)
     return asked, _differences(options, asked)
 
 
 def with_every_precision(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
-    """The defaults of commands that weigh what a board could do: its accelerator, in all types that it computes in."""
-    asked = attrs.evolve(options, device=accelerator(options.platform)) if options.is_device_default else options
-    if not asked.precisions and not asked.strongly_typed:
-        asked = attrs.evolve(asked, precisions=device_words(asked.device))
+    """The defaults of questions that weigh what a board could do: its accelerator, in all types that it computes in."""
+    asked = options if options.names_device else attrs.evolve(options, device=accelerator(options.platform))
+    if not asked.precision and not asked.strongly_typed:
+        asked = attrs.evolve(asked, precision=device_words(asked.default_device))
     asked, _ = with_scales(asked)
     return asked, _differences(options, asked)
 
@@ -50,7 +51,7 @@ def with_every_precision(options: NetworkOptions) -> tuple[NetworkOptions, list[
 def with_scales(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
     """The defaults for an estimate, whose figures do not depend on the scales: INT8 is taken to have them all."""
     asked, _ = with_defaults(options)
-    if "int8" in asked.precisions and not has_scales(asked):
+    if "int8" in asked.precision and not has_scales(asked):
         asked = attrs.evolve(asked, assume_scales=True)
     return asked, _differences(options, asked)
 
@@ -60,10 +61,22 @@ def has_scales(options: NetworkOptions) -> bool:
     return options.assume_scales or options.calibration_cache is not None or options.ranges is not None
 
 
-def print_defaults(defaults: Sequence[str]) -> None:
-    """One line with the defaults that were used; nothing where everything was said."""
-    if defaults:
-        print_line(f"Defaults: {' '.join(defaults)}")
+def device_words(device: str) -> tuple[str, ...]:
+    """The words for the types that a device computes in, but for FP32.
+
+    Raises:
+        UnknownNameError: there is no such device.
+    """
+    names = (dtype.name for dtype in registry.target(device).precisions)
+    return tuple(_WORDS[name] for name in names if name in _WORDS)
+
+
+def without_best(precisions: Sequence[str], device: str) -> tuple[str, ...]:
+    """The words with `best` replaced by those of the device."""
+    if BEST not in precisions:
+        return tuple(precisions)
+    named = [word for word in precisions if word != BEST]
+    return tuple(dict.fromkeys((*named, *device_words(device))))
 
 
 def accelerator(platform: str | None) -> str:
@@ -72,9 +85,6 @@ def accelerator(platform: str | None) -> str:
     Args:
         platform: of the board; None for any.
     """
-    from dryfit.errors import UnknownNameError
-    from dryfit.plugins import registry
-
     for target in registry.targets_in_turn():
         if target.device == DEFAULT_FALLBACK or target.segment_rules.is_host or target.estimate_cost_at is None:
             continue
@@ -88,31 +98,27 @@ def accelerator(platform: str | None) -> str:
 
 def _with_device(options: NetworkOptions) -> NetworkOptions:
     """The accelerator of the board that was named, where no device was."""
-    if not options.is_device_default or options.platform is None or options.quantize_methods:
+    if options.names_device or options.platform is None or options.quantize_method:
         return options
     return attrs.evolve(options, device=accelerator(options.platform))
 
 
 def _own_precisions(options: NetworkOptions) -> tuple[str, ...]:
     """None where the device computes FP32; else FP16, and INT8 where scales are given or it computes nothing else."""
-    from dryfit.plugins import registry
-
-    names = [dtype.name for dtype in registry.target(options.device).precisions]
+    names = [dtype.name for dtype in registry.target(options.default_device).precisions]
     if "FLOAT" in names:
         return ()
-    words = device_words(options.device)
+    words = device_words(options.default_device)
     return words if has_scales(options) else tuple(word for word in words if word != "int8") or words
 
 
 def _falls_back(options: NetworkOptions) -> bool:
     """Whether there is something to fall back from: an accelerator, beside which something else may run."""
-    from dryfit.plugins import registry
-
-    target = registry.target(options.device)
+    target = registry.target(options.default_device)
     return (
         target.device != DEFAULT_FALLBACK
         and not target.segment_rules.is_host
-        and not options.engine.has_no_fallback
+        and not options.is_standalone
         and registry.find_target(DEFAULT_FALLBACK) is not None
     )
 
@@ -120,9 +126,9 @@ def _falls_back(options: NetworkOptions) -> bool:
 def _differences(said: NetworkOptions, asked: NetworkOptions) -> list[str]:
     """What was filled in, as options."""
     pairs = [
-        ("--device", asked.device, said.is_device_default),
-        ("--precision", ",".join(asked.precisions) or "fp32", not said.precisions and not asked.strongly_typed),
+        ("--device", asked.default_device, not said.names_device),
+        ("--precision", ",".join(asked.precision) or "fp32", not said.precision and not asked.strongly_typed),
         ("--fallback", asked.fallback or NO_FALLBACK, said.fallback is None),
     ]
-    told = [f"{option} {value}" for option, value, is_default in pairs if is_default]
-    return [*told, *(["--assume-scales"] if asked.assume_scales and not said.assume_scales else [])]
+    filled = [f"{option} {value}" for option, value, is_default in pairs if is_default]
+    return [*filled, *(["--assume-scales"] if asked.assume_scales and not said.assume_scales else [])]

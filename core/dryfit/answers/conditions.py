@@ -1,4 +1,4 @@
-"""`--fail-on` of every command that has it: findings that turn the exit code into 1.
+"""Conditions on answers, such as `fallback>3%`: what `--fail-on` turns into the exit code 1.
 
 A condition is a subject, and where it has no limit of its own, more than 0: `fallback>3%`, `missing`, `ratio>1.01`,
 `dla.convolution.cbuf`. What the subjects are, and what is measured of them, each command says.
@@ -10,12 +10,10 @@ import difflib
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import attrs
-import click
 
-from dryfit.cli.console import print_note
+from dryfit.errors import ConfigError
 
 CONDITION = re.compile(
     r"(?P<subject>[a-z][\w.]*)\s*((?P<operator>>=|<=|!=|==|=|>|<)\s*(?P<limit>\d+(\.\d+)?)\s*(?P<unit>%|[a-z]*))?",
@@ -128,6 +126,23 @@ class Subjects:
         limit = float(match["limit"]) if match["limit"] else self.limits.get(subject, 0)
         return FailCondition(text, subject, match["operator"] or ">", limit, unit)
 
+    def conditions(self, texts: str | Sequence[str | FailCondition]) -> tuple[FailCondition, ...]:
+        """The conditions of `"fallback>3%,loadables>8"`, or of several such texts.
+
+        Raises:
+            ConfigError: a text is no condition; says what would be one.
+        """
+        found: list[FailCondition] = []
+        for one in [texts] if isinstance(texts, str) else texts:
+            if isinstance(one, FailCondition):
+                found.append(one)
+                continue
+            try:
+                found += [self.condition(text) for text in one.split(",") if text.strip()]
+            except ValueError as error:
+                raise ConfigError("This is no condition", where="--fail-on", found=error) from error
+        return tuple(found)
+
     def _require_rule(self, subject: str) -> None:
         known = self.rules(subject.partition(".")[0]) if self.rules else ()
         if subject in known:
@@ -138,69 +153,39 @@ class Subjects:
         raise ValueError(f"there is no {what} named {subject!r}; conditions: {self.listed}{hint}")
 
 
-class FailConditions(click.ParamType):
-    """`fallback>3%,loadables>8` as conditions.
-
-    Args:
-        subjects: what they may look at.
-    """
-
-    name = "conditions"
-
-    def __init__(self, subjects: Subjects) -> None:
-        self._subjects = subjects
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[FailCondition, ...]:
-        """The conditions of a list with commas; a list without one is an error, because it would never fail."""
-        if isinstance(value, tuple):
-            return value
-        texts = [text for text in str(value).split(",") if text.strip()]
-        if not texts:
-            self.fail(f"no condition is stated; there are {self._subjects.listed}", param, ctx)
-        try:
-            return tuple(map(self._subjects.condition, texts))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-def fail_on_option(subjects: Subjects | Mapping[str, str], example: str) -> Callable[[Any], Any]:
-    """The option `--fail-on`; the command gets all conditions as one tuple `fail_on`.
-
-    Args:
-        subjects: what conditions may look at; subject to what it is, where there is no more to say. A ratio's own limit
-            is then 1.
-        example: for the help.
-    """
-    known = subjects if isinstance(subjects, Subjects) else Subjects(subjects, limits={"ratio": 1})
-    told = [f"{subject}, {text}" for subject, text in known.texts.items()]
-    told += ["or the id of a rule or its first words"] if known.rules else []
-    return click.option(
-        "--fail-on",
-        type=FailConditions(known),
-        multiple=True,
-        metavar="CONDITIONS",
-        callback=lambda context, parameter, several: tuple(one for each in several for one in each),
-        help=f"End with 1 where one of these holds, such as '{example}': {'; '.join(told)}. Without a limit: more "
-        "than none.",
-    )
-
-
 def counted_outcomes(conditions: Sequence[FailCondition], values: Mapping[str, float]) -> list[Outcome]:
     """What each condition finds among values by subject."""
     return [condition.outcome(values[condition.subject]) for condition in conditions]
-
-
-def print_failed(outcomes: Sequence[Outcome]) -> int:
-    """Tell the conditions that hold; returns the exit code."""
-    failed = [outcome for outcome in outcomes if outcome.failed]
-    for outcome in failed:
-        print_note(f"--fail-on {outcome}")
-    return 1 if failed else 0
 
 
 def beginnings(rule: str) -> Iterator[str]:
     """The id of a rule, and its first words: `dla`, `dla.pooling`, `dla.pooling.window`."""
     words = rule.split(".")
     return (".".join(words[:count]) for count in range(1, len(words) + 1))
+
+
+def _placement_rules(first_word: str) -> Collection[str]:
+    """The ids of the rules of the device that the word names, of all devices where it names none; and beginnings."""
+    from dryfit.plugins import registry
+
+    named = registry.find_target(first_word)
+    targets = registry.targets().values() if named is None else [named]
+    tables = [target.limits for target in targets if target.limits is not None]
+    return {beginning for table in tables for rule in table.all_rules for beginning in beginnings(rule.id)}
+
+
+PLACEMENT_SUBJECTS = Subjects(
+    {
+        "fallback": "layers that are not on the device that they were given, in number or % of all that run on devices",
+        "unplaced": "layers that can run nowhere they may go, in number or %",
+        "loadables": "segments on the device that was asked for",
+        "segments": "segments on all devices",
+        "reformats": "copies between types, formats or devices, in number or bytes, such as 1.5MiB",
+        "warnings": "warnings about layers on the device where they run",
+        "refusals": "errors that a build raises",
+    },
+    aliases={"reformat": "reformats", "refusal": "refusals", "warning": "warnings"},
+    units={"fallback": {PERCENT}, "unplaced": {PERCENT}, "reformats": set(BYTES)},
+    rules=_placement_rules,
+)
+"""What conditions on a placement look at: `dryfit.check` and `dryfit check --fail-on`."""

@@ -1,0 +1,293 @@
+"""The builder config that options describe, and what they set on layers, inputs and outputs of a network."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dryfit.answers.defaults import without_best
+from dryfit.answers.options import CONSTRAINTS, PRECISION_FLAGS, NetworkOptions
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability
+from dryfit.builder.config.layer_rules import PrecisionRules
+from dryfit.builder.config.memory_pool_sizes import parse_memory_pool_sizes
+from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.config.trtexec_spellings import parse_io_formats, set_io_formats
+from dryfit.builder.placement.layer_pattern import LayerPattern
+from dryfit.builder.placement.rules import PlacementRules
+from dryfit.errors import ConfigError, DryfitError, UnknownNameError
+from dryfit.network.network import Network
+from dryfit.passes.quantized_operators.chosen_methods import NONE
+from dryfit.plugins import registry
+from dryfit.plugins.quantize_methods import quantize_method
+from dryfit.short_text import count_text
+from dryfit.target.target import platform_key
+
+METHOD_OPTION = "--quantize-method"
+_PLACE = "place"
+
+
+def config_of(network: Network, options: NetworkOptions) -> tuple[BuilderConfig, list[str]]:
+    """The builder config that the options describe, and a note on each option that was taken otherwise than said.
+
+    Args:
+        network: gets the ranges, types, formats, methods and pruned weights that the options state.
+        options: with defaults filled in.
+
+    Raises:
+        UnknownNameError: a device, platform or power mode does not exist.
+        ConfigError: what was asked for does not fit together, or the placement fails.
+        CalibrationError: a file of scales or ranges is damaged, or not of this network.
+    """
+    config, device, notes = BuilderConfig(), options.default_device, list[str]()
+    config.default_device_type = device
+    if options.platform is not None:
+        config.set_platform(device, options.platform)
+        notes += _platform_notes(config, options)
+    if options.software is not None:
+        config.set_software(device, options.software)
+    if options.power_mode is not None:
+        config.platform(device).power_mode(options.power_mode)  # refuses a name that the board does not have
+        config.power_mode = options.power_mode
+    for word in without_best(options.precision, device):
+        if word in PRECISION_FLAGS:
+            config.set_flag(BuilderFlag[PRECISION_FLAGS[word]])
+    constraint = CONSTRAINTS[options.precision_constraints or "none"]
+    if constraint is not None:
+        config.set_flag(BuilderFlag[constraint])
+    if options.no_tf32:
+        config.clear_flag(BuilderFlag.TF32)
+    if options.use_dla_core is not None:
+        config.DLA_core = options.use_dla_core
+    config.allow_fallback(options.fallback_device)
+    config.assume_scales = options.assume_scales
+    _add_profile(config, options)
+    _take_scales(network, config, options)
+    _take_layer_types(network, options)
+    take_quantize_methods(network, options.quantize_method)
+    _take_io_formats(network, config, options)
+    _take_capability(config, options)
+    notes += _take_pools(config, options)
+    # Near the end, so that a script can ask the config what can run where.
+    apply_placement(options.placement, options.layer_device_types, network, config)
+    notes += _take_sparsity(network, config, options)
+    return config, notes
+
+
+def _platform_notes(config: BuilderConfig, options: NetworkOptions) -> list[str]:
+    """Which board a name of several stands for."""
+    asked, platform = platform_key(str(options.platform)), config.platform(options.default_device)
+    target = registry.target(options.default_device)
+    alike = [one for one in target.platforms if one.name.startswith(f"{asked}-")]
+    if asked not in platform.aliases or platform not in alike[:1] or not alike[1:]:
+        return []
+    boards = ", ".join(f"{one.name} ({count_text(one.cores, f'{target.device} core')})" for one in alike)
+    return [f"Note: --platform {options.platform} is taken as {platform.name}. Boards of this name: {boards}."]
+
+
+def _add_profile(config: BuilderConfig, options: NetworkOptions) -> None:
+    """One optimization profile of the inputs for which a range, or values, were given."""
+    ranges = {name: asked for name, asked in options.shape.items() if len(asked) == 3}
+    if ranges or options.shape_values:
+        profile = OptimizationProfile()
+        for name, (least, best, largest) in ranges.items():
+            profile.set_shape(name, least, best, largest)
+        for name, asked in options.shape_values.items():
+            profile.set_shape_input(name, asked[0], asked[len(asked) // 2], asked[-1])
+        config.add_optimization_profile(profile)
+
+
+def _take_scales(network: Network, config: BuilderConfig, options: NetworkOptions) -> None:
+    if options.calibration_cache is not None:
+        config.calibration_cache = options.calibration_cache
+    if options.ranges is not None:
+        from dryfit.quantization.cache_forms import read_ranges, set_ranges
+
+        set_ranges(network, read_ranges(options.ranges), str(options.ranges))
+
+
+def _take_layer_types(network: Network, options: NetworkOptions) -> None:
+    if options.layer_precisions is not None:
+        PrecisionRules.parse(*_listed(options.layer_precisions, "--layer-precisions")).set_precisions(network)
+    if options.layer_output_types is not None:
+        PrecisionRules.parse(*_listed(options.layer_output_types, "--layer-output-types")).set_output_types(network)
+
+
+def _listed(given: str, option: str) -> tuple[str, str]:
+    """(a list of layers, where it comes from): the option's own text, or that of the file behind an @."""
+    if not given.startswith("@"):
+        return given, option
+    where = f"{option}, {given[1:]}"
+    return _text(Path(given[1:]), "The list of layers cannot be read", where).replace("\n", ","), where
+
+
+def refuse_quantize_methods(options: NetworkOptions, problem: str) -> None:
+    """Refuse quantize methods for a question in which nothing is computed by one.
+
+    Raises:
+        ConfigError: with the problem, where a method is named.
+    """
+    if options.quantize_method:
+        raise ConfigError(
+            problem,
+            where=METHOD_OPTION,
+            found=", ".join(sorted({method for _, method in options.quantize_method})),
+            remedy="Leave the option out: quantize methods are computed on this machine",
+        )
+
+
+def take_quantize_methods(network: Network, given: tuple[tuple[str, str], ...]) -> None:
+    """Set the methods of the layers that patterns match; later ones win.
+
+    Raises:
+        UnknownNameError: there is no such method.
+        ConfigError: a pattern matches no layer; all of them are listed.
+    """
+    for _, method in given:
+        if method != NONE:
+            quantize_method(method, where=METHOD_OPTION)
+    patterns = [(LayerPattern(pattern, repr(f"{pattern}={method}")), method) for pattern, method in given if pattern]
+    unmatched = [one.problem(network.layers) for one, _ in patterns if not one.layers_in(network.layers)]
+    if unmatched:
+        raise ConfigError(
+            "The quantize methods do not fit the network", where=METHOD_OPTION, found="; ".join(unmatched)
+        )
+    for one, method in patterns:
+        for layer in one.layers_in(network.layers):
+            layer.quantize_method = method
+
+
+def _take_io_formats(network: Network, config: BuilderConfig, options: NetworkOptions) -> None:
+    said = ((options.input_io_formats, "--input-io-formats"), (options.output_io_formats, "--output-io-formats"))
+    set_io_formats(network, *([] if text is None else parse_io_formats(text, option) for text, option in said))
+    if options.direct_io:
+        config.set_flag(BuilderFlag.DIRECT_IO)
+
+
+def _take_capability(config: BuilderConfig, options: NetworkOptions) -> None:
+    config.engine_capability = EngineCapability[
+        "DLA_STANDALONE" if options.is_standalone else options.engine_capability.upper()
+    ]
+    if options.standalone:
+        config.set_flag(BuilderFlag.DIRECT_IO)
+        if not any(map(config.get_flag, (BuilderFlag.FP16, BuilderFlag.INT8))):
+            config.set_flag(BuilderFlag.FP16)
+
+
+def _take_pools(config: BuilderConfig, options: NetworkOptions) -> list[str]:
+    notes: list[str] = []
+    if options.mem_pool_size is not None:
+        for pool, size in parse_memory_pool_sizes(options.mem_pool_size, "--mem-pool-size", notes).items():
+            config.set_memory_pool_limit(pool, size)
+    return notes
+
+
+def _take_sparsity(network: Network, config: BuilderConfig, options: NetworkOptions) -> list[str]:
+    """Set the flag and, where it is forced, prune the network's weights."""
+    if options.sparsity == "disable":
+        return []
+    config.set_flag(BuilderFlag.SPARSE_WEIGHTS)
+    if options.sparsity == "enable":
+        return []
+    from dryfit.answers.pruning import ACCURACY, plan_pruning
+
+    pruning = plan_pruning(network, config)
+    pruning.apply(network)
+    return [f"--sparsity force: {pruning}. {ACCURACY if pruning.pruned else ''}".rstrip()]
+
+
+# Devices of single layers ---------------------------------------------------------------------------------------------
+
+
+def apply_placement(placement: Any, layer_device_types: str | None, network: Network, config: BuilderConfig) -> None:
+    """Give layers the devices that the user asks for; `layer_device_types` are applied last, and win.
+
+    Args:
+        placement: a function that is called with network and config, a mapping of patterns to devices, or a path. `.py`
+            is a script whose `place(network, config)` is called, `.json` one object of patterns to devices, any other
+            file the text form of `PlacementRules`.
+        layer_device_types: `name:DEVICE,...`.
+        network: as it was imported.
+        config: complete but for the devices of single layers, so that a script can ask `can_run_on`.
+
+    Raises:
+        ConfigError: the file cannot be read, the script fails, or a rule does not fit.
+    """
+    if isinstance(placement, Path) and placement.suffix == ".py":
+        run_script(placement, network, config)
+    elif isinstance(placement, Path):
+        _rules(placement).apply(network, config)
+    elif isinstance(placement, Mapping):
+        PlacementRules.from_mapping(placement, "placement").apply(network, config)
+    elif placement is not None:
+        placement(network, config)
+    if layer_device_types is not None:
+        PlacementRules.parse_layer_device_types(layer_device_types).apply(network, config)
+
+
+def run_script(path: Path, network: Network, config: BuilderConfig) -> None:
+    """Run a placement script and call its `place(network, config)`.
+
+    Raises:
+        ConfigError: it cannot be read, it has no such function, or it raised something; the message has the line.
+    """
+    namespace: dict[str, Any] = {"__name__": "dryfit_placement", "__file__": str(path)}
+    source = _text(path, "The placement file cannot be read", str(path))
+    _run(path, lambda: exec(compile(source, str(path), "exec"), namespace))  # noqa: S102  the user's own script
+    function = namespace.get(_PLACE)
+    if not callable(function):
+        defined = [name for name, value in namespace.items() if callable(value) and not name.startswith("_")]
+        raise UnknownNameError("function", _PLACE, defined, where=f"placement script {path}")
+    _run(path, lambda: function(network, config))
+
+
+def _run(path: Path, step: Callable[[], object]) -> None:
+    try:
+        step()
+    except SyntaxError as error:
+        line = error.lineno if error.filename == str(path) else _line(path, error)
+        raise ConfigError("The placement script is not Python", where=_where(path, line), found=error.msg) from error
+    except SystemExit as error:
+        message = "The placement script ended the program"
+        raise ConfigError(message, where=_where(path, _line(path, error)), found=f"exit {error.code}") from error
+    except Exception as error:
+        reason = str(error) if isinstance(error, DryfitError) else f"{type(error).__name__}: {error}"
+        where = _where(path, _line(path, error))
+        raise ConfigError("The placement script failed", where=where, found=reason) from error
+
+
+def _line(path: Path, error: BaseException) -> int | None:
+    """The last line of the script that the error went through."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return lines[-1] if lines else None
+
+
+def _where(path: Path, line: int | None) -> str:
+    return str(path) if line is None else f"{path}, line {line}"
+
+
+def _rules(path: Path) -> PlacementRules:
+    text = _text(path, "The placement file cannot be read", str(path))
+    if path.suffix != ".json":
+        return PlacementRules.parse(text, str(path))
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("The placement file cannot be read", where=str(path), found=error) from error
+    if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
+        raise ConfigError(
+            "A placement file with the suffix .json is one JSON object of patterns to devices",
+            where=str(path),
+            allowed='{"conv1": "GPU"}',
+        )
+    return PlacementRules.from_mapping(data, str(path))
+
+
+def _text(path: Path, problem: str, where: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(problem, where=where, found=error) from error

@@ -1,0 +1,144 @@
+"""Where can my layers run, and why not? `dryfit.check` and `dryfit check`. Builds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Unpack
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.asked import Model, asked, quiet_log
+from dryfit.answers.conditions import PERCENT, PLACEMENT_SUBJECTS, FailCondition, Outcome, beginnings
+from dryfit.answers.options import Options
+from dryfit.answers.placement import LayerAnswer, Placement, placement_of
+from dryfit.answers.placement_text import heading, placement_blocks, summary_line
+from dryfit.answers.text import Block, bytes_text
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import assess
+from dryfit.short_text import count_text
+
+
+@attrs.frozen(repr=False)
+class CheckAnswer(Placement, Answer):
+    """Where each layer of a model would run, with every rule that it fails.
+
+    Attributes:
+        conditions: the conditions that were asked for, in their order.
+        notes: sentences about options that were taken otherwise than said, and about memory.
+
+    Example:
+        >>> answer = dryfit.check("model.onnx", device="DLA", precision="fp16", shape={"image": (1, 1, 8, 8)})
+        >>> answer.summary.layers_by_device
+        {'DLA': 12, 'GPU': 2}
+    """
+
+    COMMAND: ClassVar[str] = "check"
+
+    conditions: Sequence[Outcome] = attrs.field(default=(), kw_only=True)
+    _notes: Sequence[str] = attrs.field(default=(), kw_only=True)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said, and about memory."""
+        return self._notes
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether one of the conditions holds."""
+        return any(one.failed for one in self.conditions)
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
+        """What `dryfit check` prints."""
+        return placement_blocks(self, verbose=verbose)
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        return f"{heading(self)}: {summary_line(self)}"
+
+
+def check(
+    model: Model,
+    config: BuilderConfig | None = None,
+    *,
+    fail_on: str | Sequence[str | FailCondition] = (),
+    **options: Unpack[Options],
+) -> CheckAnswer:
+    """Where each layer of a model can run, and every rule that it violates. Builds nothing.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        config: how it would be built; None where options say it.
+        fail_on: conditions, such as `"fallback>3%"` or a rule's id; see `CheckAnswer.conditions`.
+        options: named as the options of `dryfit check`, with the same defaults.
+
+    Raises:
+        ConfigError: options, config and model do not fit together; not that a build would fail, which the answer has.
+        NetworkError: the network is wrong; all problems are listed.
+        OnnxImportError: the model is damaged or has operators that are not supported.
+        UnknownNameError: there is no such device, platform, word or condition.
+
+    Example:
+        >>> [layer.name for layer in dryfit.check("model.onnx", device="DLA").layers if layer.device == "GPU"]
+        ['prob']
+    """
+    conditions = PLACEMENT_SUBJECTS.conditions(fail_on)
+    subject = asked(model, config, options, needs_shapes=False)
+    with quiet_log():
+        found = assess(subject.network, subject.config)
+    settings = subject.config.settings(subject.network)
+    placement = placement_of(subject.name, found, settings, subject.assumed, subject.network)
+    return CheckAnswer(
+        **{field.name.lstrip("_"): getattr(placement, field.name) for field in attrs.fields(Placement)},
+        conditions=placement_outcomes(conditions, placement),
+        notes=[*subject.notes, *found.memory_warnings],
+    )
+
+
+# Conditions -----------------------------------------------------------------------------------------------------------
+
+
+def placement_outcomes(conditions: Sequence[FailCondition], answer: Placement) -> list[Outcome]:
+    """What each condition finds in a placement."""
+    return [condition.outcome(*_measured(condition, answer)) for condition in conditions]
+
+
+def _measured(condition: FailCondition, answer: Placement) -> tuple[float, str]:
+    """The value in the unit of the limit (sizes in bytes), and in words."""
+    summary, subject = answer.summary, condition.subject
+    match subject:
+        case "fallback":
+            return _share(condition, answer, summary.fallback_layers + summary.unplaced_layers)
+        case "unplaced":
+            return _share(condition, answer, summary.unplaced_layers)
+        case "loadables":
+            count = summary.segments_by_device.get(answer.device, 0)
+            return count, f"{count} on {answer.device}"
+        case "segments":
+            return summary.segments, f"{summary.segments}"
+        case "warnings":
+            return summary.warnings, f"{summary.warnings}"
+        case "refusals":
+            return len(answer.refusals), f"{len(answer.refusals)}"
+        case "reformats":
+            count, size = summary.reformats, summary.reformat_bytes
+            return size if condition.unit else count, f"{count} of {bytes_text(size)}"
+    layers = [layer.name for layer in answer.layers if subject in _rule_words(layer)]
+    return len(layers), f"{count_text(len(layers), 'layer')} ({', '.join(layers) or 'none'})"
+
+
+def _share(condition: FailCondition, answer: Placement, count: int) -> tuple[float, str]:
+    """A number of layers, also as a share of those that run on devices; shape computations are not counted."""
+    total = sum(not layer.is_host_work for layer in answer.layers)
+    share = 100 * count / total if total else 0.0
+    return share if condition.unit == PERCENT else count, f"{count} of {total} layers ({share:.1f} %)"
+
+
+def _rule_words(layer: LayerAnswer) -> set[str]:
+    """The ids of the rules that a layer fails, of the warnings on the device where it runs, and their beginnings."""
+    failed = [
+        one.rule
+        for device, verdict in layer.verdicts.items()
+        for one in (*verdict.violations, *(verdict.warnings if device == layer.device else ()))
+    ]
+    return {beginning for rule in failed for beginning in beginnings(rule)}

@@ -1,0 +1,286 @@
+"""What a question about a model may state: the keyword arguments of answers, which are the command line's options.
+
+`Options` types the keywords of public functions; `NetworkOptions` is the record of what was said, in one form.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import attrs
+
+from dryfit.errors import ConfigError, UnknownNameError
+
+if TYPE_CHECKING:
+    from dryfit.builder.config.builder_config import BuilderConfig
+    from dryfit.network.network import Network
+
+NO_FALLBACK = "none"
+"""The word for no fallback at all."""
+PRECISION_FLAGS = {"fp16": "FP16", "int8": "INT8", "bf16": "BF16", "fp8": "FP8"}
+"""Words of `precision` to builder flags; `fp32` needs none."""
+BEST = "best"
+"""The word for every type that the device computes in."""
+CONSTRAINTS = {"obey": "OBEY_PRECISION_CONSTRAINTS", "prefer": "PREFER_PRECISION_CONSTRAINTS", "none": None}
+"""Words of `precision_constraints` to builder flags."""
+CAPABILITIES = ("standard", "safety", "dla_standalone")
+INPUT_FORMATS, OUTPUT_FORMATS, DIRECT_IO = "--input-io-formats", "--output-io-formats", "--direct-io"
+SPARSITY = ("disable", "enable", "force")
+
+Shape = tuple[int, ...]
+Shapes = tuple[Shape, ...]
+"""One shape, or (minimum, optimum, maximum)."""
+ShapesSaid = Mapping[str, "str | Sequence[int] | Sequence[Sequence[int]]"] | str
+"""`{"x": (1, 3, 224, 224)}`, `{"x": ((1, 8), (4, 8), (16, 8))}`, or the command line's `"x=1x8:4x8:16x8"`."""
+Place = Callable[["Network", "BuilderConfig"], object]
+"""A placement script's function: it sets devices of layers."""
+
+_NUMBERS = r"-?\d+(?:x-?\d+)*"
+_ONE_OR_THREE = rf"{_NUMBERS}(?::{_NUMBERS}:{_NUMBERS})?"
+_EQUALS = re.compile(rf"(?P<name>.+)=(?P<shapes>{_ONE_OR_THREE})", re.DOTALL)
+_COLON_RANGE = re.compile(rf"(?P<name>.+):(?P<shapes>{_NUMBERS}:{_NUMBERS}:{_NUMBERS})", re.DOTALL)
+_COLON = re.compile(rf"(?P<name>.+):(?P<shapes>{_NUMBERS})", re.DOTALL)
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of questions about a model, named as the command line's options; absent means the default."""
+
+    device: str | None
+    platform: str | None
+    power_mode: str | None
+    software: str | None
+    fallback: str | None
+    use_dla_core: int | None
+    precision: str | Iterable[str]
+    precision_constraints: str | None
+    no_tf32: bool
+    strongly_typed: bool
+    assume_scales: bool
+    calibration_cache: str | os.PathLike[str] | None
+    ranges: str | os.PathLike[str] | None
+    shape: ShapesSaid
+    shape_values: ShapesSaid
+    placement: str | os.PathLike[str] | Mapping[str, str] | Place | None
+    layer_device_types: str | None
+    layer_precisions: str | None
+    layer_output_types: str | None
+    input_io_formats: str | None
+    output_io_formats: str | None
+    direct_io: bool
+    engine_capability: str
+    standalone: bool
+    mem_pool_size: str | Mapping[str, float] | None
+    sparsity: str
+    quantize_method: str | Mapping[str, str] | Sequence[tuple[str, str]]
+
+
+def parse_named_shapes(text: str) -> tuple[tuple[str, Shapes], ...] | None:
+    """The names and shapes of `x=1x3x8x8`, `x=1x8:4x8:16x8` or trtexec's `x:1x3x8x8,y:1x8`; None for other texts."""
+    whole = _EQUALS.fullmatch(text) or _COLON_RANGE.fullmatch(text)
+    matches = [whole] if whole else [_COLON.fullmatch(entry) for entry in text.split(",")]
+    found = [match for match in matches if match is not None]
+    if len(found) != len(matches):
+        return None
+    return tuple((match["name"], _shapes(match["shapes"])) for match in found)
+
+
+def shape_text(shape: Iterable[int | str]) -> str:
+    """A shape as the options take it: `1x3x224x224`."""
+    return "x".join(map(str, shape))
+
+
+def _shapes(said: str | Sequence[int] | Sequence[Sequence[int]]) -> Shapes:
+    if isinstance(said, str):
+        return tuple(tuple(int(extent) for extent in shape.split("x")) for shape in said.split(":"))
+    parts = [tuple(part) if isinstance(part, Sequence) else part for part in said]
+    found: Any = tuple(parts) if parts and isinstance(parts[0], tuple) else (tuple(parts),)
+    if len(found) not in (1, 3) or not all(isinstance(one, int) for shape in found for one in shape):
+        raise ValueError(said)
+    return tuple(found)
+
+
+def _named_shapes(said: ShapesSaid) -> dict[str, Shapes]:
+    try:
+        if isinstance(said, str):
+            return dict(parse_named_shapes(said) or _malformed(said))
+        return {name: _shapes(one) for name, one in said.items()}
+    except (TypeError, ValueError) as error:
+        raise _wrong("shape", said, "x=1x3x224x224, or {'x': (1, 3, 224, 224)}; three shapes for a range") from error
+
+
+def _malformed(said: str) -> Any:
+    raise ValueError(said)
+
+
+def _precisions(said: str | Iterable[str]) -> tuple[str, ...]:
+    parts = said.split(",") if isinstance(said, str) else said
+    words = tuple(dict.fromkeys(word.strip().lower() for word in parts if word.strip()))
+    known = ("fp32", *PRECISION_FLAGS, BEST)
+    for word in words:
+        if word not in known:
+            raise UnknownNameError("precision", word, known, where="--precision")
+    return words
+
+
+def _methods(said: str | Mapping[str, str] | Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    if isinstance(said, str):
+        pattern, equals, method = (part.strip() for part in said.rpartition("="))
+        if said and (not method or bool(pattern) != bool(equals)):
+            raise _wrong("quantize_method", said, "tflite, or conv1=onnx for layers that a pattern matches")
+        return ((pattern, method),) if said else ()
+    pairs = said.items() if isinstance(said, Mapping) else said
+    return tuple((pattern, method) for pattern, method in pairs)
+
+
+def _pools(said: str | Mapping[str, float] | None) -> str | None:
+    return ",".join(f"{pool}:{size}" for pool, size in said.items()) if isinstance(said, Mapping) else said
+
+
+def _path(said: str | os.PathLike[str] | None) -> Path | None:
+    return None if said is None else Path(said)
+
+
+def _placement(said: Any) -> Any:
+    return Path(said) if isinstance(said, str | os.PathLike) else said
+
+
+def _lower(said: str) -> str:
+    return said.lower()
+
+
+def _word(allowed: Sequence[str]) -> Callable[[Any, Any, Any], None]:
+    """A validator: one of these words."""
+
+    def check(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value is not None and value not in allowed:
+            raise UnknownNameError("word", str(value), allowed, where=f"--{attribute.name.replace('_', '-')}")
+
+    return check
+
+
+def _wrong(option: str, found: object, allowed: str) -> ConfigError:
+    where = f"--{option.replace('_', '-')}"
+    return ConfigError("The option has another form", where=where, found=repr(found), allowed=allowed)
+
+
+@attrs.frozen(kw_only=True)
+class NetworkOptions:
+    """What was said about how a model is placed, computed and built; None, "" or nothing where nothing was said.
+
+    Attributes:
+        device: default device of the layers; see `default_device` for what counts where it is None.
+        platform: variant of that device, such as `agx-orin-64`.
+        power_mode: of the board, for estimates, such as `MAXN`.
+        software: version of that device's software whose rules hold, such as `10.3` or `jetpack-6.1`.
+        fallback: device of the layers that the default device refuses, or `none`.
+        use_dla_core: which DLA of the board; without a device every layer is for the DLA.
+        precision: types that layers may be computed in beside FP32: `fp16`, `int8`, `bf16`, `fp8`; `best` for all
+            types of the device.
+        precision_constraints: what becomes of a layer's own precision that cannot be granted: `obey` or `prefer`.
+        no_tf32: whether the flag TF32 is cleared.
+        strongly_typed: whether every layer is computed in the types that the model has.
+        assume_scales: whether every tensor is taken to have an INT8 scale.
+        calibration_cache: a file of scales that calibration found.
+        ranges: a file of dynamic ranges, which win over the cache.
+        shape: input name to its shape, or to (minimum, optimum, maximum).
+        shape_values: name of an input that carries dimensions to its values, or to (minimum, optimum, maximum).
+        placement: devices of single layers: the path of a script or of rules, a mapping of patterns to devices, or a
+            function that is called with network and config.
+        layer_device_types: devices of single layers, as trtexec spells them; they win over `placement`.
+        layer_precisions, layer_output_types: types of single layers and of their outputs, as trtexec spells them, or @
+            and the name of a file with such a list.
+        input_io_formats, output_io_formats: types and formats of inputs and outputs, as trtexec spells them.
+        direct_io: whether a copy at an input or output whose format was set is an error.
+        engine_capability: `standard`, `safety` or `dla_standalone`.
+        standalone: whether one loadable is built, as trtexec's --buildDLAStandalone does.
+        mem_pool_size: limits of memory pools in MiB, as trtexec spells them, or pool to MiB.
+        sparsity: `disable`, `enable` or `force`: whether zeros of weights count, and are made by pruning.
+        quantize_method: pattern of layers ("" for all) to name of a quantize method.
+    """
+
+    device: str | None = None
+    platform: str | None = None
+    power_mode: str | None = None
+    software: str | None = None
+    fallback: str | None = None
+    use_dla_core: int | None = None
+    precision: tuple[str, ...] = attrs.field(default=(), converter=_precisions)
+    precision_constraints: str | None = attrs.field(default=None, validator=_word(tuple(CONSTRAINTS)))
+    no_tf32: bool = False
+    strongly_typed: bool = False
+    assume_scales: bool = False
+    calibration_cache: Path | None = attrs.field(default=None, converter=_path)
+    ranges: Path | None = attrs.field(default=None, converter=_path)
+    shape: Mapping[str, Shapes] = attrs.field(factory=dict, converter=_named_shapes)
+    shape_values: Mapping[str, Shapes] = attrs.field(factory=dict, converter=_named_shapes)
+    placement: Path | Mapping[str, str] | Place | None = attrs.field(default=None, converter=_placement)
+    layer_device_types: str | None = None
+    layer_precisions: str | None = None
+    layer_output_types: str | None = None
+    input_io_formats: str | None = None
+    output_io_formats: str | None = None
+    direct_io: bool = False
+    engine_capability: str = attrs.field(default="standard", converter=_lower, validator=_word(CAPABILITIES))
+    standalone: bool = False
+    mem_pool_size: str | None = attrs.field(default=None, converter=_pools)
+    sparsity: str = attrs.field(default="disable", validator=_word(SPARSITY))
+    quantize_method: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=_methods)
+
+    @classmethod
+    def said(cls, options: Mapping[str, Any]) -> NetworkOptions:
+        """The record of keyword arguments.
+
+        Raises:
+            UnknownNameError: there is no such option, or an option has no such word; names the closest.
+            ConfigError: an option has another form.
+        """
+        known = [field.name for field in attrs.fields(cls)]
+        for name in options:
+            if name not in known:
+                raise UnknownNameError("option", name, known)
+        return cls(**options)
+
+    @property
+    def names_device(self) -> bool:
+        """Whether a device was named."""
+        return self.device is not None or (self.use_dla_core is not None and self.use_dla_core >= 0)
+
+    @property
+    def default_device(self) -> str:
+        """The device of the layers: the one that was named, else GPU; the host for quantize methods."""
+        if self.device is not None:
+            return self.device
+        if self.use_dla_core is not None and self.use_dla_core >= 0:
+            return "DLA"
+        if not self.quantize_method:
+            return "GPU"
+        from dryfit.plugins import registry
+
+        return registry.host().device
+
+    @property
+    def fallback_device(self) -> str | None:
+        """The device of refused layers; None for no fallback."""
+        return None if self.fallback is None or self.fallback.lower() == NO_FALLBACK else self.fallback
+
+    @property
+    def is_standalone(self) -> bool:
+        """Whether one loadable is asked for, beside which nothing runs."""
+        return self.standalone or self.engine_capability == "dla_standalone"
+
+    @property
+    def network_method(self) -> str:
+        """The quantize method of the network: the last without a pattern; "none" where only layers have one."""
+        own = (method for pattern, method in reversed(self.quantize_method) if not pattern)
+        return next(own, "none" if self.quantize_method else "")
+
+    @property
+    def creation_flags(self) -> int:
+        """The creation flags of the network."""
+        from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
+
+        return self.strongly_typed << NetworkDefinitionCreationFlag.STRONGLY_TYPED

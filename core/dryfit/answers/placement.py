@@ -1,0 +1,259 @@
+"""Where layers run and why: the answer of `check`, and what answers about a built network share with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dryfit.answers.json_data import Count
+from dryfit.answers.options import PRECISION_FLAGS
+from dryfit.builder.assessment import Assessment
+from dryfit.builder.canonicalise import suggested_shape
+from dryfit.builder.explicit_quantization.operator_rules import OperatorRule, operator_rules
+from dryfit.builder.placement.offloading import Offloading, offloadings
+from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
+from dryfit.errors import DryfitError
+from dryfit.network.network import Network
+from dryfit.plugins import registry
+from dryfit.target.verdict import Verdict, Violation
+
+
+@attrs.frozen
+class LayerAnswer:
+    """Where one layer runs.
+
+    Attributes:
+        name: the user's layer.
+        kind: its layer kind.
+        onnx_nodes: names of the nodes that the layer came from.
+        device: None for a layer that can run nowhere it may go.
+        segment: index of its segment; None where it has none: nowhere, or on the host.
+        precision: the type that it is computed in.
+        cause: why it is there.
+        verdicts: device to verdict, for the devices that were asked.
+    """
+
+    name: str
+    kind: str
+    onnx_nodes: Sequence[str]
+    device: str | None
+    segment: int | None
+    precision: str
+    cause: str
+    verdicts: Mapping[str, Verdict]
+
+    def violations(self, device: str) -> Sequence[Violation]:
+        """The rules of a device that the layer fails; none where the device was not asked."""
+        return self.verdicts[device].violations if device in self.verdicts else ()
+
+    @property
+    def is_host_work(self) -> bool:
+        """Whether it is a shape computation, which the host does before the run."""
+        return self.device is not None and self.segment is None
+
+
+@attrs.frozen
+class PlacementSummary:
+    """Counts over a placement.
+
+    Attributes:
+        layers: in all.
+        layers_by_device: device to its layers.
+        precisions_by_device: device to the types that its layers are computed in, each with the number of layers.
+        fallback_layers: layers that are not on the device that they were given.
+        unplaced_layers: layers that can run nowhere they may go.
+        segments: in all.
+        segments_by_device: device to its segments.
+        reformats: copies between types, formats or devices.
+        reformat_bytes: bytes that these write.
+        warnings: warnings about layers on the device where they run.
+    """
+
+    layers: Count
+    layers_by_device: Mapping[str, Count]
+    precisions_by_device: Mapping[str, Mapping[str, Count]]
+    fallback_layers: Count
+    unplaced_layers: Count
+    segments: Count
+    segments_by_device: Mapping[str, Count]
+    reformats: Count
+    reformat_bytes: Count
+    warnings: Count
+
+
+@attrs.frozen(repr=False)
+class Placement:
+    """What a placement shows, of a network that was assessed or of an engine's plan.
+
+    Attributes:
+        model: what the user calls it: the path of the file, or the name of the network or engine.
+        device: default device of the layers.
+        platform: its variant.
+        software: the version whose rules hold; empty where there is one rule set.
+        precisions: allowed computation types beside FP32.
+        fallback: device of layers that the first refuses; None for none.
+        assumed: the defaults that were used, as options of the command line.
+        simulated: what of the device is simulated.
+        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        layers: in the order of the network.
+        segments: in the order in which they run.
+        offloading: devices with memory pools for their segments, and what they got.
+        reformats: copies between types, formats or devices.
+        quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
+        warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
+        refusals: the errors that a build raises; none where it can be built.
+        summary: counts.
+        errors: the errors of `refusals` themselves.
+        own_devices: layer name to device, of the layers that were given a device of their own.
+    """
+
+    model: str
+    device: str
+    platform: str
+    software: str
+    precisions: Sequence[str]
+    fallback: str | None
+    assumed: Sequence[str]
+    simulated: str
+    plugins: Sequence[str]
+    layers: Sequence[LayerAnswer]
+    segments: Sequence[Segment]
+    offloading: Sequence[Offloading]
+    reformats: Sequence[Reformat]
+    quantized_operators: Sequence[OperatorRule]
+    warnings: Sequence[str]
+    refusals: Sequence[str]
+    summary: PlacementSummary
+    _errors: Sequence[DryfitError] = attrs.field(default=(), eq=False)
+    _own_devices: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def errors(self) -> Sequence[DryfitError]:
+        """What a build raises."""
+        return self._errors
+
+    @property
+    def own_devices(self) -> Mapping[str, str]:
+        """Layer name to device, of the layers that were given a device of their own."""
+        return self._own_devices
+
+    def layer(self, name: str) -> LayerAnswer:
+        """One layer by its name.
+
+        Raises:
+            UnknownNameError: there is no such layer; names the closest.
+        """
+        from dryfit.answers.placement_text import unknown_layer
+
+        found = next((one for one in self.layers if one.name == name), None)
+        if found is None:
+            raise unknown_layer(name, [one.name for one in self.layers])
+        return found
+
+
+def placement_of(
+    model: str,
+    found: Assessment | Plan,
+    settings: Mapping[str, Any],
+    assumed: Sequence[str] = (),
+    network: Network | None = None,
+) -> Placement:
+    """The placement of a network that was assessed, or of an engine's plan.
+
+    Args:
+        model: what the user calls it.
+        found: the decisions. Those of a plan were built, so that there are no refusals.
+        settings: `BuilderConfig.settings()`, or those that the plan was built with.
+        assumed: the defaults that were used, as options.
+        network: the user's, so that remedies can name its dynamic inputs; None where they need not.
+    """
+    device = settings["default_device_type"]
+    # An engine may be looked at where its device's package is not installed.
+    target = registry.find_target(device)
+    errors = () if isinstance(found, Plan) else found.errors
+    rules = operator_rules(found.network) if isinstance(found, Plan) else found.quantized_operators
+    layers = _layers(found, network)
+    own_devices: Mapping[str, str] = settings["device_types"]
+    return Placement(
+        model=model,
+        device=device,
+        platform=settings["platforms"].get(device, ""),
+        software=settings["software"].get(device, ""),
+        precisions=[flag.lower() for flag in settings["flags"] if flag in PRECISION_FLAGS.values()],
+        fallback=settings["fallback_device"],
+        assumed=list(assumed),
+        simulated="" if target is None else target.simulated,
+        # An engine says what it was built with; an assessment was made by what is active now.
+        plugins=list(found.plugins) if isinstance(found, Plan) else registry.active_plugins(),
+        layers=layers,
+        segments=found.segments,
+        offloading=offloadings(found.segments, found.rejected),
+        reformats=found.reformats,
+        quantized_operators=list(rules),
+        warnings=list(found.warnings),
+        refusals=[str(error) for error in errors],
+        summary=_summary(device, own_devices, layers, found),
+        errors=errors,
+        own_devices=own_devices,
+    )
+
+
+def _layers(found: Assessment | Plan, network: Network | None) -> list[LayerAnswer]:
+    shapes = [suggested_shape(tensor) for tensor in (network.inputs if network else ()) if -1 in tensor.shape]
+
+    def layer(one: LayerPlacement) -> LayerAnswer:
+        verdicts = found.verdicts.get(one.layer, {})
+        return LayerAnswer(
+            name=one.layer,
+            kind=one.kind,
+            onnx_nodes=one.onnx_nodes,
+            device=one.device or None,
+            segment=one.segment if one.segment >= 0 else None,
+            precision=one.precision.name,
+            cause=one.cause,
+            verdicts={device: _with_shapes(verdict, shapes) for device, verdict in verdicts.items()},
+        )
+
+    return [layer(one) for one in found.layers]
+
+
+def _with_shapes(verdict: Verdict, shapes: Sequence[str]) -> Verdict:
+    """The verdict whose remedy for dynamic dimensions names the options of the command line that fix them."""
+    if not shapes or not any(one.rule.endswith(".dynamic_dimensions") for one in verdict.violations):
+        return verdict
+    options = f" (on the command line: {' '.join(shapes)})"
+    return attrs.evolve(
+        verdict,
+        violations=[
+            attrs.evolve(one, remedy=one.remedy + options) if one.rule.endswith(".dynamic_dimensions") else one
+            for one in verdict.violations
+        ],
+    )
+
+
+def _summary(
+    device: str, own_devices: Mapping[str, str], layers: Sequence[LayerAnswer], found: Assessment | Plan
+) -> PlacementSummary:
+    """Counts. A layer has fallen back when it is in a segment of another device than the one it was given."""
+    placed = Counter(layer.device for layer in layers if layer.device is not None)
+    precisions = {one: Counter(layer.precision for layer in layers if layer.device == one) for one in sorted(placed)}
+    return PlacementSummary(
+        layers=len(layers),
+        layers_by_device=dict(sorted(placed.items())),
+        precisions_by_device={one: dict(counts.most_common()) for one, counts in precisions.items()},
+        fallback_layers=sum(
+            not layer.is_host_work and layer.device not in (None, own_devices.get(layer.name, device))
+            for layer in layers
+        ),
+        unplaced_layers=sum(layer.device is None for layer in layers),
+        segments=len(found.segments),
+        segments_by_device=dict(sorted(Counter(segment.device for segment in found.segments).items())),
+        reformats=len(found.reformats),
+        reformat_bytes=sum(reformat.size for reformat in found.reformats),
+        warnings=sum(
+            len(verdict.warnings) for layer in layers for one, verdict in layer.verdicts.items() if one == layer.device
+        ),
+    )

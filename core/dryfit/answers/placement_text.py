@@ -1,0 +1,275 @@
+"""Placements as text: tables of layers, segments and reformats, and lists of reasons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from dryfit.answers.placement import LayerAnswer, Placement
+from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name
+from dryfit.builder.decisions import SHAPE_COMPUTATION
+from dryfit.builder.explicit_quantization.operator_rules import OperatorRule
+from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
+from dryfit.engine.plan import PoolShortage
+from dryfit.errors import PlacementError, UnknownNameError
+from dryfit.estimate_text import time_text
+from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+from dryfit.short_text import count_text, likeness, short_name, with_short_names
+from dryfit.target.cost import CostEstimate
+
+LISTED_SEGMENTS = 20
+"""Segments that are listed unless the text is verbose."""
+LISTED_NAMES = 4
+"""Layers that are named where many have the same reason."""
+KNOWN_NAMES = 20
+"""Layers that are listed to who asks for one that does not exist."""
+FIRST_ONLY = " (values of the first one; the others differ)"
+_SHORT_TYPES = {"FLOAT": "FP32", "HALF": "FP16", "DOUBLE": "FP64"}
+"""Types whose usual name is not the API's."""
+
+
+def placement_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Block]:
+    """Every reason against the device that was asked for, and the segments.
+
+    Args:
+        answer: the placement.
+        verbose: also every layer, the causes of cuts, and the reformats.
+    """
+    yield from verdict_lines(answer)
+    yield Line(heading(answer))
+    yield from defaults_line(answer.assumed)
+    if answer.simulated:
+        yield Line(f"Simulated: {answer.simulated}.")
+    yield Line()
+    if verbose:
+        rows = [(one.name, one.kind, one.device or "none", one.segment) for one in answer.layers]
+        yield Table("Layers", ["layer", "kind", "device", "segment"], rows)
+    yield Entries(f"Not on {answer.device}, because", _reasons(answer, "violations"))
+    causes = {one.name: one.cause for one in answer.layers if not one.violations(answer.device)}
+    yield Entries("Placed as they are, because", other_causes(causes, is_full=verbose))
+    yield Entries("Warnings", _reasons(answer, "warnings"))
+    yield from segment_blocks(answer, verbose=verbose)
+    yield from _precision_lines(answer)
+    yield from offloading_blocks(answer, verbose=verbose)
+    yield from _refusal_lines(answer)
+    yield Line(summary_line(answer))
+
+
+def defaults_line(defaults: Sequence[str]) -> Iterator[Block]:
+    """One line with the defaults that were used; none where everything was said."""
+    if defaults:
+        yield Line(f"Defaults: {' '.join(defaults)}")
+
+
+def verdict_lines(answer: Placement) -> Iterator[Block]:
+    """The first lines, where there is bad news: that it cannot be built, or that nothing is left on the device."""
+    if answer.errors:
+        first, *others = answer.errors
+        more = f" (and {count_text(len(others), 'more problem')})" if others else ""
+        where = f"{first.where}: " if first.where and not isinstance(first, PlacementError) else ""
+        yield Line(f"Build would fail: {where}{first.message}{more}")
+    device = answer.device
+    has_work = any(layer.segment is not None for layer in answer.layers)
+    if answer.fallback and has_work and device not in answer.summary.segments_by_device:
+        fallen = count_text(answer.summary.fallback_layers, "layer")
+        rules = Counter(rule for layer in answer.layers for rule in {one.rule for one in layer.violations(device)})
+        often = next((f", most often by {rule}" for rule, _ in rules.most_common(1)), "")
+        yield Line(f"Nothing runs on {device}: {fallen} fall back to {answer.fallback}{often}")
+
+
+def _refusal_lines(answer: Placement) -> Iterator[Block]:
+    """What a build of this raises; layers and segments that the lists before name are only counted."""
+    if answer.errors:
+        yield Line("Building this would fail:")
+    for error in answer.errors:
+        is_listed = isinstance(error, PlacementError) and _lists_unplaced(answer)
+        parts = (f"{error.message}: see above", error.remedy)
+        yield Line(f"  {'. '.join(filter(None, parts)) if is_listed else error}")
+
+
+def _lists_unplaced(answer: Placement) -> bool:
+    """Whether the lists of reasons have all layers without a place: those are about the device that was asked for."""
+    listed = {layer for one in answer.offloading for lost in one.rejected for layer in lost.layers}
+    return answer.fallback is None and all(
+        layer.name in listed or layer.violations(answer.device) for layer in answer.layers if layer.device is None
+    )
+
+
+def offloading_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Block]:
+    """For each device with memory pools for its segments: how many candidates it got, what they need, and the others.
+
+    A memory pool that falls short is named.
+    """
+    for one in answer.offloading:
+        needs = _pools(one.pools)
+        in_total = f"; memory in total: {needs}" if needs else ""
+        yield Line(f"{one.device} segments: {one.offloaded} of {one.candidates} accepted{in_total}")
+        lost = [(_span(rejected.layers), rejected.cause, _short(rejected.shortages)) for rejected in one.rejected]
+        yield Entries(f"Not accepted by {one.device}, because", lost if verbose else grouped_entries(lost))
+
+
+def segment_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Block]:
+    """Segments and, where `verbose`, the causes of their cuts, and reformats with theirs."""
+    segments = [
+        (one.index, one.device, len(one.layers), _span(one.layers, is_full=verbose), _pools(one.pools))
+        for one in answer.segments
+    ]
+    shown = segments if verbose else segments[:LISTED_SEGMENTS]
+    if segments:
+        yield Table("Segments", ["segment", "device", "layers", "from .. to", "memory pools"], shown)
+    if len(segments) > len(shown):
+        yield Line(f"  + {count_text(len(segments) - len(shown), 'more segment')} (--verbose)")
+    if not verbose:
+        return
+    cuts = [(f"segment {one.index}", _cut(one.cut_cause), "") for one in answer.segments if one.cut_cause]
+    yield Entries("New segments, because", cuts)
+    estimates = [
+        (f"segment {one.index}", estimate_text(one.estimate), "") for one in answer.segments if one.estimate is not None
+    ]
+    yield Entries("Estimated cost of one run, not measured", estimates)
+    reformats = [(one.tensor, one.source, one.destination, bytes_text(one.size), one.cause) for one in answer.reformats]
+    if reformats:
+        yield Table("Reformats", ["tensor", "from", "to", "size", "cause"], reformats)
+
+
+def _precision_lines(answer: Placement) -> Iterator[Block]:
+    """For each device the types that it computes in: `ACME_NPU: 10 layers FP16`."""
+    for device, counts in answer.summary.precisions_by_device.items():
+        (first, count), *others = [(_SHORT_TYPES.get(name, name), count) for name, count in counts.items()]
+        shares = [f"{count_text(count, 'layer')} {first}", *(f"{number} {name}" for name, number in others)]
+        yield Line(f"{device}: {', '.join(shares)}")
+
+
+def operator_blocks(operators: Sequence[OperatorRule], left: Sequence[LeftLayer] = ()) -> Iterator[Block]:
+    """The rules of quantize methods with the count of their layers, and the layers that stay in real numbers."""
+    rules = Counter((one.method, one.operator, one.formula, one.fidelity, one.source) for one in operators)
+    if rules:
+        rows = [(method, operator, count, *facts) for (method, operator, *facts), count in rules.items()]
+        yield Table("Quantize methods", ["method", "operator", "layers", "formula", "fidelity", "source"], rows)
+    yield Entries(
+        "Layers that stay in real numbers", [(one.layer, f"not by {one.method}: {one.reason}", "") for one in left]
+    )
+
+
+def estimate_text(estimate: CostEstimate) -> str:
+    """A target's estimate in one sentence, the time with its error."""
+    time = estimate.microseconds
+    facts = [
+        *([] if time is None else [time_text(time, estimate.error_factor, is_lower_bound=estimate.is_lower_bound)]),
+        f"{bytes_text(estimate.bytes_moved)} moved",
+        f"{estimate.macs:,} multiply-accumulates",
+    ]
+    return f"estimated: {', '.join(facts)} ({estimate.fidelity}: {estimate.basis})"
+
+
+def heading(answer: Placement) -> str:
+    """What was asked."""
+    device = device_text(answer.device, answer.platform, answer.software)
+    precisions = ", ".join(word.upper() for word in answer.precisions) or "FP32"
+    fallback = f"fallback to {answer.fallback}" if answer.fallback else "no fallback"
+    return f"{answer.model} on {device}, {precisions}, {fallback}"
+
+
+def summary_line(answer: Placement) -> str:
+    """The placement in one line."""
+    summary = answer.summary
+    placed = ", ".join(f"{count} on {device}" for device, count in summary.layers_by_device.items())
+    unplaced = f", {summary.unplaced_layers} unplaced" if summary.unplaced_layers else ""
+    reformats = f"{count_text(summary.reformats, 'reformat')} of {bytes_text(summary.reformat_bytes)}"
+    parts = [
+        f"{count_text(summary.layers, 'layer')}: {placed or 'none placed'}{unplaced}",
+        count_text(summary.segments, "segment"),
+        reformats if summary.reformats else "no reformats",
+        *(["the build would fail"] if answer.refusals else []),
+    ]
+    return "; ".join(parts)
+
+
+# Reasons --------------------------------------------------------------------------------------------------------------
+
+
+def _reasons(answer: Placement, which: str) -> list[tuple[str, str, str]]:
+    """(layers, reason, remedy) for each rule of the verdicts on the device; layers that fail one alike are together.
+
+    Where their values differ, those of the first are shown. A warning about a device matters only to the layers that
+    run there.
+    """
+    layers: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    for layer in answer.layers:
+        if answer.device not in layer.verdicts or (which == "warnings" and layer.device != answer.device):
+            continue
+        for one in getattr(layer.verdicts[answer.device], which):
+            layers.setdefault((one.rule, one.allowed, one.remedy), []).append((layer.name, one.message))
+    reasons = []
+    for (rule, _, remedy), alike in layers.items():
+        differ = len({message for _, message in alike}) > 1
+        reason = f"{with_short_names(alike[0][1])}{FIRST_ONLY if differ else ''} [{rule}]"
+        reasons.append((listed_names([name for name, _ in alike]), reason, remedy))
+    return reasons
+
+
+def other_causes(causes: Mapping[str, str], *, is_full: bool = False) -> list[tuple[str, str, str]]:
+    """(layers, cause, "") for each cause other than "the default device" and its like: votes of plugins, moves.
+
+    Args:
+        causes: layer name to cause, of the layers that the device asked for does not refuse: the verdicts of the
+            others are shown elsewhere.
+        is_full: whether each layer has an entry of its own.
+    """
+    usual = (DEFAULT_DEVICE, OWN_DEVICE, SHAPE_COMPUTATION)
+    entries = [(name, cause, "") for name, cause in causes.items() if cause not in usual]
+    return entries if is_full else grouped_entries(entries)
+
+
+def grouped_entries(entries: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Entries of (name, text, remedy), where those that differ in names and numbers only are one, with all names."""
+    groups: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for entry in entries:
+        groups.setdefault((likeness(entry[1]), likeness(entry[2])), []).append(entry)
+    found = []
+    for members in groups.values():
+        _, text, remedy = members[0]
+        differ = len({(one[1], one[2]) for one in members}) > 1
+        text = f"{with_short_names(text)}{FIRST_ONLY if differ else ''}"
+        found.append((listed_names([name for name, _, _ in members]), text, remedy))
+    return found
+
+
+def unknown_layer(name: str, known: Collection[str]) -> UnknownNameError:
+    """The error about a layer that does not exist; of many names it has the closest only."""
+    told = f"{len(known)} names, which `dryfit check --verbose` lists" if len(known) > KNOWN_NAMES else None
+    return UnknownNameError("layer or ONNX node", name, known, told=told)
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """The first names, shortened, and how many more there are."""
+    shown = ", ".join(map(short_name, names[:LISTED_NAMES]))
+    return shown if len(names) <= LISTED_NAMES else f"{shown} and {len(names) - LISTED_NAMES} more"
+
+
+def _short(shortages: Sequence[PoolShortage]) -> str:
+    """What to set so that a segment fits its pools."""
+    wishes = [f"{one.pool} of {bytes_text(1 << (one.needed - 1).bit_length())}" for one in shortages]
+    return f"It would fit with {' and '.join(wishes)} (--mem-pool-size)" if wishes else ""
+
+
+def _cut(cause: str) -> str:
+    """The cause without the reasons of the layer that stands between, which are listed before."""
+    before, between, _ = cause.partition(" this one: ")
+    return before + between.removesuffix(": ")
+
+
+def _span(layers: Sequence[str], *, is_full: bool = False) -> str:
+    ends = [layers[0], layers[-1]] if layers[1:] else layers
+    return " .. ".join(ends if is_full else map(table_name, ends))
+
+
+def _pools(pools: Mapping[str, int]) -> str:
+    return ", ".join(f"{pool} {bytes_text(size)}" for pool, size in pools.items() if size)
+
+
+def has_left(layer: LayerAnswer, device: str) -> bool:
+    """Whether a device refuses a layer, or the layer moved away from it."""
+    if layer.device is None or layer.violations(device):
+        return True
+    return layer.device != device and layer.segment is not None and device in layer.verdicts

@@ -1,0 +1,151 @@
+"""Answers as text: lines, tables and lists, as plain lines and as HTML. On a terminal the command line draws them.
+
+Control characters in names of strangers are escaped here, where text is made, so that no answer can steer a terminal.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from dryfit.short_text import printable, short_name
+
+
+@attrs.frozen
+class Line:
+    """One line of prose.
+
+    Attributes:
+        text: the line; "" for an empty one.
+    """
+
+    text: str = ""
+
+
+@attrs.frozen
+class Table:
+    """A table.
+
+    Attributes:
+        title: above the table; "" for none.
+        columns: the head.
+        rows: cells of any type; see `cell_text`.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def cells(self) -> list[list[str]]:
+        """The rows as text."""
+        return [[printable(cell_text(value), kept="") for value in row] for row in self.rows]
+
+
+@attrs.frozen
+class Entries:
+    """A list of named facts, which shows nothing where it is empty.
+
+    Attributes:
+        title: above the list.
+        entries: name, text, and what to do or "".
+    """
+
+    title: str
+    entries: Sequence[tuple[str, str, str]]
+
+    def lines(self) -> list[str]:
+        """One line per entry, and a second one for what to do; indented."""
+        lines = (
+            printable(line, kept="")
+            for name, text, remedy in self.entries
+            for line in (f"  {name}: {text}", f"    {remedy}" if remedy else "")
+        )
+        return [line for line in lines if line]
+
+
+Block = Line | Table | Entries
+
+
+def plain_text(blocks: Iterable[Block]) -> str:
+    """Blocks as plain lines; columns of a table are padded to their widest cell."""
+    return "\n".join(line for block in blocks for line in plain_lines(block))
+
+
+def plain_lines(block: Block) -> list[str]:
+    """The lines of one block."""
+    match block:
+        case Line(text):
+            return [printable(text)]
+        case Entries(title, entries):
+            return [printable(title), *block.lines()] if entries else []
+    cells = block.cells()
+    widths = [max(map(len, column)) for column in zip(block.columns, *cells, strict=True)]
+    rows = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [block.columns, *cells]
+    )
+    return [*filter(None, [printable(block.title)]), *(f"  {row.rstrip()}" for row in rows)]
+
+
+def html_text(blocks: Iterable[Block]) -> str:
+    """Blocks as HTML, for notebooks."""
+    return "<div>" + "\n".join(map(_html, blocks)) + "</div>"
+
+
+def _html(block: Block) -> str:
+    match block:
+        case Line(text):
+            return f"<p>{html.escape(printable(text))}</p>" if text else ""
+        case Entries(title, entries):
+            items = (
+                f"<li><b>{_cell(name)}</b>: {_cell(text)}{f'<br><i>{_cell(remedy)}</i>' if remedy else ''}</li>"
+                for name, text, remedy in entries
+            )
+            return f"<p>{_cell(title)}</p><ul>{''.join(items)}</ul>" if entries else ""
+    head = "".join(f"<th>{_cell(column)}</th>" for column in block.columns)
+    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in block.cells())
+    return f"<table><caption>{_cell(block.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cell(text: str) -> str:
+    return html.escape(printable(text, kept=""))
+
+
+def cell_text(value: object) -> str:
+    """A cell: `-` for None, `1x3x8x8` for a shape, names separated by commas."""
+    match value:
+        case None:
+            return "-"
+        case tuple() | list():
+            is_shape = all(isinstance(part, int) for part in value)
+            return ("x" if is_shape else ", ").join(map(str, value))
+        case _:
+            return str(value)
+
+
+TABLE_NAME = 48
+"""Characters of a name in a table; verbose text and JSON have the whole names."""
+
+
+def table_name(name: str) -> str:
+    """A name for a table, without its middle where it is long."""
+    return short_name(name, TABLE_NAME)
+
+
+def device_text(device: str, *variant: str) -> str:
+    """A device with its platform and software version: `DLA (orin-nx-16 10.3)`, or `CPU` where it has none."""
+    known = " ".join(filter(None, variant))
+    return f"{device} ({known})" if known else device
+
+
+def bytes_text(size: int) -> str:
+    """A size for people: `0 B`, `1.5 KiB`, `12.0 MiB`."""
+    if size < 1024:
+        return f"{size} B"
+    value = float(size)
+    for unit in ("KiB", "MiB"):
+        value /= 1024
+        if value < 1024:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1024:.1f} GiB"
