@@ -16,9 +16,9 @@ with public_names(__name__):
     from dryfit.builder.config.enumerations import MemoryPoolType as MemoryPoolType
     from dryfit.builder.config.enumerations import ProfilingVerbosity as ProfilingVerbosity
     from dryfit.builder.config.enumerations import QuantizationFlag as QuantizationFlag
+    from dryfit.builder.config.layer_rules import PlacementRules as PlacementRules
     from dryfit.builder.config.optimization_profile import OptimizationProfile as OptimizationProfile
     from dryfit.builder.config.timing_cache import TimingCache as TimingCache
-    from dryfit.builder.placement.rules import PlacementRules as PlacementRules
     from dryfit.builder.refit.refitter import Refitter as Refitter
     from dryfit.building import Builder as Builder
     from dryfit.engine.engine import Engine as Engine

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from docs.pages.rules import rule_section
 
-from dryfit.builder.formats.reformat_rules import FORBIDDEN_COPIES, REFORMAT_RULES
+from dryfit.builder.formats.forms import FORBIDDEN_COPIES, REFORMAT_RULES
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.target.formats import TensorFormat

@@ -12,12 +12,9 @@ from dryfit.answers.defaults import without_best
 from dryfit.answers.options import CONSTRAINTS, PRECISION_FLAGS, NetworkOptions
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability
-from dryfit.builder.config.layer_rules import PrecisionRules
-from dryfit.builder.config.memory_pool_sizes import parse_memory_pool_sizes
+from dryfit.builder.config.layer_rules import LayerPattern, PlacementRules, PrecisionRules
 from dryfit.builder.config.optimization_profile import OptimizationProfile
-from dryfit.builder.config.trtexec_spellings import parse_io_formats, set_io_formats
-from dryfit.builder.placement.layer_pattern import LayerPattern
-from dryfit.builder.placement.rules import PlacementRules
+from dryfit.builder.config.trtexec_spellings import parse_io_formats, parse_memory_pool_sizes, set_io_formats
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
 from dryfit.network.network import Network
 from dryfit.passes.quantized_operators.chosen_methods import NONE

@@ -252,7 +252,7 @@ def _stated_families() -> list[RuleFamily]:
     """The rules of no device, in the order of what they speak of."""
     from dryfit.builder.config import mode_rules as modes
     from dryfit.builder.config.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
-    from dryfit.builder.formats.reformat_rules import FORBIDDEN_COPIES, REFORMAT_RULES
+    from dryfit.builder.formats.forms import FORBIDDEN_COPIES, REFORMAT_RULES
     from dryfit.quantization.lint import all_lint_rules
     from dryfit.target.memory_pool_rules import MEMORY_POOL_RULES
 

@@ -10,10 +10,8 @@ import attrs
 
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import PRECISION_FLAGS
-from dryfit.builder.assessment import Assessment
+from dryfit.builder.assessment import Assessment, Offloading, OperatorRule, offloadings, operator_rules
 from dryfit.builder.canonicalise import suggested_shape
-from dryfit.builder.explicit_quantization.operator_rules import OperatorRule, operator_rules
-from dryfit.builder.placement.offloading import Offloading, offloadings
 from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
 from dryfit.errors import DryfitError
 from dryfit.network.network import Network

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dryfit.answers.placement import LayerAnswer, Placement
 from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name
+from dryfit.builder.assessment import OperatorRule
 from dryfit.builder.decisions import SHAPE_COMPUTATION
-from dryfit.builder.explicit_quantization.operator_rules import OperatorRule
 from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
 from dryfit.engine.plan import PoolShortage
 from dryfit.errors import PlacementError, UnknownNameError

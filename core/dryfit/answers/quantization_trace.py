@@ -20,7 +20,7 @@ from dryfit.builder.design import Design
 from dryfit.builder.fusion.fuse import choose_kernels
 from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
-from dryfit.builder.kernels.settings import optimum_specs
+from dryfit.builder.kernels.choice import optimum_specs
 from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize

@@ -20,8 +20,7 @@ from dryfit.board.trtexec_options import CONSTRAINT_WORDS, FLAG_OPTIONS, missing
 from dryfit.board.versions import version_text
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, MemoryPoolType, ProfilingVerbosity
 from dryfit.builder.config.layer_rules import layer_list
-from dryfit.builder.config.memory_pool_sizes import memory_pool_sizes_text
-from dryfit.builder.config.trtexec_spellings import io_formats_text
+from dryfit.builder.config.trtexec_spellings import io_formats_text, memory_pool_sizes_text
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network

@@ -19,9 +19,8 @@ from dryfit.builder.config.enumerations import (
     MemoryPoolType,
     ProfilingVerbosity,
 )
-from dryfit.builder.config.memory_pool_sizes import parse_memory_pool_sizes
 from dryfit.builder.config.quantization_mode import is_explicit
-from dryfit.builder.config.trtexec_spellings import IoFormat, parse_io_formats
+from dryfit.builder.config.trtexec_spellings import IoFormat, parse_io_formats, parse_memory_pool_sizes
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.network import Network

@@ -9,12 +9,16 @@ import attrs
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
-from dryfit.builder.explicit_quantization.operator_rules import OperatorRule, operator_rules
-from dryfit.builder.precision.reason import PrecisionReason
+from dryfit.builder.precision.chosen import PrecisionReason
 from dryfit.builder.refusals import build_errors, refusals_of
-from dryfit.engine.plan import Decisions, fields_of
+from dryfit.engine.plan import Decisions, RejectedSegment, Segment, fields_of
 from dryfit.errors import DryfitError
+from dryfit.network.layers.quantized_operator import QuantizedOperator
+from dryfit.network.network import Network
 from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+from dryfit.passes.quantized_operators.operator_of_group import rule_of
+from dryfit.plugins.quantize_methods import quantize_method
+from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.scale_table import ScaleTable
 
 
@@ -70,3 +74,81 @@ def assessment_of(design: Design, config: BuilderConfig) -> Assessment:
         left=design.operators.left,
         errors=build_errors(design, config),
     )
+
+
+@attrs.frozen
+class OperatorRule:
+    """A quantized operator and the rule of its arithmetic.
+
+    Attributes:
+        layer: name of the operator's layer, which is that of the user's layer that it stands for.
+        method: the quantize method.
+        operator: name in `dryfit.quantization.methods.operators.OPERATORS`.
+        formula: of the rule, in one line; "" where the method is not installed any more.
+        fidelity: `documented`, `inferred` or `confirmed`; "" as above.
+        source: what says or confirms it; "" as above.
+    """
+
+    layer: str
+    method: str
+    operator: str
+    formula: str = ""
+    fidelity: str = ""
+    source: str = ""
+
+
+def operator_rules(network: Network) -> Sequence[OperatorRule]:
+    """The rules of a network's quantized operators, in its order.
+
+    Args:
+        network: as it is built, or of an engine, whose methods may be installed or not.
+    """
+    return [_rule(layer) for layer in network.layers if isinstance(layer, QuantizedOperator)]
+
+
+def _rule(layer: QuantizedOperator) -> OperatorRule:
+    specs = [None if tensor is None else tensor.spec for tensor in layer.inputs]
+    try:
+        rule = rule_of(layer, specs, quantize_method(layer.method))
+    except DryfitError:
+        return OperatorRule(layer.name, layer.method, operator_of(layer.real_layer()) or layer.computes)
+    return OperatorRule(layer.name, layer.method, rule.operator, rule.formula, rule.fidelity, rule.source)
+
+
+@attrs.frozen
+class Offloading:
+    """What became of the candidates of one device.
+
+    Attributes:
+        device: it.
+        candidates: how many segments were to be its.
+        offloaded: how many are.
+        pools: memory pool to the bytes that these need in all.
+        rejected: the others.
+    """
+
+    device: str
+    candidates: int
+    offloaded: int
+    pools: Mapping[str, int]
+    rejected: Sequence[RejectedSegment]
+
+    def __str__(self) -> str:
+        pools = ", ".join(f"{size} bytes of {pool}" for pool, size in self.pools.items())
+        return f"{self.device} segments: {self.offloaded} of {self.candidates} accepted; memory in total: {pools}"
+
+
+def offloadings(segments: Sequence[Segment], rejected: Sequence[RejectedSegment]) -> list[Offloading]:
+    """One record for each device that has memory pools for its segments, or lost one of them."""
+    devices = [one.device for one in segments if one.pools] + [one.device for one in rejected]
+    return [_of_device(device, segments, rejected) for device in dict.fromkeys(devices)]
+
+
+def _of_device(device: str, segments: Sequence[Segment], rejected: Sequence[RejectedSegment]) -> Offloading:
+    own = [one for one in segments if one.device == device]
+    lost = [one for one in rejected if one.device == device]
+    pools: dict[str, int] = {}
+    for one in own:
+        for pool, size in one.pools.items():
+            pools[pool] = pools.get(pool, 0) + size
+    return Offloading(device, len(own) + len(lost), len(own), pools, lost)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dryfit.builder import linking
+from dryfit.builder.assessment import offloadings
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
-from dryfit.builder.placement.offloading import offloadings
 from dryfit.builder.precision.scales import FoundRanges
 from dryfit.builder.refit.preparation import check_refit_flags, prepared_for_refit
 from dryfit.builder.refusals import require_buildable

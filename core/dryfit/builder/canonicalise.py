@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.placement.assign import ask
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError, DryfitError
+from dryfit.network.copying import copy_layer
+from dryfit.network.layer import Layer
+from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape, Tensor, TensorLocation
+from dryfit.network.tensor import Shape, Tensor, TensorLocation, TensorSpec
 from dryfit.passes.canonical import canonical_pipeline
 from dryfit.passes.pipeline import Pipeline
 from dryfit.passes.specialise import specialise
@@ -157,3 +161,40 @@ def _agreed_shapes(network: Network, profiles: Sequence[OptimizationProfile]) ->
         stated = [set(extents) for extents in zip(*(shape for triple in ranges for shape in triple), strict=True)]
         agreed[tensor.name] = tuple(extents.pop() if len(extents) == 1 else -1 for extents in stated)
     return agreed
+
+
+class CodesOnDevices:
+    """The judge of a build.
+
+    Args:
+        config: default and fallback device, platforms.
+        own_devices: layer name to device, for the layers that have one of their own.
+    """
+
+    def __init__(self, config: BuilderConfig, own_devices: Mapping[str, str]) -> None:
+        self._config = config
+        self._own_devices = own_devices
+
+    def __call__(self, layer: Layer, specs: Sequence[TensorSpec | None], real: Sequence[TensorSpec | None]) -> str:
+        """Why the device that runs a layer in real numbers does not run it on codes; "" where it does."""
+        own = self._own_devices.get(layer.name)
+        devices = [own or self._config.default_device_type, self._config.fallback_device]
+        for device in filter(None, dict.fromkeys(devices)):
+            if ask(_alone(layer, real), device, self._config, self._own_devices):
+                verdict = ask(_alone(layer, specs), device, self._config, self._own_devices)
+                return "" if verdict else f"{device} does not run it on codes: {verdict}"
+        return ""
+
+
+def _alone(layer: Layer, specs: Sequence[TensorSpec | None]) -> Layer:
+    """A copy of a layer in a network of its own."""
+    network = Network("question")
+    inputs = [None if spec is None else _source(network, f"input {index}", spec) for index, spec in enumerate(specs)]
+    return network.add_layer(copy_layer(layer), inputs)
+
+
+def _source(network: Network, name: str, spec: TensorSpec) -> Tensor:
+    if spec.value is None:
+        return network.add_input(name, spec.dtype, spec.shape)
+    constant = network.add_layer(Constant(name=name, shape=spec.shape, weights=spec.value), [])
+    return constant.outputs[0]

@@ -17,13 +17,17 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.formats.insertion import Formats, choose_formats
 from dryfit.builder.formats.sides import caller_device
 from dryfit.builder.fusion.fuse import fuse_layers, is_compiled
-from dryfit.builder.fusion.groups import JoinedGroup, LayerPlace
-from dryfit.builder.fusion.layer_places import layer_places
+from dryfit.builder.fusion.groups import JoinedGroup, LayerPlace, layer_places
 from dryfit.builder.fusion.lowering import LoweredNetwork, lower_network
 from dryfit.builder.kernels.choice import KernelChoice
 from dryfit.builder.placement.assign import NOWHERE, Assignment
-from dryfit.builder.placement.moves import moved_assignment, without_stuck
-from dryfit.builder.placement.partition import Partition, layer_edges, partition_network
+from dryfit.builder.placement.partition import (
+    Partition,
+    layer_edges,
+    moved_assignment,
+    partition_network,
+    without_stuck,
+)
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.segments.device_memory import MemoryContents, memory_contents, segment_pool_bytes

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.canonicalise import canonicalise, optimum_shapes
+from dryfit.builder.canonicalise import CodesOnDevices, canonicalise, optimum_shapes
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.mode_rules import check_modes
 from dryfit.builder.config.standalone import standalone_problems
 from dryfit.builder.cut_and_try import ActivationBytes, CutPlanner, PlannedCut
-from dryfit.builder.explicit_quantization.codes_on_devices import CodesOnDevices
 from dryfit.builder.formats.insertion import Formats
 from dryfit.builder.formats.sides import caller_device
-from dryfit.builder.kernels.settings import kernel_choice
+from dryfit.builder.kernels.choice import kernel_choice
 from dryfit.builder.placement.assign import NOWHERE, Assignment, assign_devices
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.roles import LayerRole
@@ -25,13 +24,13 @@ from dryfit.builder.placement.segments_together import core_memory_problems, wit
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.layer_precisions import choose_precisions
-from dryfit.builder.precision.scale_warnings import scale_warnings
 from dryfit.builder.precision.scales import (
     FoundRanges,
     apply_scales,
     check_unscaled,
     int8_inputs,
     network_scales,
+    scale_warnings,
     wanted_types,
 )
 from dryfit.builder.segments.pools import PoolNeeds, Specs

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dryfit.builder.canonicalise import profile_shapes
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
-from dryfit.builder.formats.host_layouts import choose_host_layouts
 from dryfit.builder.fusion.compilation import CompilationPhase, compile_kernels
 from dryfit.builder.fusion.fuse import choose_kernels
 from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
+from dryfit.builder.kernels.choice import kernel_times, optimum_specs
 from dryfit.builder.kernels.packed_weights import drop_packed_weights
-from dryfit.builder.kernels.settings import kernel_times, optimum_specs
-from dryfit.builder.precision.overflowing_ranges import overflow_warnings
 from dryfit.builder.segments.compilation import SegmentCompilation
-from dryfit.builder.segments.device_memory import DeviceMemory, plan_device_memory
+from dryfit.builder.segments.device_memory import DeviceMemory, choose_host_layouts, plan_device_memory
 from dryfit.builder.segments.export import SegmentExport
 from dryfit.builder.stages import Stages, logger
-from dryfit.builder.unused_settings import exceeded_workspaces, unused_settings
-from dryfit.builder.used_packages import used_packages
+from dryfit.builder.unused_settings import exceeded_workspaces, overflow_warnings, unused_settings
+from dryfit.engine.packages import layer_key, method_key, target_key
 from dryfit.engine.plan import PROGRAM, Decisions, Operation, Plan, Segment, fields_of
+from dryfit.network.layers.plugin import Plugin
+from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.plugins import registry
+from dryfit.plugins.layer_plugins import layer_plugin_package
+from dryfit.plugins.quantize_methods import quantize_method_package
 from dryfit.quantization.rounding import Rounding
 from dryfit.short_text import printable
 from dryfit.target.arithmetic import integer_rounding
@@ -148,3 +150,18 @@ def _pool_sizes(memory: DeviceMemory, segments: Sequence[Segment]) -> dict[str, 
             if key not in memory.pool_sizes:
                 sizes[key] = sizes.get(key, 0) + size
     return dict(sorted(sizes.items()))
+
+
+def used_packages(network: Network, operations: Iterable[Operation]) -> dict[str, str]:
+    """`Plan.packages`: each device, plugin layer and quantize method of an engine with its package, sorted.
+
+    A layer plugin that the user registered by hand comes from no package, and is left out.
+    """
+    found = {target_key(device): registry.target_package(device) for device in {one.device for one in operations}}
+    for layer in network.layers:
+        if isinstance(layer, Plugin):
+            key = (layer.plugin_name, layer.plugin_version, layer.plugin_namespace)
+            found[layer_key(*key)] = layer_plugin_package(key)
+        elif isinstance(layer, QuantizedOperator):
+            found[method_key(layer.method)] = quantize_method_package(layer.method)
+    return {what: package for what, package in sorted(found.items()) if package}

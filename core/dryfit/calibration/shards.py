@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 
 import attrs
 
-from dryfit.builder.kernels.processor import processor_name
+from dryfit.builder.config.timing_cache import processor_name
 from dryfit.calibration.executor import EngineExecutor
 from dryfit.calibration.task import CalibrationTask
 from dryfit.errors import CalibrationError, DryfitError

@@ -10,7 +10,7 @@ from dryfit.answers.options import INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit.answers.reformat_removal import FormatTrial, Removals
 from dryfit.answers.text import bytes_text
 from dryfit.builder.config.trtexec_spellings import IoFormat, io_formats_text
-from dryfit.builder.formats.reformat_rules import REFORMAT_RULES
+from dryfit.builder.formats.forms import REFORMAT_RULES
 from dryfit.cli.console import print_line, print_list
 from dryfit.network.network import Network
 from dryfit.short_text import count_text

@@ -68,7 +68,7 @@ def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: B
     Raises:
         ConfigError: patterns fit no layer; all of them are listed, and nothing is named.
     """
-    from dryfit.builder.placement.layer_pattern import LayerPattern
+    from dryfit.builder.config.layer_rules import LayerPattern
 
     patterns = [(LayerPattern(pattern, f"{pattern}={name}"), name) for pattern, name in kernels]
     problems = [pattern.problem(network.layers) for pattern, _ in patterns if not pattern.layers_in(network.layers)]
@@ -89,7 +89,7 @@ def timing_cache_file(path: Path | None, config: BuilderConfig) -> Iterator[None
     if path is None:
         yield
         return
-    from dryfit.builder.kernels.timing_cache_file import load_timing_cache, save_timing_cache
+    from dryfit.builder.config.timing_cache import load_timing_cache, save_timing_cache
 
     cache = load_timing_cache(path)
     config.set_timing_cache(cache)

@@ -11,7 +11,7 @@ import attrs
 from dryfit.cli.console import print_list, print_table
 
 if TYPE_CHECKING:
-    from dryfit.builder.explicit_quantization.operator_rules import OperatorRule
+    from dryfit.builder.assessment import OperatorRule
 
 _TEXT: dict[str, Any] = {"type": "string"}
 

@@ -68,7 +68,7 @@ def _require_same(path: Path, text: str, network: Network, devices: Mapping[str,
 def _read(path: Path, text: str, network: Network) -> dict[str, str]:
     """The devices that rules give; none where they are no rules."""
     from dryfit.builder.config.builder_config import BuilderConfig
-    from dryfit.builder.placement.rules import PlacementRules
+    from dryfit.builder.config.layer_rules import PlacementRules
 
     config = BuilderConfig()
     try:

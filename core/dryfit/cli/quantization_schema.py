@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from dryfit.answers.quantization_trace import QuantizationOutcome
-from dryfit.builder.precision.reason import PrecisionCause
+from dryfit.builder.precision.chosen import PrecisionCause
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 from dryfit.quantization.rewrites import RewriteAction
 from dryfit.quantization.scale_table import RangeOrigin

@@ -82,7 +82,7 @@ def run(
     An ONNX MODEL is built for this run, with the options and defaults of `dryfit build`. Pictures are prepared as
     `dryfit calibrate` does it; for them, and with --labels, the five most likely classes are shown.
     """
-    from dryfit.builder.explicit_quantization.operator_rules import operator_rules
+    from dryfit.builder.assessment import operator_rules
     from dryfit.cli.run_inputs import RunInputs
     from dryfit.cli.top_classes import print_top_classes, read_labels, top_classes
     from dryfit.engine.profiler import LayerTimes
@@ -173,7 +173,7 @@ def _report(
     runs: int,
     times: LayerTimes | None,
 ) -> dict[str, Any]:
-    from dryfit.builder.explicit_quantization.operator_rules import operator_rules
+    from dryfit.builder.assessment import operator_rules
 
     return {
         "engine": str(path),

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dryfit.builder.precision.folded_scales import can_fold
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.int8_weights import can_fold
 
 _LIMITING = frozenset({ActivationType.RELU, ActivationType.CLIP})
 """Activations that only limit, which every INT8 step can end with."""

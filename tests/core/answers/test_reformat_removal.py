@@ -7,7 +7,7 @@ from tests.core.builder.networks import activation, add, chain, convolution, dla
 from dryfit.answers.reformat_removal import find_removals
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.trtexec_spellings import IoFormat
-from dryfit.builder.formats.reformat_rules import REFORMAT_RULES
+from dryfit.builder.formats.forms import REFORMAT_RULES
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network

@@ -9,7 +9,7 @@ import numpy as np
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.timing_cache import TimingCache, TimingCacheKey
-from dryfit.builder.kernels.group_signature import group_signature
+from dryfit.builder.kernels.timing import group_signature
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.plugins import discovery, registry

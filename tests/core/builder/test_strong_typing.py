@@ -10,7 +10,7 @@ from tests.core.builder.designs import designed, lowered
 from tests.core.builder.networks import named, weights
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.precision.reason import PrecisionCause
+from dryfit.builder.precision.chosen import PrecisionCause
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.errors import NetworkError

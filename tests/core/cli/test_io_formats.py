@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.core.onnx.models import model, numbers
 
-from dryfit.builder.formats.reformat_rules import REFORMAT_RULES
+from dryfit.builder.formats.forms import REFORMAT_RULES
 from dryfit.cli.explain_schema import SCHEMA
 from dryfit.engine.engine import Engine
 

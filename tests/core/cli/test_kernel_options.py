@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.core.builder.rival_kernels import install
 
-from dryfit.builder.config.timing_cache import TimingCache
-from dryfit.builder.kernels.timing_cache_file import load_timing_cache
+from dryfit.builder.config.timing_cache import TimingCache, load_timing_cache
 from dryfit.engine.engine import Engine
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from dryfit.answers.comparison.sides import EngineSide, Feeds, Side, SideValues, definition_of
 from dryfit.answers.comparison.tensor_difference import Difference, DifferenceSums
-from dryfit.builder.precision.overflowing_ranges import LARGEST_FP16
+from dryfit.builder.unused_settings import LARGEST_FP16
 from dryfit.engine.operation_runner import OperationRunner
 from dryfit.engine.plan import Operation
 from dryfit.engine.resolved_operation import ResolvedOperation

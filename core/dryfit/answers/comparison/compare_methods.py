@@ -14,7 +14,7 @@ import numpy as np
 from dryfit.answers.comparison.method_sides import MethodSide
 from dryfit.answers.comparison.sides import Feeds
 from dryfit.answers.comparison.tensor_difference import Difference, DifferenceSums
-from dryfit.builder.explicit_quantization.operator_rules import OperatorRule
+from dryfit.builder.assessment import OperatorRule
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array

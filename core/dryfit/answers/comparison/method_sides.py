@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from dryfit.answers.comparison.compare import declared_types
 from dryfit.answers.comparison.sides import EngineSide, Feeds
+from dryfit.builder.assessment import OperatorRule, operator_rules
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.explicit_quantization.operator_rules import OperatorRule, operator_rules
 from dryfit.building import Builder, assess
 from dryfit.engine.plan import Plan
 from dryfit.engine.resolved_operation import ResolvedOperation

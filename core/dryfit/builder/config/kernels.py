@@ -5,8 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 
-from dryfit.builder.config.timing_cache import TimingCache
-from dryfit.builder.kernels.processor import processor_name
+from dryfit.builder.config.timing_cache import TimingCache, processor_name
 from dryfit.errors import ConfigError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network

@@ -1,21 +1,31 @@
-"""Lists of layers with a word for each, in one line, as trtexec spells them: `conv1:int8,conv2:fp16`.
+"""Rules for single layers: patterns, and the devices, precisions and output types that they give layers.
 
-The last colon of an entry ends the name, single quotes are left out, and a comma ends an entry wherever it stands: a
-name with a comma or a single quote cannot be written.
+A pattern is the name of a layer, `kind:convolution` for all layers of a kind, or `onnx:Conv_0` for the layers that came
+from an ONNX node. In each of them `*` stands for any text and `?` for one character. A pattern that is a name as it
+stands means that name alone, because TensorRT's own names have stars: `(Unnamed Layer* 3) [Softmax]`.
+
+Placement rules are `pattern = DEVICE`, one a line, the last one that fits a layer wins. Lists with a word for each
+layer are one line, as trtexec spells them: `conv1:int8,conv2:fp16`. The last colon of an entry ends the name, single
+quotes are left out, and a comma ends an entry wherever it stands: a name with a comma or a single quote cannot be
+written.
 
 Source: trtexec, `--layerPrecisions`, `--layerOutputTypes` and `--layerDeviceTypes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.placement.layer_pattern import LayerPattern
-from dryfit.errors import ConfigError
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import STAND_IN_TYPES, DataType
+from dryfit.network.layer import LAYER_KINDS, Layer
 from dryfit.network.network import Network
+from dryfit.plugins import registry
 
 PRECISION_WORDS = {
     "fp32": DataType.FLOAT,
@@ -121,3 +131,166 @@ class PrecisionRules:
             raise ConfigError(
                 "The types do not fit the network", where=self.source, found="; ".join([*unmatched, *problems])
             )
+
+
+KIND, ONNX = "kind", "onnx"
+
+
+@attrs.frozen
+class LayerPattern:
+    """One pattern.
+
+    Attributes:
+        pattern: as it was written.
+        where: line, entry or option, for messages.
+
+    Example:
+        >>> [layer.name for layer in LayerPattern("kind:softmax", "line 1").layers_in(network.layers)]
+        ['prob']
+    """
+
+    pattern: str
+    where: str
+
+    def layers_in(self, layers: Sequence[Layer]) -> list[Layer]:
+        """The layers that the pattern speaks of."""
+        subject, text = self._subject
+        exact = [layer for layer in layers if layer.name == self.pattern or text in _names(layer, subject)]
+        pattern = re.compile(re.escape(text).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+        return exact or [layer for layer in layers if any(map(pattern.fullmatch, _names(layer, subject)))]
+
+    @property
+    def _subject(self) -> tuple[str, str]:
+        """(what the pattern speaks of, the pattern itself)."""
+        prefix, colon, text = self.pattern.partition(":")
+        return (prefix, text.strip()) if colon and prefix in (KIND, ONNX) else ("layer", self.pattern)
+
+    def problem(self, layers: Sequence[Layer]) -> str:
+        """Why the pattern fits none of the layers, with the closest name that there is."""
+        subject, text = self._subject
+        known = dict.fromkeys(name for layer in layers for name in _names(layer, subject))
+        if subject == KIND and text in LAYER_KINDS:
+            return f"{self.where}: The network has no layer of the kind {text!r}, it has {', '.join(sorted(known))}"
+        lowered = {name.lower(): name for name in known}
+        close = difflib.get_close_matches(text.strip("*?").lower(), lowered, n=1)
+        hint = f". Did you mean {lowered[close[0]]!r}?" if close else ""
+        what = {KIND: "layer kind", ONNX: "ONNX node"}.get(subject, subject)
+        if "*" in text or "?" in text:
+            return f"{self.where}: There is no {what} that fits {text!r}{hint}"
+        return f"{self.where}: There is no {what} named {text!r}{hint}"
+
+
+def _names(layer: Layer, subject: str) -> Sequence[str]:
+    return {KIND: (layer.kind,), ONNX: layer.onnx_nodes}.get(subject, (layer.name,))
+
+
+COMMENT = re.compile(r"(^|\s)#.*")
+SPELLING = "pattern = DEVICE, where a pattern is a layer's name, kind:KIND or onnx:NODE"
+
+
+@attrs.frozen
+class PlacementRule:
+    """One rule.
+
+    Attributes:
+        pattern: as it was written.
+        device: as it was written; in any case.
+        where: line or entry, for messages.
+    """
+
+    pattern: str
+    device: str
+    where: str
+
+    @property
+    def layers(self) -> LayerPattern:
+        """The layers that the rule speaks of."""
+        return LayerPattern(self.pattern, self.where)
+
+
+@attrs.frozen
+class PlacementRules:
+    r"""Rules that give layers devices of their own.
+
+    Attributes:
+        rules: in order; the last one that fits a layer wins.
+        source: the file or option that they came from, for messages.
+
+    Example:
+        >>> PlacementRules.parse("* = DLA\nkind:softmax = GPU").apply(network, config)
+        >>> config.get_device_type(network.layer("prob"))
+        'GPU'
+    """
+
+    rules: Sequence[PlacementRule]
+    source: str = "placement rules"
+
+    @classmethod
+    def parse(cls, text: str, source: str = "placement rules") -> PlacementRules:
+        """The rules of a text: one a line; `#` begins a comment at the start of a line or after a space.
+
+        Raises:
+            ConfigError: lines are no rules; all of them are listed.
+        """
+        lines = ((number, COMMENT.sub("", line).strip()) for number, line in enumerate(text.splitlines(), 1))
+        return cls._parsed([(f"line {number}", line) for number, line in lines if line], "=", source, SPELLING)
+
+    @classmethod
+    def parse_layer_device_types(cls, text: str, source: str = "--layer-device-types") -> PlacementRules:
+        """The rules of `name:DLA,name2:GPU`, as trtexec spells them.
+
+        Later entries win; see `dryfit.builder.config.layer_rules`.
+
+        Raises:
+            ConfigError: entries are no rules; all of them are listed.
+        """
+        return cls._parsed([(repr(one), one) for one in layer_entries(text)], ":", source, "NAME:DEVICE,...")
+
+    @classmethod
+    def from_mapping(cls, devices: Mapping[str, str], source: str = "placement rules") -> PlacementRules:
+        """The rules of a mapping of patterns to devices."""
+        return cls([PlacementRule(pattern, device, repr(pattern)) for pattern, device in devices.items()], source)
+
+    @classmethod
+    def _parsed(cls, entries: Sequence[tuple[str, str]], separator: str, source: str, spelling: str) -> PlacementRules:
+        rules, wrong = [], []
+        for where, entry in entries:
+            pattern, _, device = (part.strip() for part in entry.rpartition(separator))
+            if pattern and device:
+                rules.append(PlacementRule(pattern, device, where))
+            else:
+                wrong.append(f"{where}: {entry}")
+        if wrong:
+            raise ConfigError("This is no placement rule", where=source, found="; ".join(wrong), allowed=spelling)
+        return cls(rules, source)
+
+    def apply(self, network: Network, config: BuilderConfig) -> None:
+        """Set the device types of the layers that a rule fits; the other layers stay as they are.
+
+        Raises:
+            ConfigError: rules name devices that do not exist, or fit no layer. All of them are listed, with the closest
+                names, and nothing is set.
+        """
+        matched = [(rule, rule.layers.layers_in(network.layers)) for rule in self.rules]
+        unmatched = [rule.layers.problem(network.layers) for rule, layers in matched if not layers]
+        problems = [*_device_problems(self.rules), *unmatched]
+        if problems:
+            raise ConfigError(
+                "The placement does not fit the network or the installed devices",
+                where=self.source,
+                found="; ".join(problems),
+            )
+        # Later rules overwrite earlier ones.
+        for rule, layers in matched:
+            for layer in layers:
+                config.set_device_type(layer, rule.device)
+
+
+def _device_problems(rules: Iterable[PlacementRule]) -> list[str]:
+    problems = []
+    for rule in rules:
+        try:
+            registry.target(rule.device)
+        except DryfitError as error:
+            problems.append(f"{rule.where}: {error}")
+    return problems

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dryfit.builder.config import mode_checks
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.quantization_mode import QuantizationMode, quantization_mode
 from dryfit.builder.config.standalone import STANDALONE_RULES, is_standalone
-from dryfit.builder.explicit_quantization import mode_checks
 from dryfit.errors import ConfigError, one_error
 from dryfit.network.network import Network
 from dryfit.rule import Rule

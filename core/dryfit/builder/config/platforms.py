@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dryfit.builder.config.enumerations import DeviceType, whole_number
-from dryfit.builder.config.software_names import software_version
+from dryfit.builder.config.enumerations import DeviceType, software_version, whole_number
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.target.power_mode import PowerMode

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dryfit.builder.config import standalone_checks
 from dryfit.builder.config.builder_config import BuilderConfig, EngineCapability
 from dryfit.builder.placement.cutter import LayerRun
-from dryfit.builder.segments import standalone_checks
 from dryfit.engine.plan import Reformat
 from dryfit.errors import BuildError
 from dryfit.rule import Rule

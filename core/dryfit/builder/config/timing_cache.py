@@ -1,16 +1,25 @@
-"""The timing cache: how long kernels take on one processor, as text that people may read and edit."""
+"""The timing cache: how long kernels take on one processor, as text that people may read and edit, and its files."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+import logging
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, ClassVar
 
 import attrs
 
-from dryfit.builder.kernels.processor import processor_name
+from dryfit.atomic_file import write_atomically
 from dryfit.errors import ConfigError
 from dryfit.quantization.json_text import json_number
+from dryfit.target.cache_folder import cache_folder
 
 FORMAT = 1
 LONGEST_LINE = 200
@@ -24,7 +33,7 @@ class TimingCacheKey:
     """What was measured.
 
     Attributes:
-        group: kinds, parameters, shapes and types of the group's layers; see `dryfit.builder.kernels.group_signature`.
+        group: kinds, parameters, shapes and types of the group's layers; see `dryfit.builder.kernels.timing`.
         kernel: name of the kernel.
         version: its version.
         layout: the host layout of its arrays.
@@ -179,3 +188,118 @@ def _positive(microseconds: float, where: str) -> float:
     if not 0 < microseconds < float("inf"):
         raise ConfigError("A kernel takes a positive time", where=where, found=microseconds, allowed="above 0")
     return float(microseconds)
+
+
+TIER_VARIABLE = "DRYFIT_CPU_TIER"
+"""The environment variable that makes the CPU target's kernels use fewer instructions than the processor has."""
+
+
+@functools.cache
+def _model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, "") or platform.processor() or platform.machine()
+
+
+def processor_name() -> str:
+    """The processor's name, with the instruction set tier where one is asked for."""
+    tier = os.environ.get(TIER_VARIABLE)
+    return f"{_model()}, tier {tier}" if tier else _model()
+
+
+_LOG = logging.getLogger("dryfit.builder")
+
+
+def load_timing_cache(path: Path) -> TimingCache:
+    """The cache of a file; an empty one where there is no such file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no timing cache; the line is named.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        text = b""
+    except OSError as error:
+        raise ConfigError("The timing cache cannot be read", where=str(path), found=error) from error
+    return TimingCache.parse(text, str(path))
+
+
+def save_timing_cache(cache: TimingCache, path: Path) -> None:
+    """Add a cache to a file. What the file knows already stays as it is: builds that run at once agree on it.
+
+    Raises:
+        ConfigError: the file is no timing cache, is of another processor, or cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path):
+            merged = load_timing_cache(path) if path.is_file() else TimingCache(cache.processor)
+            known = merged.query_keys()
+            merged.combine(cache)
+            if merged.query_keys() != known or not path.is_file():
+                write_atomically(path, [merged.serialize()])
+    except OSError as error:
+        raise ConfigError("The timing cache cannot be written", where=str(path), found=error) from error
+
+
+def default_path() -> Path:
+    """The file that builds share: one for each processor, in the user's cache folder."""
+    name = processor_name()
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
+    return cache_folder() / "timing" / f"{words}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.jsonl"
+
+
+class SharedTimingCache:
+    """The default cache of one build: what the shared file says, and what this process measured.
+
+    A file that is damaged is set aside, with a warning, and measured again. A file that cannot be written costs
+    measuring in each process and nothing else.
+    """
+
+    _measured: ClassVar[dict[Path, TimingCache]] = {}
+
+    def __init__(self) -> None:
+        self._path = default_path()
+        self.cache = self._read()
+        self.cache.combine(self._measured.setdefault(self._path, TimingCache()))
+
+    def save(self) -> None:
+        """Keep what was measured, in this process and in the file."""
+        self._measured[self._path].combine(self.cache)
+        try:
+            save_timing_cache(self.cache, self._path)
+        except ConfigError as error:
+            _LOG.info("%s", error)
+
+    def _read(self) -> TimingCache:
+        try:
+            cache = load_timing_cache(self._path)
+            cache.require_processor(processor_name(), where=str(self._path))
+        except ConfigError as error:
+            aside = self._path.with_suffix(".damaged")
+            _LOG.warning("%s. It is set aside as %s and measured again", error, aside.name)
+            with contextlib.suppress(OSError):
+                self._path.replace(aside)
+            return TimingCache()
+        return cache
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One writer at a time, where the system has locks on files; elsewhere the last one wins."""
+    with path.with_name(f"{path.name}.lock").open("w") as file, contextlib.ExitStack() as stack:
+        _lock(file, stack)
+        yield
+
+
+def _lock(file: IO[str], stack: contextlib.ExitStack) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)
+    stack.callback(fcntl.flock, file, fcntl.LOCK_UN)

@@ -1,12 +1,13 @@
-"""The ways in which one tensor lies in the memories of an engine's devices."""
+"""The ways in which one tensor lies in the memories of an engine's devices, and why a copy stands between two."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from dryfit.network.data_types import DataType
+from dryfit.rule import Rule
 from dryfit.target.formats import TensorFormat
 
 
@@ -57,3 +58,72 @@ class TensorForms:
         for form in (own, self.produced, *self.copies):
             forms.setdefault(form.memory, form)
         return [form for form in forms.values() if form.dtype is dtype]
+
+
+_LOGS = "inferred from logs of the TensorRT builder"
+_FORMATS = "TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA"
+
+NETWORK_INPUT = Rule(
+    "reformat.network_input",
+    "An input of the network is given in a type or format that the device which reads it does not take",
+    f"{_FORMATS}; one copy for each input is {_LOGS}",
+    "Give the input in a type and format that the device reads: its dtype and allowed_formats, or --input-io-formats",
+    "RF-01",
+    severity="note",
+)
+NETWORK_OUTPUT = Rule(
+    "reformat.network_output",
+    "An output of the network is wanted in a type or format that the device which writes it does not give",
+    f"{_FORMATS}; one copy for each tensor is {_LOGS}",
+    "Take the output in a type and format that the device writes: its dtype and allowed_formats, or "
+    "--output-io-formats",
+    "RF-02",
+    severity="note",
+)
+DEVICE_BORDER = Rule(
+    "reformat.device_border",
+    "A tensor goes from one device to another that reads it in another type or format",
+    f"one copy for each tensor that crosses is {_LOGS}",
+    "Keep the layers on both sides on one device; no format of an input or output does without this copy",
+    "RF-02",
+    severity="note",
+)
+BETWEEN_SEGMENTS = Rule(
+    "reformat.between_segments",
+    "Layers of another device stand between segments of the default one: what they read is copied, and what they give",
+    f"two copies for each tensor are {_LOGS}",
+    "Keep the layers in between on the default device, which saves both copies and makes one segment of two; no format "
+    "of an input or output does without them",
+    "RF-03",
+    severity="note",
+)
+TYPE_CHANGE = Rule(
+    "reformat.type_change",
+    "Segments of one device exchange a tensor in another type or format than it was computed in",
+    "our choice: between segments nothing converts but a copy",
+    "Give the layers on both sides the same precision",
+    severity="note",
+)
+
+REFORMAT_RULES: Mapping[str, Rule] = {
+    rule.id: rule for rule in (NETWORK_INPUT, NETWORK_OUTPUT, DEVICE_BORDER, BETWEEN_SEGMENTS, TYPE_CHANGE)
+}
+"""Id to reason of a copy."""
+
+NO_COPIER = Rule(
+    "reformat.no_copier",
+    "A copy at an input or output is the work of a device that reads other formats than its own, and has to be there",
+    f"{_FORMATS}; that the build is refused is {_LOGS}",
+    "Allow fallback, or give inputs and outputs types and formats of the device",
+    "RF-04",
+)
+DIRECT_IO = Rule(
+    "reformat.direct_io",
+    "With the flag DIRECT_IO no copy stands at an input or output whose formats were set",
+    "TensorRT BuilderFlag: DIRECT_IO",
+    "Set formats that the device reads or writes as they are, or clear the flag",
+    "RF-06",
+)
+
+FORBIDDEN_COPIES: Mapping[str, Rule] = {rule.id: rule for rule in (NO_COPIER, DIRECT_IO)}
+"""Id to reason why a copy may not be made."""

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.formats.forms import TensorForm
-from dryfit.builder.formats.reformat_rules import (
+from dryfit.builder.formats.forms import (
     BETWEEN_SEGMENTS,
     DEVICE_BORDER,
     DIRECT_IO,
@@ -17,6 +16,7 @@ from dryfit.builder.formats.reformat_rules import (
     NETWORK_OUTPUT,
     NO_COPIER,
     TYPE_CHANGE,
+    TensorForm,
 )
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.target_variant import TargetVariant, knowing

@@ -19,15 +19,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.explicit_quantization.quantized_fusion import (
+from dryfit.builder.fusion.groups import FusedGroup, JoinedGroup, LayerPlace, in_order
+from dryfit.builder.fusion.quantized_fusion import (
     dequantizations_before,
     may_end,
     needed,
     quantized_type,
     sources_of_its_own,
 )
-from dryfit.builder.fusion.group_order import in_order
-from dryfit.builder.fusion.groups import FusedGroup, JoinedGroup, LayerPlace
 from dryfit.builder.kernels.choice import KernelChoice
 from dryfit.builder.kernels.timing import KernelTimes
 from dryfit.engine.segment_program import segment_kernel

@@ -11,22 +11,28 @@ becomes the form that explicitly quantized ones have from the beginning, and the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
+import numpy as np
 
 from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY, EngineTensors
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
-from dryfit.builder.precision.int8_lowering import Int8Lowering
 from dryfit.builder.precision.requested import ASSUMED_RANGE
-from dryfit.network.copying import copy_layer
+from dryfit.network.copying import copy_layer, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
+from dryfit.passes.quantization.commutation import commutation_of
+from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_weights import constant_weights, folded, folded_scale, int8_weights, is_folded
 
 
 @attrs.frozen(eq=False)
@@ -182,3 +188,103 @@ class _Lowering:
         wanted = self.tensors.constant(tensor, dtype)
         self.tensors.rename(wanted, tensor.name)
         return wanted
+
+
+class Int8Lowering:
+    """Adds INT8 layers to the engine's network.
+
+    Args:
+        tensors: those of the engine's network.
+        partition: segments: a dequantization serves the layers of one segment.
+        precisions: types, and how weights are rounded.
+    """
+
+    def __init__(self, tensors: EngineTensors, partition: Partition, precisions: Precisions) -> None:
+        self._tensors = tensors
+        self._partition = partition
+        self._precisions = precisions
+        self._dequantized: dict[tuple[str, int], Tensor] = {}
+
+    def add(self, layer: Layer) -> Layer:
+        """A layer that reads dequantized values; one that only moves values moves them as they are."""
+        if moves_int8(layer, self._precisions):
+            return self._tensors.lowered.add_layer(copy_layer(layer), self._inputs_as_they_are(layer))
+        inputs = [
+            None if tensor is None else self._real_input(tensor, layer, index)
+            for index, tensor in enumerate(layer.inputs)
+        ]
+        copy, weights = copy_layer(layer), constant_weights(layer)
+        if weights is not None:
+            if isinstance(copy, (KernelLayer, FullyConnected)):
+                weights = self._without_parameters(copy, layer, weights)
+            inputs = [*inputs, None][: max(len(inputs), 2)]
+            inputs[1] = self._int8_weights(layer, weights)
+        return self._tensors.lowered.add_layer(copy, inputs)
+
+    def is_folded(self, layer: Layer) -> bool:
+        """Whether a layer is part of the weights of the one before it."""
+        return is_folded(layer, self._precisions)
+
+    def _inputs_as_they_are(self, layer: Layer) -> list[Tensor | None]:
+        return [
+            None
+            if tensor is None
+            else self._tensors.version(tensor, self._precisions.input_type(layer, index), layer, index)
+            for index, tensor in enumerate(layer.inputs)
+        ]
+
+    def _real_input(self, tensor: Tensor, layer: Layer, index: int) -> Tensor | None:
+        """What an INT8 layer reads in the place of one of its inputs; None for weights, which are added apart."""
+        if tensor.is_constant:
+            is_weight = index == 1 and constant_weights(layer) is not None
+            dtype = DataType.FLOAT if tensor.dtype.is_floating_point else tensor.dtype
+            return None if is_weight else self._tensors.constant(tensor, dtype)
+        dtype = self._precisions.input_type(layer, index)
+        version = self._tensors.version(tensor, dtype, layer, index)
+        if dtype is not DataType.INT8 or tensor.dtype is DataType.INT8:
+            return version
+        place = (tensor.name, self._partition.segments[layer.name])
+        if place not in self._dequantized:
+            dequantize = Dequantize(name=f"Dequantizing Input Tensor {index} to {layer.name}")
+            inputs = [version, self._tensors.scale(tensor)]
+            self._dequantized[place] = self._tensors.add_owned(dequantize, inputs, layer, tensor)
+        return self._dequantized[place]
+
+    def _without_parameters(
+        self, copy: KernelLayer | FullyConnected, layer: Layer, weights: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any]:
+        """Take the weights out of a copy of a layer, whose bias stays in FP32; returns them with what is folded in."""
+        copy.kernel = None
+        copy.bias = None if copy.bias is None else copy.bias.astype(np.float32)
+        scale = folded_scale(layer, self._precisions)
+        if scale is not None:
+            weights, copy.bias = folded(copy, weights, scale)
+            note_origin(copy, scale)
+        return weights
+
+    def _int8_weights(self, layer: Layer, weights: np.ndarray[Any, Any]) -> Tensor:
+        """The dequantized INT8 weights of a layer."""
+        found = int8_weights(layer, weights, self._precisions.weight_rounding[layer.name])
+        values = self._tensors.new_constant(f"{layer.name} weights [INT8]", found.values)
+        scales = self._tensors.new_constant(f"{layer.name} weights [scale]", found.scales)
+        name = f"Dequantizing weights of {layer.name}"
+        dequantize = Dequantize(name=name, axis=found.axis, block_shape=found.block_shape)
+        return self._tensors.add_owned(dequantize, [values, scales], layer)
+
+
+def moves_int8(layer: Layer, precisions: Precisions) -> bool:
+    """Whether a layer that is computed in INT8 takes whole numbers and gives the same ones.
+
+    It is of a kind over which quantizations move in explicit networks. What kernels compute between a dequantization
+    and a quantization stays there, as do layers that several tensors come together in.
+    """
+    row = commutation_of(layer)
+    if not row.commutes or row.requantizes or precisions.stored_type(layer, 0) is not DataType.INT8:
+        return False
+    inputs = row.data_inputs(layer)
+    specs = {tensor: tensor.spec for tensor in layer.inputs if tensor is not None}
+    if [index for index, _ in inputs] != [0] or row.obstacle(layer, specs):
+        return False
+    ranges = [tensor.dynamic_range for tensor in (inputs[0][1], layer.outputs[0])]
+    scales = {None if one is None else DynamicRange(*one).scale for one in ranges}
+    return precisions.input_type(layer, 0) is DataType.INT8 and len(scales) == 1

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.precision.chosen import PrecisionCause, PrecisionReason
 from dryfit.builder.precision.int8_benefit import layers_without_benefit
-from dryfit.builder.precision.noise_reduction import layers_near_outputs
-from dryfit.builder.precision.reason import PrecisionCause, PrecisionReason
 from dryfit.builder.precision.requested import REDUCED_TYPES, missing_scales
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -190,3 +189,38 @@ def first_reason(
 
 def _elements(specs: Mapping[str, TensorSpec], tensor: Tensor) -> int:
     return math.prod(max(extent, 1) if extent < 0 else extent for extent in specs[tensor.name].shape)
+
+
+def layers_near_outputs(layers: Sequence[Layer], wanted_types: Mapping[str, DataType] | None = None) -> frozenset[str]:
+    """Names of the layers on paths from a last smoothing layer, which is one of them, to a real network output.
+
+    A path does not count that has a plugin layer, or a layer that the user constrained to INT8 by its precision or an
+    output type; neither does a network output that the user wants in INT8.
+
+    Args:
+        layers: those that run on devices, in topological order.
+        wanted_types: name of each network output whose type on the caller's side was stated, to that type.
+    """
+    wanted, near = wanted_types or {}, set[str]()
+    for layer in reversed(layers):
+        goes_on = any(
+            reader.name in near and not reader.sums_products
+            for output in layer.outputs
+            for reader, _ in output.consumers
+        )
+        is_at_end = any(
+            output.is_network_output and wanted.get(output.name) is not DataType.INT8 for output in layer.outputs
+        )
+        if (goes_on or is_at_end) and layer.kind != "plugin" and not _is_constrained(layer):
+            near.add(layer.name)
+    kept: set[str] = set()
+    for layer in layers:
+        sources = {tensor.producer.name for tensor in layer.inputs if tensor is not None and tensor.producer}
+        # A smoothing layer begins a path anew, whatever came before it.
+        if layer.name in near and (layer.sums_products or sources & kept):
+            kept.add(layer.name)
+    return frozenset(kept)
+
+
+def _is_constrained(layer: Layer) -> bool:
+    return layer.precision is DataType.INT8 or DataType.INT8 in layer.output_types.values()

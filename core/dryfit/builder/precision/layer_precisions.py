@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
+
+import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.placement.assign import Assignment
-from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
+from dryfit.builder.precision.chosen import WEAK_TYPES, PrecisionCause, PrecisionReason, Precisions
 from dryfit.builder.precision.int8_choice import Candidate, first_reason, real_type, refused_candidates
-from dryfit.builder.precision.int8_tensors import with_real_tensors
-from dryfit.builder.precision.reason import PrecisionCause, PrecisionReason
 from dryfit.builder.precision.requested import REDUCED_TYPES, has_scale, is_strongly_typed, tensors_without_range
 from dryfit.builder.precision.signed_codes import signed_codes
 from dryfit.errors import NetworkError
@@ -28,8 +28,9 @@ from dryfit.network.format_combinations import FormatCombination, chosen_combina
 from dryfit.network.layer import Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
-from dryfit.network.tensor import TensorSpec
-from dryfit.quantization.int8_steps import is_inside_step
+from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.quantization.int8_steps import is_inside_step, real_tensors
+from dryfit.target.arithmetic import weight_rounding
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
 
@@ -252,3 +253,45 @@ def _own_type(layer: Layer) -> DataType:
     """The first floating-point type of a layer's tensors."""
     tensors = [tensor for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
     return next((tensor.dtype for tensor in tensors if tensor.dtype in WEAK_TYPES), DataType.FLOAT)
+
+
+def with_real_tensors(
+    precisions: Precisions,
+    layers: Sequence[Layer],
+    segments: Mapping[str, Any],
+    assignment: Assignment,
+    config: BuilderConfig,
+) -> Precisions:
+    """The precisions with what INT8 layers keep in real numbers, and how they round their weights.
+
+    Args:
+        precisions: computation types.
+        layers: that run on devices.
+        segments: layer name to what it shares with the layers that it may run as one with.
+        assignment: devices.
+        config: software versions of the devices.
+    """
+    int8 = [layer for layer in layers if precisions.is_int8(layer)]
+    steps: dict[Any, list[Layer]] = {}
+    for layer in int8:
+        steps.setdefault(segments.get(layer.name), []).append(layer)
+    inside = frozenset[str]().union(*(real_tensors(members) for members in steps.values()))
+    inner = attrs.evolve(precisions, real_tensors=inside)
+    outputs = {}
+    rounding = {}
+    for layer in int8:
+        target = assignment.target(layer)
+        software = config.software(target.device)
+        rounding[layer.name] = weight_rounding(target.arithmetic, DataType.INT8, software)
+        for index, tensor in enumerate(layer.outputs):
+            wanted = _types_wanted(inner, tensor)
+            formats = target.output_formats
+            if len(wanted) == 1 and wanted <= WEAK_TYPES and (not formats or wanted <= formats.keys()):
+                outputs[layer.name, index] = next(iter(wanted))
+    return attrs.evolve(inner, real_outputs=outputs, weight_rounding=rounding)
+
+
+def _types_wanted(precisions: Precisions, tensor: Tensor) -> set[DataType]:
+    """The types in which a tensor is read."""
+    wanted = {precisions.input_type(reader, index) for reader, index in tensor.consumers}
+    return wanted | ({precisions.network_output_type(tensor)} if tensor.is_network_output else set())

@@ -1,19 +1,20 @@
-"""What is asked of new weights: types and extents, equality with old ones, and of scales that were compared."""
+"""What is asked of a refit: that new weights fit the old ones, and that the build with them comes out as the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from dryfit.engine.plan import Plan
 from dryfit.engine.refit_record import RefitRecord, RefittableWeights, digest
-from dryfit.errors import NetworkError
+from dryfit.errors import BuildError, NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
-
-Array = np.ndarray[Any, Any]
+from dryfit.network.serialization import network_to_dict
+from dryfit.target.kernels import Array, Kernel
 
 _NUM_NAMES_SHOWN = 10
 
@@ -89,3 +90,74 @@ def _constant(network: Network, name: str) -> Array | None:
 
 def _shown(values: Array) -> str:
     return f"{values.item():.9g}" if values.size == 1 else f"{values.size} values from {values.flat[0]:.9g}"
+
+
+_NUM_LAYERS_SHOWN = 5
+
+
+def require_same(plan: Plan, network: Network, kernels: Sequence[Kernel]) -> None:
+    """Refuse a network that differs from a plan's in more than the contents of arrays and the ranges of tensors.
+
+    Args:
+        plan: of the engine.
+        network: before weights are packed.
+        kernels: of the plan's operations: the parameters that they pack are no longer in the plan's network.
+
+    Raises:
+        BuildError: names the first layers that differ.
+    """
+    dropped = {
+        (layer, parameter)
+        for operation, kernel in zip(plan.operations, kernels, strict=True)
+        for layer in operation.layers
+        for parameter in kernel.packed_parameters
+    }
+    before, after = _skeleton(plan.network, dropped), _skeleton(network, dropped)
+    differing = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
+    if differing or list(before) != list(after):
+        order = {name: index for index, name in enumerate([*before, *after])}
+        shown = sorted(differing or list(before), key=order.__getitem__)[:_NUM_LAYERS_SHOWN]
+        more = f" and {len(differing) - len(shown)} more" if len(differing) > len(shown) else ""
+        differences = "; ".join(_difference(name, before, after) for name in shown)
+        raise built_otherwise(f"engine {plan.network.name!r}", differences + more)
+
+
+def built_otherwise(where: str, found: str) -> BuildError:
+    """The error of weights with which the builder would decide otherwise."""
+    return BuildError(
+        "With these weights the engine would be built otherwise, so it cannot be refitted with them",
+        where=where,
+        found=found,
+        remedy="Build an engine from the new weights",
+    )
+
+
+def _difference(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    if name not in before or name not in after:
+        return f"{name!r} is {'new' if name in after else 'gone'}"
+    return f"{name!r} would be another"
+
+
+def _skeleton(network: Network, dropped: Collection[tuple[str, str]]) -> dict[str, Any]:
+    """What stands of each layer, and of the borders, but for the contents of arrays and the ranges of tensors.
+
+    Args:
+        network: is not changed.
+        dropped: (layer name, parameter) of what counts as not there.
+    """
+    data, arrays = network_to_dict(network)
+    plain = _without_contents(data, arrays)
+    for layer in plain["layers"]:
+        left_out = {name for name in layer["parameters"] if (layer["name"], name) in dropped}
+        layer["parameters"].update(dict.fromkeys(left_out))
+    borders = {"the network's inputs": plain["inputs"], "the network's outputs": plain["outputs"]}
+    return {**{layer["name"]: layer for layer in plain["layers"]}, **borders}
+
+
+def _without_contents(data: Any, arrays: Mapping[str, Array]) -> Any:
+    if isinstance(data, dict):
+        if data.keys() == {"array"}:
+            array = arrays[data["array"]]
+            return array.dtype.name, array.shape
+        return {key: _without_contents(item, arrays) for key, item in data.items() if key != "dynamic_range"}
+    return [_without_contents(item, arrays) for item in data] if isinstance(data, list) else data

@@ -22,7 +22,7 @@ from dryfit.builder.fusion.groups import LayerPlace
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.kernels.choice import kernels_for
 from dryfit.builder.kernels.packed_weights import drop_packed_weights
-from dryfit.builder.refit.comparison import built_otherwise, require_same
+from dryfit.builder.refit.checks import built_otherwise, require_same
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import PROGRAM, Operation, Plan

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+import attrs
 import numpy as np
 
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -12,18 +13,19 @@ from dryfit.builder.design import Design
 from dryfit.builder.fusion.groups import LayerPlace
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.target_variant import TargetVariant
-from dryfit.builder.segments.target_bytes import COMPILER, target_bytes
 from dryfit.engine.segment_program import program_array
-from dryfit.errors import BuildError
+from dryfit.errors import BuildError, DryfitError, PluginError
 from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.plugins import registry
 from dryfit.reference.inference import infer_specs
 from dryfit.target.formats import LINEAR, TensorFormat
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array
 from dryfit.target.segments import PlannedSegment
+from dryfit.target.target import Target
 
 
 class SegmentCompilation:
@@ -149,3 +151,60 @@ def _outer_tensor(network: Network, tensor: Tensor) -> Tensor:
             network.rename_tensor(new, tensor.name)
     copy_tensor_notes(tensor, new)
     return new
+
+
+@attrs.frozen
+class SegmentFunction:
+    """One of the functions that a target may have for its segments.
+
+    Attributes:
+        noun: what it is called.
+        verb: what it does with a segment.
+        of: the function of a target; None where it has none.
+        place: where a target says that it is.
+    """
+
+    noun: str
+    verb: str
+    of: Callable[[Target], Callable[[PlannedSegment], bytes] | None]
+    place: Callable[[Target], str | None]
+
+
+COMPILER = SegmentFunction(
+    "compiler", "compile", lambda target: target.compile_segment, lambda target: target.compile_segment_at
+)
+EXPORTER = SegmentFunction(
+    "exporter", "write", lambda target: target.export_segment, lambda target: target.export_segment_at
+)
+
+
+def target_bytes(function: SegmentFunction, planned: PlannedSegment) -> bytes:
+    """What a function of its target makes of a segment.
+
+    Raises:
+        BuildError: the function refuses the segment, or fails.
+        PluginError: the target has no such function, or it gave something else than bytes.
+    """
+    target = registry.target(planned.device)
+    where = f"segment {planned.index} of {planned.device}"
+    make = function.of(target)
+    if make is None:
+        raise PluginError(f"The target has no segment {function.noun}", where=where)
+    try:
+        made = make(planned)
+    except DryfitError:
+        raise
+    except Exception as error:
+        raise BuildError(
+            f"The target's {function.noun} could not {function.verb} a segment",
+            where=where,
+            found=f"{type(error).__name__}: {error}",
+            remedy="Put one of its layers on another device, or report it to the makers of the target",
+        ) from error
+    if not isinstance(made, bytes):
+        raise PluginError(
+            f"A target's {function.noun} gives bytes",
+            where=f"{where}, {function.place(target)}",
+            found=type(made).__name__,
+        )
+    return made

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dryfit.builder.fusion.groups import FusedGroup, LayerPlace
-from dryfit.builder.segments.compilation import SegmentCompilation
-from dryfit.builder.segments.target_bytes import EXPORTER, target_bytes
+from dryfit.builder.segments.compilation import EXPORTER, SegmentCompilation, target_bytes
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, one_error
 from dryfit.network.network import Network

@@ -16,7 +16,6 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from dryfit.builder.design import Design
-from dryfit.builder.precision.folded_scales import folded
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.deconvolution import Deconvolution
@@ -26,7 +25,7 @@ from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Tensor
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name
 from dryfit.quantization.dynamic_range import DynamicRange
-from dryfit.quantization.int8_weights import Int8Weights, constant_weights, int8_weights
+from dryfit.quantization.int8_weights import Int8Weights, constant_weights, folded, int8_weights
 
 Array = np.ndarray[Any, Any]
 

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from dryfit.builder.config.memory_pool_sizes import TRTEXEC_POOLS, memory_pool_sizes_text, parse_memory_pool_sizes
+from dryfit.builder.config.trtexec_spellings import TRTEXEC_POOLS, memory_pool_sizes_text, parse_memory_pool_sizes
 from dryfit.errors import ConfigError
 
 

@@ -5,8 +5,8 @@ import pytest
 from tests.core.builder.designs import designed
 from tests.core.builder.networks import image_network, named
 
+from dryfit.builder.canonicalise import CodesOnDevices
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.explicit_quantization.codes_on_devices import CodesOnDevices
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.tensor import TensorSpec

@@ -4,10 +4,10 @@ from tests.core.builder.designs import lowered
 from tests.core.builder.networks import activation, add, chain, convolution, elu, fp16_config, image_network, named
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.formats.host_layouts import choose_host_layouts
 from dryfit.builder.fusion import fuse
 from dryfit.builder.fusion.fuse import LayerPlace, choose_kernels, fuse_layers, rounds_once
 from dryfit.builder.kernels.choice import KernelChoice
+from dryfit.builder.segments.device_memory import choose_host_layouts
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation

@@ -9,8 +9,7 @@ from tests.core.builder.networks import chain
 from tests.core.builder.rival_kernels import brisk, compiled, toilsome
 
 from dryfit.builder.config.timing_cache import TimingCache
-from dryfit.builder.kernels.group_signature import group_signature
-from dryfit.builder.kernels.timing import LEAST_RUNS, MOST_RUNS, KernelTimes, least_microseconds
+from dryfit.builder.kernels.timing import LEAST_RUNS, MOST_RUNS, KernelTimes, group_signature, least_microseconds
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation

@@ -10,14 +10,16 @@ import pytest
 from tests.core.builder.networks import chain
 from tests.core.builder.rival_kernels import install
 
+from dryfit.builder.config import timing_cache as processor
+from dryfit.builder.config import timing_cache as timing_cache_file
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.timing_cache import TimingCache, TimingCacheKey
-from dryfit.builder.kernels import processor, timing_cache_file
-from dryfit.builder.kernels.processor import processor_name
-from dryfit.builder.kernels.timing_cache_file import (
+from dryfit.builder.config.timing_cache import (
     SharedTimingCache,
+    TimingCache,
+    TimingCacheKey,
     default_path,
     load_timing_cache,
+    processor_name,
     save_timing_cache,
 )
 from dryfit.building import Builder
@@ -148,7 +150,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path):
     program = (
         "import sys; from pathlib import Path\n"
         "from dryfit.builder.config.timing_cache import TimingCache, TimingCacheKey\n"
-        "from dryfit.builder.kernels.timing_cache_file import save_timing_cache\n"
+        "from dryfit.builder.config.timing_cache import save_timing_cache\n"
         "for n in range(10):\n"
         "    cache = TimingCache(); cache.update(TimingCacheKey(f'{sys.argv[2]} {n}', 'acme.relu', 1, 'any'), 1.0)\n"
         "    save_timing_cache(cache, Path(sys.argv[1]))\n"

@@ -3,7 +3,7 @@
 import pytest
 from tests.core.builder.networks import chain, dla_config, fp16_config
 
-from dryfit.builder.placement.offloading import offloadings
+from dryfit.builder.assessment import offloadings
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.errors import ConfigError

@@ -2,7 +2,7 @@ import pytest
 from tests.core.builder.networks import activation, chain, convolution, dla_config, image_network, named
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.placement.rules import PlacementRules
+from dryfit.builder.config.layer_rules import PlacementRules
 from dryfit.errors import ConfigError
 
 

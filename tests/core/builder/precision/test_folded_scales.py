@@ -8,10 +8,10 @@ from tests.core.builder.designs import lowered
 from tests.core.builder.networks import activation, convolution, image_network, named, weights
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.precision.folded_scales import can_fold, folded
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.scale import ScaleMode
+from dryfit.quantization.int8_weights import can_fold, folded
 
 SHIFT, FACTOR = weights(8, seed=3), np.abs(weights(8, seed=4)) + np.float32(0.5)
 

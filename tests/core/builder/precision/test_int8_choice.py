@@ -8,7 +8,7 @@ from tests.core.builder.designs import designed
 from tests.core.builder.networks import activation, chain, convolution, dla_config, image_network, named, weights
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.precision.reason import PrecisionCause
+from dryfit.builder.precision.chosen import PrecisionCause
 from dryfit.building import Builder, assess
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType

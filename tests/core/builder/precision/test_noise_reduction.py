@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.core.builder.networks import activation, add, chain, convolution, image_network, named
 
-from dryfit.builder.precision.noise_reduction import layers_near_outputs
+from dryfit.builder.precision.int8_choice import layers_near_outputs
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.matrix_multiply import MatrixOperation
 

@@ -9,7 +9,7 @@ from tests.core.builder.networks import activation, convolution, image_network, 
 from tests.core.builder.sparse_networks import int8_config, with_ranges
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.precision.stored_weights import is_explicit_int8, stored_weights
+from dryfit.builder.sparse_weights import is_explicit_int8, stored_weights
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.scale import ScaleMode
 

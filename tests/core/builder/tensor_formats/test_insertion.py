@@ -17,7 +17,7 @@ from tests.core.builder.networks import (
 )
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.formats.reformat_rules import REFORMAT_RULES
+from dryfit.builder.formats.forms import REFORMAT_RULES
 from dryfit.builder.formats.sides import Sides, caller_device
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType

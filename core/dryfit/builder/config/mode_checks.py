@@ -1,4 +1,7 @@
-"""What the rules on modes look at. Each check returns what it found, in words, in the order of the network."""
+"""What the rules on modes look at.
+
+Each check returns what it found, in words, in the order of the network.
+"""
 
 from __future__ import annotations
 
