@@ -16,8 +16,8 @@ import onnx
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.options import NetworkOptions, Shapes, shape_text
-from dryfit.builder.canonicalise import suggested_shape
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.profile_shapes import suggested_shape
 from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network

@@ -118,7 +118,7 @@ def plan_pruning(network: Network, config: BuilderConfig) -> Pruning:
         if one.has_pattern:
             already.append(one.layer)
         else:
-            patterns[design.rewrites.origin(one.layer)] = target.sparsity.pattern
+            patterns[design.canonical.rewrites.origin(one.layer)] = target.sparsity.pattern
     return _planned(network, patterns, already)
 
 

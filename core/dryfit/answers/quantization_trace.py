@@ -129,11 +129,11 @@ class _Tracer:
         self._versions: dict[str, list[Layer]] = {}
         for layer in (lowered or design).network.layers:
             if isinstance(layer, (Quantize, Dequantize)):
-                self._versions.setdefault(design.rewrites.origin(layer.name), []).append(layer)
+                self._versions.setdefault(design.canonical.rewrites.origin(layer.name), []).append(layer)
 
     def trace(self, layer: Quantize | Dequantize) -> TracedQuantization:
         """Where the layer ended up."""
-        rewrites = tuple(self._design.rewrites.of(layer.name))
+        rewrites = tuple(self._design.canonical.rewrites.of(layer.name))
         versions = self._versions.get(layer.name, ())
         if not versions:
             gone = next((one for one in reversed(rewrites) if one.action in _GONE), None)
@@ -147,8 +147,8 @@ class _Tracer:
 
     def _without_version(self, layer: Quantize | Dequantize, rewrites: tuple[Rewrite, ...]) -> TracedQuantization:
         for made, outcome in (
-            (self._design.claims, QuantizationOutcome.CLAIMED),
-            (self._design.operators, QuantizationOutcome.OPERATOR),
+            (self._design.canonical.claims, QuantizationOutcome.CLAIMED),
+            (self._design.canonical.operators, QuantizationOutcome.OPERATOR),
         ):
             taker = made.taken.get(layer.name)
             if taker is not None:

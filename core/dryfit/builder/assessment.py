@@ -67,11 +67,11 @@ def assessment_of(design: Design, config: BuilderConfig) -> Assessment:
         refusals=refusals_of(design),
         platforms={device: variant.platform.name for device, variant in variants.items()},
         software={device: variant.software_text for device, variant in variants.items()},
-        scales=design.scales,
+        scales=design.network_scales.table,
         reasons=design.precisions.reasons,
         memory_warnings=design.memory_warnings,
         quantized_operators=operator_rules(design.network),
-        left=design.operators.left,
+        left=design.canonical.operators.left,
         errors=build_errors(design, config),
     )
 

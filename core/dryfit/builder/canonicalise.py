@@ -2,28 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.mode_rules import check_modes
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.config.profile_shapes import profiles_of
 from dryfit.builder.placement.assign import ask
-from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.copying import copy_layer
+from dryfit.network.io_types import with_network_types
 from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
+from dryfit.network.printing import network_text
 from dryfit.network.tensor import Shape, Tensor, TensorLocation, TensorSpec
+from dryfit.network.verify import check
 from dryfit.passes.canonical import canonical_pipeline
+from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.passes.pipeline import Pipeline
+from dryfit.passes.quantized_operators.chosen_methods import chosen_methods
+from dryfit.passes.quantized_operators.form_quantized_operators import QuantizedOperators
 from dryfit.passes.specialise import specialise
+from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.inference import infer_specs
-from dryfit.short_text import printable
 
 
-def profiles_of(config: BuilderConfig) -> list[OptimizationProfile]:
-    """The optimization profiles of a config."""
-    return [config.get_optimization_profile(index) for index in range(config.num_optimization_profiles)]
+@attrs.frozen(eq=False)
+class CanonicalNetwork:
+    """A network after the passes, and what became of its layers.
+
+    Attributes:
+        network: a copy of the user's, with what is known at build time already computed.
+        passes: names of the passes that it went through, in order.
+        claims: what became of its quantized groups.
+        operators: which of its layers are computed by quantize methods, and which are not and why.
+        rewrites: what became of its quantizations and dequantizations.
+        own_devices: name of each layer to which the user gave a device, to that device.
+    """
+
+    network: Network
+    passes: Sequence[str]
+    claims: GroupClaims
+    operators: QuantizedOperators
+    rewrites: RewriteJournal
+    own_devices: Mapping[str, str]
+
+    def lines(self) -> Iterator[str]:
+        """What a dump says of it."""
+        yield network_text(self.network)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Plugin layers that take other quantized tensors, and layers that quantize methods leave in real numbers."""
+        return [*self.claims.warnings, *map(str, self.operators.left)]
+
+    @property
+    def causes(self) -> Mapping[str, str]:
+        """Name of each layer that took the place of a quantized group to why it is there."""
+        return {**self.claims.causes, **self.operators.causes}
+
+
+def verified(network: Network, config: BuilderConfig) -> list[ConfigError]:
+    """Refuse a network that is wrong, or does not go with the config; returns what is told beside the placement.
+
+    Raises:
+        NetworkError: the network is wrong; all problems are listed.
+        ConfigError: network and config do not go together.
+        UnknownNameError: it asks for a quantize method that nobody brings.
+    """
+    check(network)
+    chosen_methods(network)
+    return check_modes(network, config)
+
+
+def canonical_network(network: Network, config: BuilderConfig) -> CanonicalNetwork:
+    """The network as it is built.
+
+    Raises:
+        BuildError, ConfigError, NetworkError: as `canonicalise`.
+    """
+    own_devices = config.explicit_device_types(network)
+    claims, rewrites = GroupClaims(), RewriteJournal()
+    operators = QuantizedOperators(rewrites)
+    pipeline = canonical_pipeline(claims, rewrites, CodesOnDevices(config, own_devices), operators)
+    work = canonicalise(with_network_types(network), config, pipeline)
+    copies = {layer.name: rewrites.origin(layer.name) for layer in work.layers}
+    own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
+    return CanonicalNetwork(work, pipeline.names, claims, operators, rewrites, own_devices)
 
 
 def canonicalise(network: Network, config: BuilderConfig, pipeline: Pipeline | None = None) -> Network:
@@ -49,18 +117,6 @@ def canonicalise(network: Network, config: BuilderConfig, pipeline: Pipeline | N
     for index, profile in enumerate(profiles):
         _require_shapes(copy, profile, index)
     return copy
-
-
-def suggested_shape(tensor: Tensor) -> str:
-    """The command line's option that gives a dynamic input a shape, complete.
-
-    Extents that are not known are 1, but for height and width of pictures, which are 224.
-    """
-    rank = len(tensor.shape)
-    extents = (
-        extent if extent >= 0 else 224 if rank == 4 and axis >= 2 else 1 for axis, extent in enumerate(tensor.shape)
-    )
-    return f"--shape {printable(tensor.name, kept='')}={'x'.join(map(str, extents))}"
 
 
 def _require_shapes(network: Network, profile: OptimizationProfile, index: int) -> None:
@@ -89,66 +145,6 @@ def _require_shapes(network: Network, profile: OptimizationProfile, index: int) 
                 remedy="Import the model with these dimensions dynamic: what was computed from fixed ones at import "
                 "stays as it is",
             ) from error
-
-
-def require_profile(network: Network, config: BuilderConfig) -> None:
-    """Refuse to build a network whose profiles leave open what dynamic inputs, or inputs that carry dimensions, take.
-
-    Raises:
-        ConfigError: names the inputs.
-    """
-    dynamic = [f"{tensor.name!r} {tensor.shape}" for tensor in network.inputs if -1 in tensor.shape]
-    if dynamic and not config.num_optimization_profiles:
-        shapes = " ".join(suggested_shape(tensor) for tensor in network.inputs if -1 in tensor.shape)
-        raise ConfigError(
-            "A network with dynamic inputs needs an optimization profile",
-            where=f"network {network.name!r}",
-            found=", ".join(dynamic),
-            remedy="Call Builder.create_optimization_profile(), then set_shape(input, min, opt, max) for each of these "
-            f"inputs, and add it to the config (on the command line: {shapes}, or a range --shape NAME=MIN:OPT:MAX)",
-        )
-    profiles = profiles_of(config)
-    unstated = [
-        f"{tensor.name!r} {tensor.dtype.name} {tensor.shape}"
-        for tensor in network.inputs
-        if tensor.is_shape_tensor
-        and not (profiles and all(tensor.name in profile.shape_values for profile in profiles))
-    ]
-    if unstated:
-        raise ConfigError(
-            "Inputs that carry dimensions need their values stated in every optimization profile",
-            where=f"network {network.name!r}",
-            found=", ".join(unstated),
-            remedy="Call set_shape_input(input, min, opt, max) on the profile for each of these inputs, and add the "
-            "profile to the config (on the command line: --shape-values NAME=VALUES); or make them constants",
-        )
-
-
-def profile_shapes(network: Network, config: BuilderConfig) -> Sequence[ProfileShapes]:
-    """The profiles as the engine keeps them.
-
-    For each input that is still dynamic its shapes, and for each whose values were stated these, even where nothing
-    reads them any more.
-    """
-    dynamic = [tensor.name for tensor in network.inputs if -1 in tensor.shape]
-    profiles = profiles_of(config)
-    carriers = [tensor.name for tensor in network.inputs if any(tensor.name in one.shape_values for one in profiles)]
-    if not dynamic and not carriers:
-        return []
-    return [
-        ProfileShapes(
-            {name: profile.shapes[name] for name in dynamic},
-            {name: profile.shape_values[name] for name in carriers if name in profile.shape_values},
-        )
-        for profile in profiles
-    ]
-
-
-def optimum_shapes(network: Network, config: BuilderConfig) -> dict[str, Shape]:
-    """Input name to the shape that sizes are reckoned for: the optimum of the first profile; {} where there is none."""
-    profiles = profiles_of(config)
-    names = {tensor.name for tensor in network.inputs}
-    return {name: optimum for name, (_, optimum, _) in profiles[0].shapes.items() if name in names} if profiles else {}
 
 
 def _agreed_shapes(network: Network, profiles: Sequence[OptimizationProfile]) -> dict[str, Shape]:

@@ -9,17 +9,18 @@ is left open, as no byte depends on it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.formats.insertion import Formats, choose_formats
+from dryfit.builder.config.profile_shapes import optimum_shapes
+from dryfit.builder.formats.insertion import NO_FORMATS, Formats, choose_formats
 from dryfit.builder.formats.sides import caller_device
 from dryfit.builder.fusion.fuse import fuse_layers, is_compiled
 from dryfit.builder.fusion.groups import JoinedGroup, LayerPlace, layer_places
 from dryfit.builder.fusion.lowering import LoweredNetwork, lower_network
-from dryfit.builder.kernels.choice import KernelChoice
+from dryfit.builder.kernels.choice import KernelChoice, kernel_choice
 from dryfit.builder.placement.assign import NOWHERE, Assignment
 from dryfit.builder.placement.partition import (
     Partition,
@@ -28,22 +29,22 @@ from dryfit.builder.placement.partition import (
     partition_network,
     without_stuck,
 )
-from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.placement.target_variant import Specs, TargetVariant, variants_of
 from dryfit.builder.precision.chosen import Precisions
+from dryfit.builder.precision.layer_precisions import choose_precisions
+from dryfit.builder.precision.scales import NetworkScales
 from dryfit.builder.segments.device_memory import MemoryContents, memory_contents, segment_pool_bytes
 from dryfit.builder.segments.fitting import parts_that_fit, units_in_order
-from dryfit.builder.segments.pools import PoolNeeds, Specs
+from dryfit.builder.segments.pools import PoolNeeds
 from dryfit.errors import DryfitError, UnknownNameError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.plugins import registry
+from dryfit.reference.inference import infer_specs
 
 ActivationBytes = Sequence[Mapping[str, int]]
 """For each segment pool name to the bytes that its activations take; nothing of pools that hold none."""
-
-ChoosePrecisions = Callable[[Assignment, Partition], Precisions]
-"""The computation types of a network that was placed and cut."""
 
 
 @attrs.define(eq=False, slots=False)
@@ -72,6 +73,31 @@ class PlannedCut:
     def choice(self) -> KernelChoice:
         """What gave the groups their candidates."""
         return self._planner.choice
+
+    @property
+    def variants(self) -> Mapping[str, TargetVariant]:
+        """Device name to target."""
+        return self._planner.variants
+
+    @property
+    def specs(self) -> Specs:
+        """Tensor name to spec at the shapes that the engine is optimised for."""
+        return self._planner.specs
+
+    @property
+    def caller(self) -> str:
+        """The device on which the caller keeps inputs and outputs."""
+        return caller_device(self._planner.config, (run.device for run in self.partition.runs if run.device != NOWHERE))
+
+    def needs_of(self, variant: TargetVariant, layers: Sequence[Layer], held: Mapping[str, int]) -> dict[str, int]:
+        """Bytes that a segment needs of each pool of its device.
+
+        Args:
+            variant: the device, with the limits that count.
+            layers: of the segment.
+            held: pool name to the bytes that its activations take.
+        """
+        return PoolNeeds(variant, self._planner.specs, self.precisions).as_planned(layers, held)
 
     @functools.cached_property
     def lowered(self) -> LoweredNetwork:
@@ -139,25 +165,37 @@ class CutPlanner:
     """Plans cuts of one network until one fits. The last one is kept: it is mostly the one that stays.
 
     Attributes:
+        original: the user's network, whose layers the config names.
         network: as it was placed.
         config: what it is built with.
         assignment: where its layers were put; some cuts move segments away from there.
-        variants: device name to target, for all devices in use.
-        specs: tensor name to spec at the shapes that the engine is optimised for.
-        choose_precisions: chooses types.
-        choice: of kernels, which measures nothing.
+        scales: of its tensors, with the types on the caller's side.
         are_formats_told: whether formats that do not exist are told of by a broken rule.
     """
 
+    original: Network
     network: Network
     config: BuilderConfig
     assignment: Assignment
-    variants: Mapping[str, TargetVariant]
-    specs: Specs
-    choose_precisions: ChoosePrecisions
-    choice: KernelChoice
+    scales: NetworkScales
     are_formats_told: bool = False
     _last: PlannedCut | None = attrs.field(default=None, init=False)
+
+    @functools.cached_property
+    def choice(self) -> KernelChoice:
+        """Which kernels may run the layers."""
+        return kernel_choice(self.config, self.original)
+
+    @functools.cached_property
+    def variants(self) -> Mapping[str, TargetVariant]:
+        """Device name to target: every device that layers run on or may move to, and the host's for `NOWHERE`."""
+        found = variants_of(self.config, (one for one in self.assignment.devices.values() if one != NOWHERE))
+        return {**found, NOWHERE: found[registry.host().device]}
+
+    @functools.cached_property
+    def specs(self) -> Specs:
+        """Tensor name to spec at the shapes that the engine is optimised for."""
+        return infer_specs(self.network, optimum_shapes(self.network, self.config))
 
     def fitting_cut(self) -> tuple[Assignment, PlannedCut]:
         """(where layers are after segments had to move, the cut in which each segment fits or has nowhere to go).
@@ -195,7 +233,7 @@ class CutPlanner:
         """For each segment of a cut the bytes that it needs of each of its device's pools."""
         planned = self.plan(partition)
         return [
-            PoolNeeds(self.variants[run.device], self.specs, planned.precisions).as_planned(run.layers, held)
+            planned.needs_of(self.variants[run.device], run.layers, held)
             for run, held in zip(partition.runs, planned.activations, strict=True)
         ]
 
@@ -229,10 +267,18 @@ class CutPlanner:
     def _planned(self, partition: Partition) -> PlannedCut:
         moved = moved_assignment(self.network, self.config, self.assignment, partition)
         devices = {layer.name: run.device for run in partition.runs for layer in run.layers}
-        precisions = self.choose_precisions(attrs.evolve(moved, devices={**moved.devices, **devices}), partition)
+        precisions = choose_precisions(
+            self.network,
+            attrs.evolve(moved, devices={**moved.devices, **devices}),
+            self.config,
+            self.specs,
+            self.scales.given_types,
+            self.scales.wanted_types,
+            partition.segments,
+        )
         placed = _all_placed(partition)
         formats = self._formats(placed, precisions)
-        cut = PlannedCut(partition, precisions, formats or Formats({}, [], []), self)
+        cut = PlannedCut(partition, precisions, formats or NO_FORMATS, self)
         if formats is None:
             cut.activations = self._unjoined(placed, precisions)
         elif any(_holds_activations(self.variants[run.device]) for run in placed.runs):

@@ -39,7 +39,7 @@ def decisions_of(design: Design, later_warnings: Sequence[str] = ()) -> Decision
 def layer_placements(design: Design) -> list[LayerPlacement]:
     """Where each layer runs, in the order of the network; constants are nowhere."""
     host = registry.host().device
-    roles, causes = design.assignment.roles, {**design.claims.causes, **design.operators.causes}
+    roles, causes = design.assignment.roles, design.canonical.causes
     placements = []
     for layer in design.network.layers:
         if roles[layer.name] is LayerRole.CONSTANT:
@@ -75,7 +75,7 @@ def _segments(design: Design) -> list[Segment]:
                     tensor
                     for layer in run.layers
                     for tensor in layer.inputs
-                    if tensor is not None and design.carries_data(tensor) and not _is_from(tensor, members)
+                    if tensor is not None and design.assignment.carries_data(tensor) and not _is_from(tensor, members)
                 ),
                 outputs=_unique(
                     tensor

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
-from dryfit.builder.canonicalise import profile_shapes
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.profile_shapes import profile_shapes
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
 from dryfit.builder.fusion.compilation import CompilationPhase, compile_kernels
@@ -61,7 +61,7 @@ def link(
     for fused in groups:
         logger.info("%s", printable(str(fused), kept=""))
     layouts = choose_host_layouts(lowered.network, groups)
-    compilation = SegmentCompilation(design, lowered, config)
+    compilation = segment_compilation(design)
     operations = stages.run("pack weights", lambda: _pack(groups, lowered, compilation, stages))
     with CompilationPhase(stages):
         concrete = functools.partial(optimum_specs, lowered.network, config)
@@ -98,11 +98,17 @@ def link(
             placements=memory.placements,
             profiles=profile_shapes(lowered.network, config),
             pool_sizes=_pool_sizes(memory, decisions.segments),
-            settings={**config.settings(network), "passes": list(design.passes)},
+            settings={**config.settings(network), "passes": list(design.canonical.passes)},
             plugins=registry.active_plugins(),
             packages=used_packages(lowered.network, operations),
         ),
     )
+
+
+def segment_compilation(design: Design) -> SegmentCompilation:
+    """What compiles the segments of a design."""
+    shapes = {tensor.name: design.specs[tensor.name].shape for tensor in design.network.inputs}
+    return SegmentCompilation(design.cut.lowered, design.variants, design.precisions.layers, design.formats, shapes)
 
 
 def _rounding(config: BuilderConfig, device: str) -> Rounding:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from dryfit.builder.canonicalise import require_profile
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.profile_shapes import require_profile
 from dryfit.builder.config.quantization_mode import has_zero_points, is_explicit
 from dryfit.builder.config.standalone import is_standalone
 from dryfit.builder.design import Design
 from dryfit.builder.placement.assign import placement_error
-from dryfit.builder.precision.requested import missing_scales
 from dryfit.errors import BuildError, ConfigError, DryfitError, PlacementError, one_error
+from dryfit.quantization.int8_steps import missing_scales
 
 
 def require_buildable(design: Design, config: BuilderConfig) -> None:
@@ -38,8 +38,8 @@ def refusals_of(design: Design) -> list[str]:
     """What can run nowhere, plugins, operators, copies and segments that cannot be as they are: each in words."""
     return [
         *design.refusals,
-        *design.claims.problems,
-        *design.operators.problems,
+        *design.canonical.claims.problems,
+        *design.canonical.operators.problems,
         *design.formats.problems,
         *design.problems,
     ]
@@ -67,7 +67,7 @@ def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError
     """Layers and segments that can run nowhere."""
     if design.refusals:
         yield placement_error(
-            design.refused(),
+            [*design.assignment.refused, *design.partition.refused],
             config.fallback_device,
             config.default_device_type,
             is_explicit=is_explicit(design.network),
@@ -87,7 +87,7 @@ def _quantized_plugins(design: Design, config: BuilderConfig) -> Iterator[BuildE
     del config
     return _one_of_all(
         "Plugin layers cannot have the quantized types that their outputs were set to",
-        design.claims.problems,
+        design.canonical.claims.problems,
         "Quantize what they read and give, or call reset_output_type on them",
     )
 
@@ -97,7 +97,7 @@ def _quantize_methods(design: Design, config: BuilderConfig) -> Iterator[BuildEr
     del config
     return _one_of_all(
         "Layers cannot be computed by the quantize methods that they ask for",
-        design.operators.problems,
+        design.canonical.operators.problems,
         'Quantize what they read and give, or set their quantize_method to another one, or to ""',
     )
 

@@ -6,29 +6,56 @@ what is folded into them. Here everything is computed with all weights, zeros to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
 
-from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.placement.assign import Assignment
+from dryfit.builder.placement.target_variant import Specs, TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.network import Network
 from dryfit.quantization.int8_weights import constant_weights, folded, folded_scale, int8_weights
 from dryfit.reference.quantization import spread
 from dryfit.target.question import Question
 from dryfit.target.verdict import Verdict
 
-if TYPE_CHECKING:
-    from dryfit.builder.design import Design
-
-
 Array = np.ndarray[Any, Any]
+
+
+class PlacedNetwork(Protocol):
+    """What is asked of a design: a network, where its layers run, and in what types."""
+
+    @property
+    def network(self) -> Network:
+        """As it was placed."""
+        ...
+
+    @property
+    def assignment(self) -> Assignment:
+        """The devices."""
+        ...
+
+    @property
+    def variants(self) -> Mapping[str, TargetVariant]:
+        """Device name to target."""
+        ...
+
+    @property
+    def precisions(self) -> Precisions:
+        """Computation types."""
+        ...
+
+    @property
+    def specs(self) -> Specs:
+        """Tensor name to spec."""
+        ...
 
 
 @attrs.frozen
@@ -64,7 +91,7 @@ class LayerSparsity:
         return self.is_eligible and self.has_pattern is True and self.device == self.asked
 
 
-def network_sparsity(design: Design, default: TargetVariant | None = None) -> list[LayerSparsity]:
+def network_sparsity(design: PlacedNetwork, default: TargetVariant | None = None) -> list[LayerSparsity]:
     """What there is to say of each layer with known weights, in the order of the network.
 
     Args:
@@ -79,12 +106,12 @@ def network_sparsity(design: Design, default: TargetVariant | None = None) -> li
     return found
 
 
-def sparse_layers(design: Design) -> frozenset[str]:
+def sparse_layers(design: PlacedNetwork) -> frozenset[str]:
     """Names of the layers whose zeros are skipped where they run."""
     return frozenset(one.layer for one in network_sparsity(design) if one.is_sparse)
 
 
-def _of_layer(design: Design, layer: Layer, weights: Array, default: TargetVariant | None) -> LayerSparsity:
+def _of_layer(design: PlacedNetwork, layer: Layer, weights: Array, default: TargetVariant | None) -> LayerSparsity:
     device = design.assignment.devices[layer.name]
     variant = design.variants[device]
     if default is not None and variant.target.sparsity is None:
@@ -110,7 +137,7 @@ def _of_layer(design: Design, layer: Layer, weights: Array, default: TargetVaria
     )
 
 
-def _question(design: Design, layer: Layer, weights: Array, variant: TargetVariant) -> Question:
+def _question(design: PlacedNetwork, layer: Layer, weights: Array, variant: TargetVariant) -> Question:
     platform = variant.platform
     computed = design.precisions.layers.get(layer.name, layer.outputs[0].dtype)
     return Question(
@@ -139,7 +166,7 @@ def stored_weights(layer: Layer, precisions: Precisions) -> Array | None:
     weights = constant_weights(layer)
     if weights is None or not precisions.is_int8(layer):
         return weights
-    scale = folded_scale(layer, precisions)
+    scale = folded_scale(layer, precisions.real_tensors)
     if scale is not None and isinstance(layer, (KernelLayer, FullyConnected)):
         weights, _ = folded(layer, weights, scale)
     return int8_weights(layer, weights, precisions.weight_rounding[layer.name]).values

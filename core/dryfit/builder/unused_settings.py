@@ -16,13 +16,13 @@ from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.design import Design
 from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
-from dryfit.builder.precision.requested import has_scales
 from dryfit.engine.stored_tensors import stored_tensors
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
 from dryfit.quantization.clipping import clipping_text
+from dryfit.quantization.int8_steps import has_scales
 from dryfit.reference.inference import infer_specs
 
 EXPLICIT_FLAGS = {BuilderFlag.FP8: DataType.FP8, BuilderFlag.INT4: DataType.INT4, BuilderFlag.FP4: DataType.FP4}
@@ -72,10 +72,10 @@ def _unused_scales(config: BuilderConfig, design: Design) -> Sequence[str]:
     elif is_explicit(design.network):
         because = "because the network has quantize and dequantize layers"
         warnings += [f"{name} changes nothing, {because}" for name, is_given in settings if is_given]
-    warnings += [f"Two ranges contradict each other: {conflict}" for conflict in design.scales.conflicts]
-    warnings += [clipping_text(design.scales.clipped)] if design.scales.clipped else []
-    if design.scales.unknown:
-        names = design.scales.unknown
+    warnings += [f"Two ranges contradict each other: {conflict}" for conflict in design.network_scales.table.conflicts]
+    warnings += [clipping_text(design.network_scales.table.clipped)] if design.network_scales.table.clipped else []
+    if design.network_scales.table.unknown:
+        names = design.network_scales.table.unknown
         others = f" and {len(names) - 1} others" if len(names) > 1 else ""
         warnings.append(f"There are scales of tensors that the network does not have: {names[0]!r}{others}")
     return warnings
@@ -121,7 +121,7 @@ def _has_int8(design: Design) -> bool:
     return any(
         layer.kind in ("quantize", "dequantize") or has_scales(layer)
         for layer in design.network.layers
-        if layer.outputs and design.carries_data(layer.outputs[0])
+        if layer.outputs and design.assignment.carries_data(layer.outputs[0])
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dryfit.builder.canonicalise import verified
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.design import verified
 from dryfit.builder.precision.scales import FoundRanges, calibrates_before_fusion, needs_calibration
 from dryfit.builder.refit.preparation import check_refit_flags
 from dryfit.calibration.calibrate import calibrate, tensors_after_fusion

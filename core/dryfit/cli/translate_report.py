@@ -20,7 +20,8 @@ Report = dict[str, Any]
 
 def from_design(design: Design, translated: ExplicitModel) -> Report:
     """The parts of a report on a Q/DQ model that was made from scales."""
-    entries = design.scales.entries.values()
+    scales = design.network_scales.table
+    entries = scales.entries.values()
     placed = [one for one in layer_placements(design) if one.layer in design.precisions.converted]
     return {
         "tensors": [_design_tensor(one, translated) for one in entries],
@@ -35,9 +36,7 @@ def from_design(design: Design, translated: ExplicitModel) -> Report:
             for one in placed
         ],
         "weights": [],
-        "unequal": [
-            _conflict(one.tensor, one.scale, one.other, one.other_scale, one.rule) for one in design.scales.conflicts
-        ],
+        "unequal": [_conflict(one.tensor, one.scale, one.other, one.other_scale, one.rule) for one in scales.conflicts],
         "borders": [],
         "notes": list(translated.notes),
     }

@@ -1,4 +1,4 @@
-"""Which tensors between INT8 layers stay real numbers, because the layers around them run as one.
+"""Which tensors between INT8 layers need a scale, and which stay real, because the layers around them run as one.
 
 A convolution, its bias, a residual that is added and the activation are one step of a device: exact sums are scaled,
 everything else happens in real numbers, and only what leaves the step is rounded to INT8. The network was floating
@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.int8_weights import can_fold
+
+ASSUMED_RANGE = (-1.0, 1.0)
+"""The range of a tensor whose scale is assumed, where one has to stand there. Any would do."""
 
 _LIMITING = frozenset({ActivationType.RELU, ActivationType.CLIP})
 """Activations that only limit, which every INT8 step can end with."""
@@ -98,3 +102,39 @@ def _may_go_on(producer: Layer, layer: Layer, *, is_folded: bool) -> bool:
 def _has_one_shape(layer: Layer) -> bool:
     """Whether no operand of a sum is repeated along an axis."""
     return len({tensor.shape for tensor in layer.inputs if tensor is not None}) == 1
+
+
+def has_scales(layer: Layer) -> bool:
+    """Whether the layer reads or writes floating-point tensors, and none of them needs a dynamic range and has none."""
+    tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
+    is_arithmetic = any(tensor.dtype.is_floating_point or tensor.dtype is DataType.INT8 for tensor in tensors)
+    return is_arithmetic and not missing_scales(layer)
+
+
+def missing_scales(layer: Layer) -> list[Tensor]:
+    """The floating-point tensors that a layer reads or writes, and that need a dynamic range and have none.
+
+    Constants need none, and what is inside a step of an INT8 device does not either. Integer inputs are no data: they
+    say where and how much.
+    """
+    return [tensor for tensor in tensors_without_range(layer) if not is_inside_step(tensor)]
+
+
+def tensors_without_range(layer: Layer) -> list[Tensor]:
+    """The floating-point tensors that a layer reads or writes, constants left out, that have no dynamic range."""
+    inputs = [tensor for tensor in layer.inputs if tensor is not None and not tensor.is_constant]
+    return [
+        tensor
+        for tensor in dict.fromkeys((*inputs, *layer.outputs))
+        if tensor.dtype.is_floating_point and tensor.dynamic_range is None
+    ]
+
+
+def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
+    """Whether a tensor is data that can be stored in INT8.
+
+    Args:
+        tensor: any tensor.
+        assumes_scales: whether every tensor counts as if it had a scale.
+    """
+    return not tensor.is_constant and (assumes_scales or tensor.dynamic_range is not None)

@@ -17,7 +17,8 @@ modes of the same guide, "Dynamic Range API / Calibration"; Types of Fusions: Co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Collection
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -31,10 +32,6 @@ from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.quantization.rounding import Rounding, round_values
-
-if TYPE_CHECKING:
-    from dryfit.builder.precision.chosen import Precisions
-
 
 Array = np.ndarray[Any, Any]
 
@@ -135,16 +132,21 @@ _BIAS = 2
 """The input of a layer with weights that is its bias, where it is no parameter."""
 
 
-def folded_scale(layer: Layer, precisions: Precisions) -> Scale | None:
-    """The scale layer that reads an INT8 layer's output and is part of its weights; None where there is none."""
+def folded_scale(layer: Layer, real_tensors: Collection[str]) -> Scale | None:
+    """The scale layer that reads an INT8 layer's output and is part of its weights; None where there is none.
+
+    Args:
+        layer: computed in INT8.
+        real_tensors: names of the tensors inside steps of INT8 layers.
+    """
     reader = layer.outputs[0].consumers[0][0] if layer.outputs[0].consumers else None
-    return reader if isinstance(reader, Scale) and is_folded(reader, precisions) else None
+    return reader if isinstance(reader, Scale) and is_folded(reader, real_tensors) else None
 
 
-def is_folded(layer: Layer, precisions: Precisions) -> bool:
+def is_folded(layer: Layer, real_tensors: Collection[str]) -> bool:
     """Whether a layer is part of the weights of the INT8 layer before it."""
     source = layer.inputs[0] if isinstance(layer, Scale) else None
-    return source is not None and source.name in precisions.real_tensors
+    return source is not None and source.name in real_tensors
 
 
 def folded(layer: KernelLayer | FullyConnected, weights: Array, scale: Scale) -> tuple[Array, Array]:

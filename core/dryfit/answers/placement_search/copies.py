@@ -19,8 +19,7 @@ from dryfit.builder.formats.forms import TensorForm
 from dryfit.builder.formats.sides import Side, Sides
 from dryfit.builder.placement.cutter import LayerRun
 from dryfit.builder.placement.partition import Partition
-from dryfit.builder.placement.target_variant import knowing
-from dryfit.builder.segments.pools import known_shape
+from dryfit.builder.placement.target_variant import knowing, known_shape
 from dryfit.engine.plan import Reformat
 
 Places = tuple[str, ...]

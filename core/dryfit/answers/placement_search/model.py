@@ -161,4 +161,4 @@ class SegmentModel:
 
     def place(self, node: int, devices: Sequence[str] | Mapping[int, str]) -> str:
         """The device of a layer, or of the caller."""
-        return self._design.caller if node == CALLER else devices[node]
+        return self._design.cut.caller if node == CALLER else devices[node]

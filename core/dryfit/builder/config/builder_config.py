@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dryfit.builder.config.calibration import ConfigCalibration
+from dryfit.builder.config.computation_type import computation_type
 from dryfit.builder.config.devices import ConfigDevices
 from dryfit.builder.config.enumerations import (
     BuilderFlag,
@@ -20,7 +21,6 @@ from dryfit.builder.config.flags import ConfigFlags
 from dryfit.builder.config.kernels import ConfigKernels, require_network
 from dryfit.builder.config.memory import ConfigMemory
 from dryfit.builder.config.profiles import ConfigProfiles
-from dryfit.builder.precision.requested import computation_type
 from dryfit.errors import ConfigError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType

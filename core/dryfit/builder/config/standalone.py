@@ -6,13 +6,10 @@ that are broken are told together.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from dryfit.builder.config import standalone_checks
 from dryfit.builder.config.builder_config import BuilderConfig, EngineCapability
-from dryfit.builder.placement.cutter import LayerRun
-from dryfit.engine.plan import Reformat
 from dryfit.errors import BuildError
 from dryfit.rule import Rule
 
@@ -116,24 +113,3 @@ def refuse_standalone_engine(config: BuilderConfig) -> None:
             source=MODE,
             remedy="Call build_serialized_network, which gives the loadable's bytes, or set the capability STANDARD",
         )
-
-
-def standalone_problems(runs: Sequence[LayerRun], reformats: Sequence[Reformat], config: BuilderConfig) -> list[str]:
-    """Why segments and the copies around them are no standalone loadable, in words; none where no such is asked for."""
-    if not is_standalone(config):
-        return []
-    problems = []
-    if len(runs) != 1:
-        counts = Counter(run.device for run in runs)
-        told = ", ".join(f"{count} on {device}" for device, count in sorted(counts.items())) or "none"
-        causes = [f"segment {index}: {run.cut_cause}" for index, run in enumerate(runs) if run.cut_cause]
-        found = f"{len(runs)} segments ({told})" + "".join(f"; {cause}" for cause in causes)
-        problems.append(ONE_LOADABLE.told(f"It has to be exactly one segment; found {found}"))
-    problems += [
-        NO_REFORMATS.told(
-            f"No copy may stand around it; tensor {one.tensor!r} needs one from {one.source} to {one.destination}: "
-            f"{one.cause}"
-        )
-        for one in reformats
-    ]
-    return problems

@@ -18,9 +18,8 @@ from dryfit.builder.formats.choice import choose_forms
 from dryfit.builder.formats.forms import TensorForms
 from dryfit.builder.formats.sides import Sides
 from dryfit.builder.placement.partition import Partition
-from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.placement.target_variant import Specs, TargetVariant
 from dryfit.builder.precision.chosen import Precisions
-from dryfit.builder.segments.pools import Specs
 from dryfit.engine.plan import Reformat
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorLocation
@@ -47,6 +46,10 @@ class Formats:
     def moved_bytes(self) -> int:
         """All bytes that are moved because types, formats or devices differ: what the choice makes least."""
         return self.converted_bytes + sum(one.size for one in self.reformats)
+
+
+NO_FORMATS = Formats({}, [], [])
+"""Of a network of which parts have no place."""
 
 
 def choose_formats(

@@ -19,9 +19,8 @@ from dryfit.builder.formats.forms import (
     TensorForm,
 )
 from dryfit.builder.placement.partition import Partition
-from dryfit.builder.placement.target_variant import TargetVariant, knowing
+from dryfit.builder.placement.target_variant import Specs, TargetVariant, knowing, known_shape
 from dryfit.builder.precision.chosen import Precisions
-from dryfit.builder.segments.pools import Specs, known_shape
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor

@@ -20,7 +20,6 @@ from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY, EngineTensors
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
-from dryfit.builder.precision.requested import ASSUMED_RANGE
 from dryfit.network.copying import copy_layer, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -32,6 +31,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantization.commutation import commutation_of
 from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import ASSUMED_RANGE
 from dryfit.quantization.int8_weights import constant_weights, folded, folded_scale, int8_weights, is_folded
 
 
@@ -223,7 +223,7 @@ class Int8Lowering:
 
     def is_folded(self, layer: Layer) -> bool:
         """Whether a layer is part of the weights of the one before it."""
-        return is_folded(layer, self._precisions)
+        return is_folded(layer, self._precisions.real_tensors)
 
     def _inputs_as_they_are(self, layer: Layer) -> list[Tensor | None]:
         return [
@@ -256,7 +256,7 @@ class Int8Lowering:
         """Take the weights out of a copy of a layer, whose bias stays in FP32; returns them with what is folded in."""
         copy.kernel = None
         copy.bias = None if copy.bias is None else copy.bias.astype(np.float32)
-        scale = folded_scale(layer, self._precisions)
+        scale = folded_scale(layer, self._precisions.real_tensors)
         if scale is not None:
             weights, copy.bias = folded(copy, weights, scale)
             note_origin(copy, scale)

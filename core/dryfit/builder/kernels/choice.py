@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.canonicalise import optimum_shapes
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.profile_shapes import optimum_shapes
 from dryfit.builder.config.timing_cache import SharedTimingCache, TimingCache
 from dryfit.builder.kernels.timing import KernelTimes
 from dryfit.errors import BuildError, PluginError, UnknownNameError

@@ -8,7 +8,7 @@ is allowed, plugins may vote that a layer without a device of its own goes there
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,6 +18,7 @@ from dryfit.builder.placement.roles import LayerRole, layer_roles
 from dryfit.errors import PlacementError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
 from dryfit.plugins import facade, registry
 from dryfit.plugins.contributions import BuildObserver
 from dryfit.short_text import count_text, grouped
@@ -55,6 +56,16 @@ class Assignment:
     verdicts: Mapping[str, Mapping[str, Verdict]]
     refused: Sequence[Verdict]
     warnings: Sequence[str]
+
+    def lines(self) -> Iterator[str]:
+        """Each layer with its device and the reason."""
+        for layer, device in self.devices.items():
+            yield f"{layer}: {device} ({self.causes[layer]})"
+
+    def carries_data(self, tensor: Tensor) -> bool:
+        """Whether a tensor is neither a constant nor the result of a shape computation."""
+        producer = tensor.producer
+        return producer is None or self.roles[producer.name] is LayerRole.WORK
 
     def target(self, layer: Layer) -> Target:
         """The device that a layer is looked at for: its own, and the host's for a refused one."""

@@ -1,4 +1,6 @@
-"""Memory that a core of a device has once, for all segments that it has loaded: whether the pools' limits respect it.
+"""What segments that fit one by one may break together: the memory of a core, and that a loadable stands alone.
+
+A core has some memory once, for all segments that it has loaded; the pools' limits have to respect it.
 
 Source: TensorRT 10 developer guide, Working with DLA: Customizing DLA Memory Pools: managed SRAM behaves like a cache,
 the segments of an engine together take at most twice the pool, and an Orin core strictly has 1 MiB. Our reading: the
@@ -8,12 +10,16 @@ as a cache never keeps a segment from its device. Any other memory that falls sh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.standalone import NO_REFORMATS, ONE_LOADABLE, is_standalone
 from dryfit.builder.placement.cutter import LayerRun
 from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.engine.plan import Reformat
 from dryfit.short_text import count_text
 from dryfit.target.memory_pool_rules import CACHE, CORE
 from dryfit.target.memory_pools import MemoryPool
@@ -55,6 +61,27 @@ def core_memory_problems(
         for pool, core in _core_pools(variants[device])
         if pool.holds != "cache" and (problem := _problem(own, variants[device], needs, pool, core))
     ]
+
+
+def standalone_problems(runs: Sequence[LayerRun], reformats: Sequence[Reformat], config: BuilderConfig) -> list[str]:
+    """Why segments and the copies around them are no standalone loadable, in words; none where no such is asked for."""
+    if not is_standalone(config):
+        return []
+    problems = []
+    if len(runs) != 1:
+        counts = Counter(run.device for run in runs)
+        told = ", ".join(f"{count} on {device}" for device, count in sorted(counts.items())) or "none"
+        causes = [f"segment {index}: {run.cut_cause}" for index, run in enumerate(runs) if run.cut_cause]
+        found = f"{len(runs)} segments ({told})" + "".join(f"; {cause}" for cause in causes)
+        problems.append(ONE_LOADABLE.told(f"It has to be exactly one segment; found {found}"))
+    problems += [
+        NO_REFORMATS.told(
+            f"No copy may stand around it; tensor {one.tensor!r} needs one from {one.source} to {one.destination}: "
+            f"{one.cause}"
+        )
+        for one in reformats
+    ]
+    return problems
 
 
 def _by_device(runs: Sequence[LayerRun]) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dryfit.network.data_types import DataType
-from dryfit.network.tensor import Shape
+from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.plugins import registry
 from dryfit.target.formats import LINEAR, TensorFormat
 from dryfit.target.power_mode import PowerMode
@@ -16,6 +16,15 @@ from dryfit.target.target import Platform, Target
 
 if TYPE_CHECKING:
     from dryfit.builder.config.builder_config import BuilderConfig
+
+
+Specs = Mapping[str, TensorSpec]
+"""Tensor name to spec."""
+
+
+def known_shape(spec: TensorSpec) -> Shape:
+    """A shape to reckon with: an extent that is known only at run time counts as 1."""
+    return tuple(max(extent, 1) if extent < 0 else extent for extent in spec.shape)
 
 
 @attrs.frozen(eq=False)
@@ -114,3 +123,10 @@ def knowing(variants: Mapping[str, TargetVariant], layout: TensorFormat, devices
 def _defined(formats: Sequence[TensorFormat], shape: Shape, dtype: DataType) -> Sequence[TensorFormat]:
     """Those formats that exist for the tensor; plain row-major where none does, such as for a vector."""
     return [one for one in formats if one.allows(shape, dtype)] or [LINEAR]
+
+
+def variants_of(config: BuilderConfig, devices: Iterable[str]) -> dict[str, TargetVariant]:
+    """Device name to what a config says of it: the default and the fallback device, others, and the host."""
+    fallback = [config.fallback_device] if config.fallback_device else []
+    named = [config.default_device_type, *fallback, *devices, registry.host().device]
+    return {device: TargetVariant.chosen(config, device) for device in dict.fromkeys(named)}

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.precision.requested import has_scale
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.format_combinations import FormatCombination
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
+from dryfit.quantization.int8_steps import has_scale
 from dryfit.quantization.rounding import Rounding
 
 WEAK_TYPES = frozenset(EXCHANGED_TYPES)

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.computation_type import REDUCED_TYPES
 from dryfit.builder.precision.chosen import PrecisionCause, PrecisionReason
 from dryfit.builder.precision.int8_benefit import layers_without_benefit
-from dryfit.builder.precision.requested import REDUCED_TYPES, missing_scales
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise
 from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.quantization.int8_steps import missing_scales
 from dryfit.quantization.int8_weights import constant_weights
 from dryfit.target.target import Target
 

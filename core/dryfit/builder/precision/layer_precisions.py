@@ -16,11 +16,11 @@ from typing import Any, cast
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.computation_type import REDUCED_TYPES, is_strongly_typed
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.precision.chosen import WEAK_TYPES, PrecisionCause, PrecisionReason, Precisions
 from dryfit.builder.precision.int8_choice import Candidate, first_reason, real_type, refused_candidates
-from dryfit.builder.precision.requested import REDUCED_TYPES, has_scale, is_strongly_typed, tensors_without_range
 from dryfit.builder.precision.signed_codes import signed_codes
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
@@ -29,7 +29,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
-from dryfit.quantization.int8_steps import is_inside_step, real_tensors
+from dryfit.quantization.int8_steps import has_scale, is_inside_step, real_tensors, tensors_without_range
 from dryfit.target.arithmetic import weight_rounding
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict

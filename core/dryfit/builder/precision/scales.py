@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import QuantizationFlag
@@ -27,6 +29,52 @@ from dryfit.quantization.scale_table import RangeOrigin, ScaleTable, scale_table
 
 FoundRanges = Mapping[str, Solution]
 """Tensor name to what a calibrator found for it."""
+
+
+@attrs.frozen(eq=False)
+class NetworkScales:
+    """The scales of a network that is built, and the types in which its caller gives and takes tensors.
+
+    Attributes:
+        table: the INT8 scales of the user's tensors.
+        given_types: name of each network input that the caller gives in another type than the network computes on, to
+            that type.
+        wanted_types: name of each network output whose type on the caller's side was stated, to that type.
+        warnings: what is probably wrong with the scales, in sentences.
+    """
+
+    table: ScaleTable
+    given_types: Mapping[str, DataType]
+    wanted_types: Mapping[str, DataType]
+    warnings: Sequence[str]
+
+    def lines(self) -> Iterator[str]:
+        """Each tensor with its scale and where that comes from, then what contradicts itself."""
+        for entry in self.table.entries.values():
+            scale = "no scale" if entry.dynamic_range is None else f"{entry.dynamic_range.scale:.9g}"
+            yield f"{entry.tensor}: {scale}, {entry.words}"
+        yield from map(str, self.table.conflicts)
+
+
+def scaled(network: Network, work: Network, config: BuilderConfig, found: FoundRanges | None = None) -> NetworkScales:
+    """Find the scales of a network, and give the network that is built its ranges.
+
+    Args:
+        network: the user's; it stays as it is.
+        work: a copy of it after the passes.
+        config: has the cache, and says how ranges are shared.
+        found: what the config's calibrator found; None where it has none.
+
+    Raises:
+        CalibrationError: as `network_scales`.
+        NetworkError: an INT8 input or output that stands for real numbers has no scale.
+    """
+    table = network_scales(network, config, found)
+    whole_inputs = int8_inputs(network, table, config)
+    doubts = scale_warnings(network, table)
+    apply_scales(table, work, whole_inputs)
+    given = {**given_types(network), **dict.fromkeys(whole_inputs, DataType.INT8)}
+    return NetworkScales(table, given, wanted_types(network, work, config), doubts)
 
 
 def network_scales(network: Network, config: BuilderConfig, found: FoundRanges | None = None) -> ScaleTable:

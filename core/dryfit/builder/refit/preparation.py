@@ -67,13 +67,13 @@ def prepared_for_refit(plan: Plan, network: Network, config: ConfigFlags, design
         return plan
     is_identical = not (config.get_flag(BuilderFlag.REFIT) or config.get_flag(BuilderFlag.REFIT_INDIVIDUAL))
     kept = _copied(network)
-    design.scales.apply_to(kept)
+    design.network_scales.table.apply_to(kept)
     record = RefitRecord(
         network=kept,
         weights=_refittable(network, is_identical, config.get_flag(BuilderFlag.REFIT_INDIVIDUAL)),
         comparisons=[
             ScaleComparison(step.pass_name, step.layer, tuple(step.compared_scales))
-            for step in design.rewrites
+            for step in design.canonical.rewrites
             if len(step.compared_scales) > 1
         ],
         equal_scales=equal_scales(network),

@@ -15,15 +15,13 @@ from typing import Any
 
 import attrs
 
-from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.settings import config_from_settings
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.fusion.groups import LayerPlace
-from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.kernels.choice import kernels_for
 from dryfit.builder.kernels.packed_weights import drop_packed_weights
+from dryfit.builder.linking import segment_compilation
 from dryfit.builder.refit.checks import built_otherwise, require_same
-from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import PROGRAM, Operation, Plan
 from dryfit.engine.segment_program import operation_group, segment_kernel
@@ -61,7 +59,7 @@ def replayed(plan: Plan, network: Network, equal_scales: Sequence[Sequence[str]]
     lowered = design.cut.lowered
     kernels = [_kernel(operation) for operation in plan.operations]
     require_same(plan, lowered.network, kernels)
-    packing = _Packing(design, lowered, config)
+    packing = _Packing(design)
     operations = [packing.packed(one, kernel) for one, kernel in zip(plan.operations, kernels, strict=True)]
     packing.drop_packed()
     return attrs.evolve(plan, network=lowered.network, operations=operations)
@@ -85,9 +83,9 @@ def _told_already() -> Iterator[None]:
 class _Packing:
     """Packs the weights of one operation after another."""
 
-    def __init__(self, design: Design, lowered: LoweredNetwork, config: BuilderConfig) -> None:
-        self._lowered = lowered
-        self._compilation = SegmentCompilation(design, lowered, config)
+    def __init__(self, design: Design) -> None:
+        self._lowered = lowered = design.cut.lowered
+        self._compilation = segment_compilation(design)
         self._layers = {layer.name: layer for layer in lowered.network.layers}
         self._specs = {tensor.name: tensor.spec for tensor in lowered.network.tensors}
         self._packed: list[tuple[LayerGroup, Kernel]] = []
@@ -162,7 +160,7 @@ def _require_passes(plan: Plan, design: Design) -> None:
     Raises:
         EngineFileError: names the passes.
     """
-    before, now = list(plan.settings.get("passes", [])), list(design.passes)
+    before, now = list(plan.settings.get("passes", [])), list(design.canonical.passes)
     if before != now:
         raise EngineFileError(
             "The build cannot be repeated: networks went through other passes when the engine was built",

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 import numpy as np
 
-from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.design import Design
+from dryfit.builder.formats.insertion import Formats
 from dryfit.builder.fusion.groups import LayerPlace
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.segment_program import program_array
 from dryfit.errors import BuildError, DryfitError, PluginError
 from dryfit.network.copying import copy_layer, copy_tensor_notes
+from dryfit.network.data_types import DataType
 from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
 from dryfit.plugins import registry
 from dryfit.reference.inference import infer_specs
 from dryfit.target.formats import LINEAR, TensorFormat
@@ -32,15 +32,26 @@ class SegmentCompilation:
     """Compiles the segments of one build.
 
     Args:
-        design: the decisions.
         lowered: the engine's network.
-        config: memory limits.
+        variants: device name to target.
+        precisions: layer name to computation type.
+        formats: forms of the tensors of the network that was cut.
+        shapes: name of each network input to the shape that the engine is optimised for.
     """
 
-    def __init__(self, design: Design, lowered: LoweredNetwork, config: BuilderConfig) -> None:
-        self._design = design
+    def __init__(
+        self,
+        lowered: LoweredNetwork,
+        variants: Mapping[str, TargetVariant],
+        precisions: Mapping[str, DataType],
+        formats: Formats,
+        shapes: Mapping[str, Shape],
+    ) -> None:
         self._lowered = lowered
-        self._config = config
+        self._variants = variants
+        self._precisions = precisions
+        self._formats_of = formats.forms
+        self._shapes = shapes
 
     def program(self, group: LayerGroup, place: LayerPlace) -> Array:
         """The program of a segment: `uint8[bytes]`.
@@ -54,10 +65,9 @@ class SegmentCompilation:
 
     def planned(self, group: LayerGroup, place: LayerPlace) -> PlannedSegment:
         """What the compiler is given."""
-        variant = self._design.variants[place.device]
+        variant = self._variants[place.device]
         network = segment_network(group, f"{self._lowered.network.name}, segment {place.segment}")
         border = [tensor.name for tensor in (*network.inputs, *network.outputs)]
-        precisions = self._design.precisions.layers
         return PlannedSegment(
             device=place.device,
             platform=variant.platform,
@@ -66,7 +76,7 @@ class SegmentCompilation:
             network=network,
             input_formats=self._formats(network.inputs, variant),
             output_formats=self._formats(network.outputs, variant),
-            precisions={layer.name: precisions.get(layer.name, layer.outputs[0].dtype) for layer in group.layers},
+            precisions={layer.name: self._precisions.get(layer.name, layer.outputs[0].dtype) for layer in group.layers},
             pool_limits={pool.name: variant.pool_limits.get(pool.name) for pool in variant.target.memory_pools},
             origins={name: self._lowered.origins[name][0] for name in border if name in self._lowered.origins},
         )
@@ -82,7 +92,7 @@ class SegmentCompilation:
         found = {}
         for tensor in tensors:
             origin, dtype = self._lowered.origins.get(tensor.name, ("", tensor.dtype))
-            forms = self._design.formats.forms.get(origin)
+            forms = self._formats_of.get(origin)
             of_type = [] if forms is None else forms.of_type(dtype, is_output=False)
             # Where no form is the device's own, it takes the tensor as another device left it: both lay it out alike.
             own_first = sorted(of_type, key=lambda form: form.device != variant.device)
@@ -106,8 +116,7 @@ class SegmentCompilation:
 
     @functools.cached_property
     def _optimum_specs(self) -> Mapping[str, TensorSpec]:
-        shapes = {tensor.name: self._design.specs[tensor.name].shape for tensor in self._design.network.inputs}
-        return infer_specs(self._lowered.network, shapes)
+        return infer_specs(self._lowered.network, self._shapes)
 
 
 def _dynamic(group: LayerGroup, specs: Mapping[str, TensorSpec]) -> list[str]:

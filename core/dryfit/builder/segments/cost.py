@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.placement.target_variant import Specs, TargetVariant, known_shape
 from dryfit.builder.precision.chosen import Precisions
-from dryfit.builder.segments.pools import Specs, known_shape
 from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer

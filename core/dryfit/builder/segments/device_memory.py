@@ -16,8 +16,7 @@ from dryfit.builder.formats.insertion import Formats
 from dryfit.builder.fusion.groups import FusedGroup, JoinedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.roles import LayerRole
-from dryfit.builder.placement.target_variant import TargetVariant, knowing
-from dryfit.builder.segments.pools import Specs, known_shape
+from dryfit.builder.placement.target_variant import Specs, TargetVariant, knowing, known_shape
 from dryfit.engine.memory_planner import MemoryPlan, plan_memory
 from dryfit.engine.plan import Placement
 from dryfit.network.network import Network

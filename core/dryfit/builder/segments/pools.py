@@ -8,21 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 import numpy as np
 
-from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.placement.target_variant import Specs, TargetVariant, known_shape
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.engine.memory_planner import plan_memory
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.tensor import Shape, Tensor, TensorSpec
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.plugins import registry
 from dryfit.target.memory_pools import MemoryPool, WeightsOfLayer
-
-Specs = Mapping[str, TensorSpec]
-
-
-def known_shape(spec: TensorSpec) -> Shape:
-    """A shape to reckon with: an extent that is known only at run time counts as 1."""
-    return tuple(max(extent, 1) if extent < 0 else extent for extent in spec.shape)
 
 
 @attrs.frozen

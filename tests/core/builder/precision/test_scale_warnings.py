@@ -15,7 +15,7 @@ X = (1, 8, 6, 6)
 
 
 def scale_warnings(network, config):
-    return list(designed(network, config).scale_warnings)
+    return list(designed(network, config).network_scales.warnings)
 
 
 @pytest.mark.parametrize(("bound", "is_told"), [(6e-5, True), (7e-5, False), (65504, False), (65600, True)])

@@ -7,15 +7,11 @@ from collections.abc import Collection
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
-from dryfit.network.tensor import Tensor
-from dryfit.quantization.int8_steps import is_inside_step
+from dryfit.quantization.int8_steps import has_scales
 from dryfit.target.target import Target
 
 REDUCED_TYPES = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.BF16))
 """Flags and the narrower floating-point types that they permit, the one that is preferred first."""
-
-ASSUMED_RANGE = (-1.0, 1.0)
-"""The range of a tensor whose scale is assumed, where one has to stand there. Any would do."""
 
 
 def computation_type(
@@ -56,39 +52,3 @@ def typed_precision(layer: Layer) -> DataType:
     types = [tensor.dtype for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
     real = [dtype for dtype in types if dtype in EXCHANGED_TYPES]
     return next(iter([*real, *(dtype for dtype in types if dtype.is_quantized)]), DataType.FLOAT)
-
-
-def has_scales(layer: Layer) -> bool:
-    """Whether the layer reads or writes floating-point tensors, and none of them needs a dynamic range and has none."""
-    tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
-    is_arithmetic = any(tensor.dtype.is_floating_point or tensor.dtype is DataType.INT8 for tensor in tensors)
-    return is_arithmetic and not missing_scales(layer)
-
-
-def missing_scales(layer: Layer) -> list[Tensor]:
-    """The floating-point tensors that a layer reads or writes, and that need a dynamic range and have none.
-
-    Constants need none, and what is inside a step of an INT8 device does not either. Integer inputs are no data: they
-    say where and how much.
-    """
-    return [tensor for tensor in tensors_without_range(layer) if not is_inside_step(tensor)]
-
-
-def tensors_without_range(layer: Layer) -> list[Tensor]:
-    """The floating-point tensors that a layer reads or writes, constants left out, that have no dynamic range."""
-    inputs = [tensor for tensor in layer.inputs if tensor is not None and not tensor.is_constant]
-    return [
-        tensor
-        for tensor in dict.fromkeys((*inputs, *layer.outputs))
-        if tensor.dtype.is_floating_point and tensor.dynamic_range is None
-    ]
-
-
-def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
-    """Whether a tensor is data that can be stored in INT8.
-
-    Args:
-        tensor: any tensor.
-        assumes_scales: whether every tensor counts as if it had a scale.
-    """
-    return not tensor.is_constant and (assumes_scales or tensor.dynamic_range is not None)
