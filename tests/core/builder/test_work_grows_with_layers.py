@@ -11,7 +11,6 @@ import onnx
 import pytest
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.config.platforms import ConfigPlatforms
 from dryfit.builder.segments import device_memory
 from dryfit.building import assess
 from dryfit.engine.memory_planner import _place_in_time, plan_memory
@@ -119,9 +118,7 @@ def test_a_network_is_assessed_in_work_that_grows_with_its_layers(draw: Callable
 
 
 def test_what_a_device_is_is_looked_up_for_each_device_and_not_for_each_layer() -> None:
-    small, large = (
-        calls_of(ConfigPlatforms.platform, lambda count=count: assessed(chain(count))) for count in (10, 40)
-    )
+    small, large = (calls_of(BuilderConfig.platform, lambda count=count: assessed(chain(count))) for count in (10, 40))
     assert small == large
 
 

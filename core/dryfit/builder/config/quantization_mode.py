@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
-from dryfit.builder.config.flags import ConfigFlags
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
 
@@ -24,7 +24,7 @@ class QuantizationMode(enum.Enum):
     """Quantize and dequantize layers say what is quantized, and the builder chooses nothing."""
 
 
-def quantization_mode(network: Network, config: ConfigFlags) -> QuantizationMode:
+def quantization_mode(network: Network, config: BuilderConfig) -> QuantizationMode:
     """How a network is quantized when it is built with a config."""
     if is_explicit(network):
         return QuantizationMode.EXPLICIT

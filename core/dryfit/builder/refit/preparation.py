@@ -15,8 +15,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
-from dryfit.builder.config.flags import ConfigFlags
 from dryfit.builder.design import Design
 from dryfit.engine.plan import Plan
 from dryfit.engine.refit_record import RefitRecord, RefittableWeights, ScaleComparison, WeightsPlace, digest
@@ -30,7 +30,7 @@ from dryfit.quantization.rewrites import equal_scales
 REFIT_FLAGS = (BuilderFlag.REFIT, BuilderFlag.REFIT_IDENTICAL, BuilderFlag.REFIT_INDIVIDUAL, BuilderFlag.STRIP_PLAN)
 
 
-def check_refit_flags(config: ConfigFlags, network: Network) -> None:
+def check_refit_flags(config: BuilderConfig, network: Network) -> None:
     """Refuse flags for refits that contradict each other, before anything is built.
 
     Raises:
@@ -54,7 +54,7 @@ def check_refit_flags(config: ConfigFlags, network: Network) -> None:
         )
 
 
-def prepared_for_refit(plan: Plan, network: Network, config: ConfigFlags, design: Design) -> Plan:
+def prepared_for_refit(plan: Plan, network: Network, config: BuilderConfig, design: Design) -> Plan:
     """The plan as it was built, or with what a refit needs, or without its weights, as the flags say.
 
     Args:
