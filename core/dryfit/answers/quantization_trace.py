@@ -147,8 +147,8 @@ class _Tracer:
 
     def _without_version(self, layer: Quantize | Dequantize, rewrites: tuple[Rewrite, ...]) -> TracedQuantization:
         for made, outcome in (
-            (self._design.canonical.claims, QuantizationOutcome.CLAIMED),
-            (self._design.canonical.operators, QuantizationOutcome.OPERATOR),
+            (self._design.canonical.found.claims, QuantizationOutcome.CLAIMED),
+            (self._design.canonical.found.operators, QuantizationOutcome.OPERATOR),
         ):
             taker = made.taken.get(layer.name)
             if taker is not None:

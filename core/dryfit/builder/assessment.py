@@ -71,7 +71,7 @@ def assessment_of(design: Design, config: BuilderConfig) -> Assessment:
         reasons=design.precisions.reasons,
         memory_warnings=design.memory_warnings,
         quantized_operators=operator_rules(design.network),
-        left=design.canonical.operators.left,
+        left=design.canonical.found.operators.left,
         errors=build_errors(design, config),
     )
 

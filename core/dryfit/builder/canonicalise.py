@@ -20,11 +20,8 @@ from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.tensor import Shape, Tensor, TensorLocation, TensorSpec
 from dryfit.network.verify import check
-from dryfit.passes.canonical import canonical_pipeline
-from dryfit.passes.claim_quantized_groups import GroupClaims
-from dryfit.passes.pipeline import Pipeline
+from dryfit.passes.canonical import PassFindings, run_canonical_passes
 from dryfit.passes.quantized_operators.chosen_methods import chosen_methods
-from dryfit.passes.quantized_operators.form_quantized_operators import QuantizedOperators
 from dryfit.passes.specialise import specialise
 from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.inference import infer_specs
@@ -32,23 +29,22 @@ from dryfit.reference.inference import infer_specs
 
 @attrs.frozen(eq=False)
 class CanonicalNetwork:
-    """A network after the passes, and what became of its layers.
+    """A network after the passes, and what they found.
 
     Attributes:
         network: a copy of the user's, with what is known at build time already computed.
-        passes: names of the passes that it went through, in order.
-        claims: what became of its quantized groups.
-        operators: which of its layers are computed by quantize methods, and which are not and why.
-        rewrites: what became of its quantizations and dequantizations.
         own_devices: name of each layer to which the user gave a device, to that device.
+        found: what became of its layers.
     """
 
     network: Network
-    passes: Sequence[str]
-    claims: GroupClaims
-    operators: QuantizedOperators
-    rewrites: RewriteJournal
     own_devices: Mapping[str, str]
+    found: PassFindings
+
+    @property
+    def rewrites(self) -> RewriteJournal:
+        """What became of its quantizations and dequantizations."""
+        return self.found.rewrites
 
     def lines(self) -> Iterator[str]:
         """What a dump says of it."""
@@ -57,12 +53,12 @@ class CanonicalNetwork:
     @property
     def warnings(self) -> Sequence[str]:
         """Plugin layers that take other quantized tensors, and layers that quantize methods leave in real numbers."""
-        return [*self.claims.warnings, *map(str, self.operators.left)]
+        return [*self.found.claims.warnings, *map(str, self.found.operators.left)]
 
     @property
     def causes(self) -> Mapping[str, str]:
         """Name of each layer that took the place of a quantized group to why it is there."""
-        return {**self.claims.causes, **self.operators.causes}
+        return {**self.found.claims.causes, **self.found.operators.causes}
 
 
 def verified(network: Network, config: BuilderConfig) -> list[ConfigError]:
@@ -78,45 +74,27 @@ def verified(network: Network, config: BuilderConfig) -> list[ConfigError]:
     return check_modes(network, config)
 
 
-def canonical_network(network: Network, config: BuilderConfig) -> CanonicalNetwork:
-    """The network as it is built.
-
-    Raises:
-        BuildError, ConfigError, NetworkError: as `canonicalise`.
-    """
-    own_devices = config.explicit_device_types(network)
-    claims, rewrites = GroupClaims(), RewriteJournal()
-    operators = QuantizedOperators(rewrites)
-    pipeline = canonical_pipeline(claims, rewrites, CodesOnDevices(config, own_devices), operators)
-    work = canonicalise(with_network_types(network), config, pipeline)
-    copies = {layer.name: rewrites.origin(layer.name) for layer in work.layers}
-    own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
-    return CanonicalNetwork(work, pipeline.names, claims, operators, rewrites, own_devices)
-
-
-def canonicalise(network: Network, config: BuilderConfig, pipeline: Pipeline | None = None) -> Network:
+def canonicalise(network: Network, config: BuilderConfig) -> CanonicalNetwork:
     """A copy of the network, specialised for what all profiles agree on, without what need not be run.
 
     Weights are shared with the user's network, which stays as it is.
-
-    Args:
-        network: the user's.
-        config: has the profiles.
-        pipeline: the passes that it goes through; by default a new `canonical_pipeline`.
 
     Raises:
         BuildError: a pass fails.
         ConfigError: a profile does not fit the network, or has shapes that a layer cannot take.
         NetworkError: a layer's parameters do not fit the profiles' shapes.
     """
-    profiles = profiles_of(config)
+    own_devices = config.explicit_device_types(network)
+    typed, profiles = with_network_types(network), profiles_of(config)
     for profile in profiles:
-        profile.check(network)
-    copy = specialise(network, _agreed_shapes(network, profiles))
-    (pipeline or canonical_pipeline()).run(copy)
+        profile.check(typed)
+    copy = specialise(typed, _agreed_shapes(typed, profiles))
+    found = run_canonical_passes(copy, CodesOnDevices(config, own_devices))
     for index, profile in enumerate(profiles):
         _require_shapes(copy, profile, index)
-    return copy
+    copies = {layer.name: found.rewrites.origin(layer.name) for layer in copy.layers}
+    own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
+    return CanonicalNetwork(copy, own_devices, found)
 
 
 def _require_shapes(network: Network, profile: OptimizationProfile, index: int) -> None:

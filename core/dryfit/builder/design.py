@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.canonicalise import CanonicalNetwork, canonical_network, verified
+from dryfit.builder.canonicalise import CanonicalNetwork, canonicalise, verified
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.cut_and_try import ActivationBytes, CutPlanner, PlannedCut
 from dryfit.builder.formats.insertion import NO_FORMATS, Formats
@@ -131,7 +131,7 @@ def design_network(
         BuildError: a pass fails.
     """
     broken = stages.run("verify", lambda: verified(network, config))
-    canonical = stages.run("canonicalise", lambda: canonical_network(network, config), CanonicalNetwork.lines)
+    canonical = stages.run("canonicalise", lambda: canonicalise(network, config), CanonicalNetwork.lines)
     work = canonical.network
     scales = stages.run("find scales", lambda: scaled(network, work, config, found), NetworkScales.lines)
     placed = stages.run(

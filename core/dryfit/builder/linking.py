@@ -98,7 +98,7 @@ def link(
             placements=memory.placements,
             profiles=profile_shapes(lowered.network, config),
             pool_sizes=_pool_sizes(memory, decisions.segments),
-            settings={**config.settings(network), "passes": list(design.canonical.passes)},
+            settings={**config.settings(network), "passes": list(design.canonical.found.passes)},
             plugins=registry.active_plugins(),
             packages=used_packages(lowered.network, operations),
         ),

@@ -38,8 +38,8 @@ def refusals_of(design: Design) -> list[str]:
     """What can run nowhere, plugins, operators, copies and segments that cannot be as they are: each in words."""
     return [
         *design.refusals,
-        *design.canonical.claims.problems,
-        *design.canonical.operators.problems,
+        *design.canonical.found.claims.problems,
+        *design.canonical.found.operators.problems,
         *design.formats.problems,
         *design.problems,
     ]
@@ -87,7 +87,7 @@ def _quantized_plugins(design: Design, config: BuilderConfig) -> Iterator[BuildE
     del config
     return _one_of_all(
         "Plugin layers cannot have the quantized types that their outputs were set to",
-        design.canonical.claims.problems,
+        design.canonical.found.claims.problems,
         "Quantize what they read and give, or call reset_output_type on them",
     )
 
@@ -97,7 +97,7 @@ def _quantize_methods(design: Design, config: BuilderConfig) -> Iterator[BuildEr
     del config
     return _one_of_all(
         "Layers cannot be computed by the quantize methods that they ask for",
-        design.canonical.operators.problems,
+        design.canonical.found.operators.problems,
         'Quantize what they read and give, or set their quantize_method to another one, or to ""',
     )
 

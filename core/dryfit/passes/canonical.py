@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import attrs
+
 from dryfit.errors import UnknownNameError
+from dryfit.network.network import Network
 from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.passes.fold_constants import absorb_dimensions, fold_constants, remove_dead_layers
 from dryfit.passes.pipeline import NetworkPass, Pipeline
@@ -123,3 +126,37 @@ def canonical_pipeline(
     pipeline = Pipeline(own_passes(claims, journal, judge, operators))
     insert_contributed(pipeline, facade.contributed_passes())
     return pipeline
+
+
+@attrs.frozen(eq=False)
+class PassFindings:
+    """What the canonical passes found in a network.
+
+    Attributes:
+        passes: their names, in order.
+        claims: what became of its quantized groups.
+        operators: which of its layers are computed by quantize methods, and which are not and why.
+        rewrites: what became of its quantizations and dequantizations.
+    """
+
+    passes: Sequence[str]
+    claims: GroupClaims
+    operators: QuantizedOperators
+    rewrites: RewriteJournal
+
+
+def run_canonical_passes(network: Network, judge: Judge = any_device) -> PassFindings:
+    """Rewrite a network by a new canonical pipeline; returns what the passes found.
+
+    Args:
+        network: rewritten in place.
+        judge: says which layers devices compute on quantized codes.
+
+    Raises:
+        BuildError: a pass fails.
+    """
+    claims, rewrites = GroupClaims(), RewriteJournal()
+    operators = QuantizedOperators(rewrites)
+    pipeline = canonical_pipeline(claims, rewrites, judge, operators)
+    pipeline.run(network)
+    return PassFindings(pipeline.names, claims, operators, rewrites)
