@@ -18,10 +18,10 @@ from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.config.standalone import is_standalone, refuse_standalone_engine
 from dryfit.builder.design import NUM_STAGES, Design, design_network
+from dryfit.builder.precision.scales import FoundRanges
 from dryfit.builder.refusals import require_buildable
 from dryfit.builder.segments.export import SegmentExport
 from dryfit.builder.stages import Stages, logger
-from dryfit.calibration.before_build import found_ranges
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, DryfitError
 from dryfit.network.attribute_names import KnownAttributes
@@ -72,7 +72,7 @@ def assess(network: Network, config: BuilderConfig) -> Assessment:
 
 def design_for_assessment(network: Network, config: BuilderConfig) -> Design:
     """The decisions that an assessment tells of. Raises what `assess` raises."""
-    return decide(network, config, found_ranges(network, config))
+    return decide(network, config, _found_ranges(network, config))
 
 
 def designed(network: Network, config: BuilderConfig, title: str) -> Design:
@@ -87,7 +87,17 @@ def designed(network: Network, config: BuilderConfig, title: str) -> Design:
         DryfitError: what `assess` raises.
     """
     with Stages(title, NUM_STAGES) as stages:
-        return design_network(network, config, stages, found_ranges(network, config))
+        return design_network(network, config, stages, _found_ranges(network, config))
+
+
+def _found_ranges(network: Network, config: BuilderConfig) -> FoundRanges | None:
+    """What the config's calibrator finds; None where it has none. Raises what `before_build.found_ranges` raises."""
+    if not config.has_calibrator:
+        return None
+    # Loads what runs engines, which an assessment needs for nothing else: a quarter of a second.
+    from dryfit.calibration.before_build import found_ranges
+
+    return found_ranges(network, config)
 
 
 class Builder(KnownAttributes):
@@ -158,7 +168,7 @@ class Builder(KnownAttributes):
 
     def _plan(self, network: Network, config: BuilderConfig, export: SegmentExport | None = None) -> Plan:
         directory = None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
-        found = found_ranges(network, config)
+        found = _found_ranges(network, config)
         return build_plan(network, config, found, dump_directory=directory, export=export)
 
     def build_engine(self, network: Network, config: BuilderConfig) -> Engine:

@@ -27,6 +27,7 @@ from dryfit.builder.placement.partition import (
     layer_edges,
     moved_assignment,
     partition_network,
+    strict_limits,
     without_stuck,
 )
 from dryfit.builder.placement.target_variant import Specs, TargetVariant, variants_of
@@ -211,6 +212,7 @@ class CutPlanner:
             self.needs,
             self.config.get_memory_pool_limit,
             self.parts,
+            self.certainly_fits,
         )
         moved = moved_assignment(self.network, self.config, self.assignment, partition)
         assignment, partition = without_stuck(moved, partition)
@@ -236,6 +238,21 @@ class CutPlanner:
             planned.needs_of(self.variants[run.device], run.layers, held)
             for run, held in zip(partition.runs, planned.activations, strict=True)
         ]
+
+    def certainly_fits(self, partition: Partition) -> bool:
+        """Whether the segments of a cut fit their pools whatever is joined and wherever it lies.
+
+        Reckoned as if every tensor of a segment were there all the time in every type.
+        """
+        precisions = self._precisions(partition)
+        for run in partition.runs:
+            variant = self.variants[run.device]
+            limits = strict_limits(variant, self.config.get_memory_pool_limit)
+            if limits:
+                most = PoolNeeds(variant, self.specs, precisions).at_most(run.layers)
+                if any(most.get(name, 0) > limit for name, limit in limits.items()):
+                    return False
+        return True
 
     def parts(self, partition: Partition, segment: int, limits: Mapping[str, int]) -> Sequence[Sequence[Layer]]:
         """The layers of a segment in parts that fit, each as long as it can be by the estimate of `PoolNeeds`.
@@ -265,17 +282,7 @@ class CutPlanner:
         return [(names[one], names[other]) for one, other in layer_edges(self.network, self.assignment)]
 
     def _planned(self, partition: Partition) -> PlannedCut:
-        moved = moved_assignment(self.network, self.config, self.assignment, partition)
-        devices = {layer.name: run.device for run in partition.runs for layer in run.layers}
-        precisions = choose_precisions(
-            self.network,
-            attrs.evolve(moved, devices={**moved.devices, **devices}),
-            self.config,
-            self.specs,
-            self.scales.given_types,
-            self.scales.wanted_types,
-            partition.segments,
-        )
+        precisions = self._precisions(partition)
         placed = _all_placed(partition)
         formats = self._formats(placed, precisions)
         cut = PlannedCut(partition, precisions, formats or NO_FORMATS, self)
@@ -291,6 +298,19 @@ class CutPlanner:
         else:
             cut.activations = [{} for _ in placed.runs]
         return cut
+
+    def _precisions(self, partition: Partition) -> Precisions:
+        moved = moved_assignment(self.network, self.config, self.assignment, partition)
+        devices = {layer.name: run.device for run in partition.runs for layer in run.layers}
+        return choose_precisions(
+            self.network,
+            attrs.evolve(moved, devices={**moved.devices, **devices}),
+            self.config,
+            self.specs,
+            self.scales.given_types,
+            self.scales.wanted_types,
+            partition.segments,
+        )
 
     def _formats(self, partition: Partition, precisions: Precisions) -> Formats | None:
         """The formats; None where some that were asked for do not exist, which is told otherwise."""

@@ -29,6 +29,8 @@ PoolUse = Callable[["Partition"], Sequence[Mapping[str, int]]]
 """A cut -> for each of its segments bytes by pool that it needs."""
 PoolLimit = Callable[[str], int | None]
 """Pool name -> the limit in bytes that is set; None for no limit."""
+Fits = Callable[["Partition"], bool]
+"""A cut -> whether each of its segments certainly fits its pools; False where that takes planning it."""
 Parts = Callable[["Partition", int, Mapping[str, int]], Sequence[Sequence[Layer]]]
 """(cut, index of a segment, bytes by pool that it may need) -> its layers in parts that fit, in order of execution."""
 
@@ -69,6 +71,7 @@ def partition_network(
     pool_use: PoolUse,
     pool_limit: PoolLimit,
     parts: Parts,
+    fits: Fits = lambda cut: False,
 ) -> Partition:
     """Cut a placed network into segments.
 
@@ -80,6 +83,7 @@ def partition_network(
         pool_use: what the segments of a cut need; not asked where no limit says anything.
         pool_limit: what there is.
         parts: how a segment that needs more can be cut; one part where it cannot.
+        fits: spares `pool_use` a cut that has too many segments, so that it is not the last.
     """
     layers = [layer for layer in network.layers if layer.name in assignment.devices]
     cutter = Cutter(layers, layer_edges(network, assignment), assignment, variants)
@@ -89,14 +93,16 @@ def partition_network(
         segments = cutter.cut()
         causes, shortages = _beyond_compilers(cutter, segments), dict[int, list[PoolShortage]]()
         if not causes:
+            too_many = _over_segment_limits(cutter, segments)
             tried = Partition(cutter.runs(segments), cutter.numbers(segments), dict(cutter.moved), [])
-            shortages = _shortages(cutter, segments, tried, pool_use, pool_limit)
+            is_spared = bool(too_many) and fits(tried)
+            shortages = {} if is_spared else _shortages(cutter, segments, tried, pool_use, pool_limit)
             causes = {number: _too_large(cutter.variant(segments[number]), some) for number, some in shortages.items()}
             smaller = _smaller(cutter, segments, tried, shortages, pool_limit, parts)
             if smaller:
                 cutter.split(segments, smaller, causes)
                 continue
-        causes = causes or _over_segment_limits(cutter, segments)
+            causes = causes or too_many
         if not causes:
             break
         stuck = [number for number in causes if fallback_device in (None, cutter.variant(segments[number]).device)]
@@ -157,7 +163,7 @@ def _shortages(
     cutter: Cutter, segments: Sequence[Segment], tried: Partition, pool_use: PoolUse, pool_limit: PoolLimit
 ) -> dict[int, list[PoolShortage]]:
     """Segment to the pools of which it needs more than there is. A cache never falls short."""
-    limits = [_strict_limits(cutter.variant(segment), pool_limit) for segment in segments]
+    limits = [strict_limits(cutter.variant(segment), pool_limit) for segment in segments]
     if not any(limits):
         return {}
     found: dict[int, list[PoolShortage]] = {}
@@ -181,11 +187,11 @@ def _smaller(
     for number in shortages:
         variant = cutter.variant(segments[number])
         if variant.target.segment_rules.cuts_to_fit and len(segments[number]) > 1:
-            found[number] = parts(tried, number, _strict_limits(variant, pool_limit))
+            found[number] = parts(tried, number, strict_limits(variant, pool_limit))
     return {number: of_segment for number, of_segment in found.items() if len(of_segment) > 1}
 
 
-def _strict_limits(variant: TargetVariant, pool_limit: PoolLimit) -> dict[str, int]:
+def strict_limits(variant: TargetVariant, pool_limit: PoolLimit) -> dict[str, int]:
     """Pool name to limit, of the pools of which a segment may need no more."""
     pools = [pool.name for pool in variant.target.memory_pools if pool.per == "segment" and pool.holds != "cache"]
     return {name: limit for name in pools if (limit := pool_limit(name)) is not None}

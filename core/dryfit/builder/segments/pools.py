@@ -15,7 +15,11 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.plugins import registry
+from dryfit.target.formats import LINEAR
 from dryfit.target.memory_pools import MemoryPool, WeightsOfLayer
+
+_KEPT_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.INT8)
+"""Types in which the build may keep a tensor that the network has in one of them."""
 
 
 @attrs.frozen
@@ -45,6 +49,26 @@ class PoolNeeds:
             joined: layer name to a number that it shares with the layers that run as one with it, where that is known.
         """
         return self._needs(layers, lambda pool: self._activation_bytes(layers, pool.alignment_bytes, joined or {}))
+
+    def at_most(self, layers: Sequence[Layer]) -> dict[str, int]:
+        """The same, and never less than what any plan of the segment takes.
+
+        Every tensor that the layers read or give counts once for each type that the build may keep it in, and once more
+        as it is dequantized, in the larger of the device's own format and plain rows.
+        """
+        tensors = {one.name: one for layer in layers for one in (*layer.inputs, *layer.outputs) if one is not None}
+
+        def activation_bytes(pool: MemoryPool) -> int:
+            total = 0
+            for name, tensor in tensors.items():
+                shape = known_shape(self.specs[name])
+                for dtype in (DataType.FLOAT, *_KEPT_TYPES, tensor.dtype):
+                    formats = (self.variant.native_format(shape, dtype), LINEAR)
+                    size = max(self.variant.size_bytes(one, shape, dtype) for one in formats)
+                    total += size + pool.alignment_bytes
+            return total
+
+        return self._needs(layers, activation_bytes)
 
     def as_planned(self, layers: Sequence[Layer], planned: Mapping[str, int]) -> dict[str, int]:
         """The same where it is known what the activations take.

@@ -1,12 +1,16 @@
 """What a cut needs of memory pools: the same bytes in an assessment, a refusal and an engine."""
 
+from collections import Counter
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 from tests.core.builder.networks import activation, add, chain, convolution, dla_config, elu, image_network
 
 from dryfit.builder.config.builder_config import BuilderFlag
-from dryfit.building import Builder, assess
+from dryfit.builder.cut_and_try import CutPlanner
+from dryfit.builder.segments.pools import PoolNeeds
+from dryfit.building import Builder, assess, design_for_assessment
 from dryfit.errors import BuildError, DryfitError, PlacementError, UnknownNameError
 
 LOCAL = "DLA_LOCAL_DRAM"
@@ -110,3 +114,28 @@ def test_a_kernel_that_cannot_be_taken_is_told_as_a_build_tells_it(kernel, kind)
         Builder().build_plan(network, config)
     assert type(error) is type(raised.value) is kind
     assert str(error) == str(raised.value)
+
+
+def test_a_cut_with_too_many_segments_that_certainly_fit_is_not_planned(monkeypatch):
+    """ELU runs on the GPU, so that each convolution is a segment of its own; the DLA loads 16 of them."""
+    network, planned = wide_chain(*"ce" * 18), Counter()
+    plan = CutPlanner._planned
+    monkeypatch.setattr(CutPlanner, "_planned", lambda self, cut: planned.update(["cut"]) or plan(self, cut))
+    found = assess(network, config_with())
+    assert len([one for one in found.segments if one.device == "DLA"]) == 16
+    assert planned["cut"] == 1
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_no_segment_needs_more_than_is_reckoned_for_it_at_most(data):
+    kinds = data.draw(st.lists(st.sampled_from("cre"), min_size=1, max_size=8))
+    config = config_with()
+    if data.draw(st.booleans()):
+        config.set_flag(BuilderFlag.INT8)
+        config.assume_scales = True
+    design = design_for_assessment(wide_chain(*kinds), config)
+    for index, run in enumerate(design.partition.runs):
+        needs = PoolNeeds(design.variants[run.device], design.specs, design.precisions)
+        most = needs.at_most(run.layers)
+        assert all(size <= most[pool] for pool, size in design.pools(index).items())
