@@ -1,1 +1,1 @@
-"""Quantize methods: the arithmetic of inference libraries as records, one file a method; rules stand in `rules`."""
+"""Quantize methods: the arithmetic of inference libraries as records, one file a library with its rules."""

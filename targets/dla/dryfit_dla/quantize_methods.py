@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
-from dryfit.quantization.methods.devices.method import device_method
+from dryfit.quantization.methods.devices import device_method
 from dryfit.quantization.rounding import required_mode
 from dryfit_dla.arithmetic import ARITHMETIC
 

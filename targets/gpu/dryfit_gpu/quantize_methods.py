@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dryfit.network.data_types import DataType
 from dryfit.quantization.methods.conditions import SYMMETRIC
-from dryfit.quantization.methods.definitions.calibrated_weights import calibrated_weights
-from dryfit.quantization.methods.devices.method import device_method
-from dryfit.quantization.methods.devices.weighted import device_requantization
+from dryfit.quantization.methods.definitions.real_numbers import calibrated_weights
+from dryfit.quantization.methods.devices import device_method, device_requantization
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.quantization.rounding import required_mode
 from dryfit_gpu.arithmetic import ARITHMETIC

@@ -16,7 +16,7 @@ from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.testing import QuantizeMethodConformance
 from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of
 from dryfit.testing.quantize_method_checks import rule_title
-from dryfit_plugins.quantize_methods.rules.weighted.tflite_cases import VECTOR_PRODUCT, VECTOR_PRODUCTS
+from dryfit_plugins.quantize_methods.tflite_weighted import VECTOR_PRODUCT, VECTOR_PRODUCTS
 
 
 def _products_with_a_vector() -> list[OperatorCase]:

@@ -14,7 +14,7 @@ from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.identity import Identity
 from dryfit.network.layers.matrix_multiply import MatrixMultiply
 from dryfit.plugins.quantize_methods import quantize_method
-from dryfit_plugins.quantize_methods.rules.weighted import records
+from dryfit_plugins.quantize_methods import records
 
 K = 16
 TYPES = {"int8": DataType.INT8, "uint8": DataType.UINT8}

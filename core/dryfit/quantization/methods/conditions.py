@@ -1,4 +1,4 @@
-"""Conditions on uses of operators that rules of several methods share: cases, and what libraries require."""
+"""What rules of quantize methods ask of a call: its types, weights, windows and grids."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.quantization.methods.call import OperatorCall
+from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.resize import ResizeCoordinateTransformation, ResizeSelector
+from dryfit.quantization.methods.call import Operand, OperatorCall
 from dryfit.quantization.methods.method import Requirement
-from dryfit.quantization.methods.requantization import ScaleRule
-from dryfit.quantization.methods.requantize import effective_multiplier
+from dryfit.quantization.methods.requantization import ScaleRule, effective_multiplier
 
 Array = np.ndarray[Any, Any]
 Case = Callable[[OperatorCall], bool]
@@ -83,4 +84,154 @@ SYMMETRIC = Requirement(text="zero points are 0", holds=has_zero_points_of_zero)
 INTEGER_BIAS = Requirement(text="a bias is INT32, in units of input scale * weight scale", holds=has_integer_bias)
 SYMMETRIC_WEIGHTS = Requirement(
     text="the zero point of INT8 weights is 0: the kernels do not read it", holds=has_symmetric_weights
+)
+
+
+_TENSORRT = (
+    ResizeCoordinateTransformation.ALIGN_CORNERS,
+    ResizeCoordinateTransformation.ASYMMETRIC,
+    ResizeCoordinateTransformation.HALF_PIXEL,
+)
+_SIX = 6.0
+
+
+def _is_on_output_grid(call: OperatorCall, operand: Operand) -> bool:
+    return (operand.one_scale, operand.one_zero_point) == call.output_grid
+
+
+def has_one_grid(call: OperatorCall) -> bool:
+    """Whether every input has the scale and the zero point of the output."""
+    return all(_is_on_output_grid(call, one) for one in call.present if one.scale is not None)
+
+
+def _is_of_256ths(call: OperatorCall) -> bool:
+    scale, zero_point = call.output_grid
+    return float(scale) == 1 / 256 and zero_point == call.code_range[0]
+
+
+def ratios(low: float, high: float, text: str) -> Requirement:
+    """That input scale / output scale of every input is at least `low` and below `high`."""
+
+    def holds(call: OperatorCall) -> bool:
+        scale, _ = call.output_grid
+        return all(low <= one.one_scale / scale < high for one in call.present if one.scale is not None)
+
+    return Requirement(text=text, holds=holds)
+
+
+ONE_GRID = Requirement(text="input and output have one scale and one zero point", holds=has_one_grid)
+FIRST_GRID = Requirement(
+    text="the output has the first input's scale and zero point",
+    holds=lambda call: _is_on_output_grid(call, call.operand(0)),
+)
+OF_256THS = Requirement(text="the output's scale is 1/256 and its zero point the lowest code", holds=_is_of_256ths)
+
+
+def is_relu(call: OperatorCall) -> bool:
+    """Whether it is max(x, 0)."""
+    return getattr(call.layer, "activation_type", None) is ActivationType.RELU
+
+
+def is_relu_or_relu6(call: OperatorCall) -> bool:
+    """Whether it is max(x, 0), or that with an upper limit of 6."""
+    layer = call.layer
+    return is_relu(call) or (getattr(layer, "alpha", None), getattr(layer, "beta", None)) == (0.0, _SIX)
+
+
+def is_over_space(call: OperatorCall) -> bool:
+    """Whether a mean is over all axes behind the channels."""
+    mask: int = getattr(call.layer, "axes", 0)
+    return mask == (1 << call.operand(0).values.ndim) - 0b100
+
+
+def is_undilated(call: OperatorCall) -> bool:
+    """Whether the elements of a window lie side by side."""
+    return set(getattr(call.layer, "dilation_nd", (1,))) == {1}
+
+
+def counts_inside(call: OperatorCall) -> bool:
+    """Whether an average divides by the elements inside the input."""
+    layer = call.layer
+    is_padded = any(map(any, getattr(layer, "paddings")(call.operand(0).values.shape[2:])))  # noqa: B009
+    return bool(getattr(layer, "average_count_excludes_padding", True)) or not is_padded
+
+
+def resizes_images(call: OperatorCall) -> bool:
+    """Whether it resizes two spatial axes, and takes places as TensorRT has them, with ONNX's defaults beside."""
+    layer, shape = call.layer, call.operand(0).values.shape
+    is_plain = not (getattr(layer, "antialias", False) or getattr(layer, "exclude_outside", False))
+    return bool(
+        len(shape) == 4
+        and shape[:2] == call.output_shape[:2]
+        and is_plain
+        and getattr(layer, "coordinate_transformation", None) in _TENSORRT
+        and getattr(layer, "selector_for_single_pixel", None) is ResizeSelector.FORMULA
+    )
+
+
+def resizes_by_extents(call: OperatorCall) -> bool:
+    """The same, by the extents of the output alone: no scales are given beside or in place of them."""
+    scales = np.asarray(getattr(call.layer, "scales", ()))
+    return resizes_images(call) and (scales.size == 0 or _are_quotients(call, scales))
+
+
+def _are_quotients(call: OperatorCall, scales: np.ndarray) -> bool:
+    """Whether scales are what the extents' quotients are."""
+    extents = np.asarray(call.operand(0).values.shape, np.float32)
+    return bool(np.array_equal(scales.astype(np.float32), np.asarray(call.output_shape, np.float32) / extents))
+
+
+def counts_all(call: OperatorCall) -> bool:
+    """Whether an average divides by all cells of its window, or all lie inside the input."""
+    layer = call.layer
+    is_padded = any(map(any, getattr(layer, "paddings")(call.operand(0).values.shape[2:])))  # noqa: B009
+    return not (is_padded and getattr(layer, "average_count_excludes_padding", True))
+
+
+def _keeps_powers_in_float(call: OperatorCall) -> bool:
+    scale, _ = call.output_grid
+    extent = call.operand(0).values.shape[getattr(call.layer, "axis", 0)]
+    return bool(np.floor(np.float32(1) / scale) <= _RESERVE * extent)
+
+
+_RESERVE = 148  # exp(5), which the powers are below the largest FP32 number by
+POWERS_IN_FLOAT = Requirement(
+    text="floor(1 / output scale) is at most 148 times the axis' extent: beyond it the library's powers leave FP32",
+    holds=_keeps_powers_in_float,
+)
+
+
+def has_ratio_of_leaky_shift(call: OperatorCall) -> bool:
+    """Whether XNNPACK has a leaky ReLU for both ratios: from 1/256 to 128 in magnitude."""
+    scale, _ = call.output_grid
+    ratio = call.operand(0).one_scale / scale
+    below = ratio * np.float32(getattr(call.layer, "alpha", 0))
+    return bool(2**-8 <= ratio <= 2**7 and abs(below) >= 2**-8 and -127.99609375 <= below <= 2**7)
+
+
+def _has_sum_below_one(call: OperatorCall) -> bool:
+    scale, _ = call.output_grid
+    return bool(2 * max(float(one.one_scale) for one in call.present) < 2.0**20 * float(scale))
+
+
+SUM_BELOW_ONE = Requirement(text="twice the larger input scale is below 2**20 output scales", holds=_has_sum_below_one)
+
+
+def _ratios(call: OperatorCall) -> list[float]:
+    scale, _ = call.output_grid
+    return [float(one.one_scale / scale) for one in call.present if one.scale is not None]
+
+
+def has_ratios_of_sum_shift(call: OperatorCall) -> bool:
+    """Whether XNNPACK has a sum for both input scales: from 2**-10 to below 2**8 output scales."""
+    return all(2.0**-10 <= ratio < 2.0**8 for ratio in _ratios(call))
+
+
+LARGER_RATIO = Requirement(
+    text="the larger input scale is 2**-10 output scales or more: the library's shifts end there",
+    holds=lambda call: max(_ratios(call)) >= 2.0**-10,
+)
+SUMS_IN_INT16 = Requirement(
+    text="both input scales together are at most 128 output scales: vector kernels hold sums in INT16",
+    holds=lambda call: sum(_ratios(call)) <= 128,
 )

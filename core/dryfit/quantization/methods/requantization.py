@@ -1,15 +1,28 @@
-"""Requantization: from INT32 sums to codes of the output. What methods differ in, as a record, and its definition.
+"""Requantization, from INT32 sums to codes of the output: what methods differ in, and what it means in numpy.
 
-Notation: sx, sw, sy are the FP32 scales of input, weights and output; f32(.) and f64(.) one rounding to that type.
+sx, sw, sy are the FP32 scales of input, weights and output; f32(.) and f64(.) one rounding to that type.
+
+    FLOAT rule      m = f32(f32(sx * sw) / sy)
+    FLOAT_PRODUCT   m = f64(f32(sx * sw)) / f64(sy)
+    DOUBLE          m = f64(sx) * f64(sw) / f64(sy)
+
+    TWO_STEP        v = round(high(sum, mantissa), shift)        half up, then the record's rounding
+    ONE_STEP        v = round(sum * mantissa, shift)
+    REAL            v = round(f(sum) * m)                        one operation of the encoding's type at a time
+
+and the code is v plus the zero point, saturated to the output's range or to that of a fused activation.
 """
 
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import attrs
+import numpy as np
 
-from dryfit.quantization.rounding import RoundingMode
+from dryfit.quantization.methods.fixed_point import FixedPoint, fixed_point, one_step, two_step
+from dryfit.quantization.rounding import RoundingMode, round_values
 
 
 class ScaleRule(enum.Enum):
@@ -67,3 +80,121 @@ class Requantization:
     zero_point_first: bool = False
     clamp_first: bool = False
     real_bias: bool = False
+
+
+Array = np.ndarray[Any, Any]
+Scale = Array | np.float32
+_REAL_TYPES: dict[Encoding, Any] = {Encoding.FLOAT32: np.float32, Encoding.FLOAT64: np.float64}
+
+
+@attrs.frozen(eq=False)
+class Multipliers:
+    """What sums are multiplied with, as the record's encoding holds it.
+
+    Attributes:
+        real: of the encoding's type, float32 or float64; of integer encodings float64, before it was encoded.
+        fixed: mantissa and shift; None of real encodings.
+    """
+
+    real: Array
+    fixed: FixedPoint | None
+
+
+def effective_multiplier(rule: ScaleRule, sx: Scale, sw: Scale, sy: Scale) -> Array:
+    """The three scales as one number, as float64; by the rule FLOAT its values are FP32's.
+
+    Args:
+        rule: how they meet.
+        sx: of the input.
+        sw: of the weights; 1 where there are none. The three broadcast.
+        sy: of the output.
+    """
+    sx, sw, sy = (np.asarray(scale, np.float32) for scale in (sx, sw, sy))
+    if rule is ScaleRule.DOUBLE:
+        return np.asarray(sx.astype(np.float64) * sw.astype(np.float64) / sy.astype(np.float64))
+    product = sx * sw
+    if rule is ScaleRule.FLOAT_PRODUCT:
+        return np.asarray(product.astype(np.float64) / sy.astype(np.float64))
+    return np.asarray(product / sy).astype(np.float64)
+
+
+def multipliers(record: Requantization, sx: Scale, sw: Scale, sy: Scale) -> Multipliers:
+    """The multipliers of a record for scales that broadcast; of sw's shape where sx and sy are one number each."""
+    return encoded(record, effective_multiplier(record.scale_rule, sx, sw, sy))
+
+
+def encoded(record: Requantization, multiplier: Array | float) -> Multipliers:
+    """Multipliers that are known already, rounded once to the record's encoding: FP64 in."""
+    real = np.asarray(multiplier, np.float64)
+    if record.encoding in _REAL_TYPES:
+        return Multipliers(real.astype(_REAL_TYPES[record.encoding]), None)
+    return Multipliers(real, fixed_point(real.astype(np.float32) if record.encoding is Encoding.Q24 else real))
+
+
+def requantize(
+    record: Requantization,
+    sums: Array,
+    factors: Multipliers,
+    zero_point: int,
+    code_range: tuple[int, int],
+    real_bias: Array | None = None,
+) -> Array:
+    """Codes of sums, as int32 within the range.
+
+    Args:
+        record: how.
+        sums: INT32 (any integers that are such numbers).
+        factors: of `multipliers`; they broadcast to the sums.
+        zero_point: of the output.
+        code_range: lowest and highest code: of the type, or of a fused activation.
+        real_bias: in units of the output's scale, FP32, of a record with real steps; broadcasts to the sums.
+    """
+    if factors.fixed is not None:
+        step = one_step if record.steps is Steps.ONE_STEP else two_step
+        values = step(sums, factors.fixed, record.rounding) + zero_point
+        return np.asarray(np.clip(values, *code_range), np.int32)
+    scaled = np.asarray(sums).astype(factors.real.dtype) * factors.real
+    if real_bias is not None:
+        scaled = scaled + np.asarray(real_bias, scaled.dtype)
+    return codes_of_real(scaled, record, zero_point, code_range)
+
+
+def codes_of_real(values: Array, record: Requantization, zero_point: int, code_range: tuple[int, int]) -> Array:
+    """Codes, as int32 within the range, of real numbers in units of the output's scale. NaN gives the lowest code."""
+    real = values.dtype.type
+    low, high = code_range
+    if record.zero_point_first:
+        values, zero_point = values + real(zero_point), 0
+    if record.clamp_first:
+        values = np.fmin(np.fmax(values, real(low - zero_point)), real(high - zero_point))
+    whole = round_values(values, record.rounding)
+    whole = np.fmin(np.fmax(whole, real(low - zero_point)), real(high - zero_point))
+    return np.asarray(whole.astype(np.int32) + np.int32(zero_point))
+
+
+def activation_range(
+    limits: tuple[float, float],
+    scale: np.float32,
+    zero_point: int,
+    code_range: tuple[int, int],
+    rounding: RoundingMode,
+    *,
+    zero_point_first: bool = False,
+) -> tuple[int, int]:
+    """The codes of a fused activation's limits within the type's range: `round(f32(limit / scale)) + zero_point`.
+
+    Args:
+        limits: in real numbers; infinite where there is none.
+        scale: of the output.
+        zero_point: of the output.
+        code_range: of the output's type.
+        rounding: of the quotient.
+        zero_point_first: whether the zero point is added before the rounding.
+    """
+    units = np.asarray(limits, np.float32) / np.float32(scale)
+    if zero_point_first:
+        codes = round_values(units + np.float32(zero_point), rounding)
+    else:
+        codes = round_values(units, rounding) + np.float32(zero_point)
+    low, high = (int(code) for code in np.clip(codes, *code_range))
+    return low, high

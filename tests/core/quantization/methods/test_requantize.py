@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.quantization.methods.test_fixed_point import rounded
 
-from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps
-from dryfit.quantization.methods.requantize import (
+from dryfit.quantization.methods.requantization import (
+    Encoding,
+    Requantization,
+    ScaleRule,
+    Steps,
     activation_range,
     codes_of_real,
     effective_multiplier,

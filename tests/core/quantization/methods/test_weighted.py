@@ -15,8 +15,8 @@ from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.identity import Identity
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.quantization.methods.definitions.output_codes import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.requantized import requantized, requantized_by_shift
-from dryfit.quantization.methods.definitions.vector_tails import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.weighted import weighted, weighted_sums
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps

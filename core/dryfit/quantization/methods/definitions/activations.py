@@ -16,7 +16,7 @@ from dryfit.quantization.methods.definitions.code_tables import by_table
 from dryfit.quantization.methods.definitions.output_codes import output_range
 from dryfit.quantization.methods.fixed_point import shifted_right
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantize import codes_of_real, effective_multiplier, encoded, requantize
+from dryfit.quantization.methods.requantization import codes_of_real, effective_multiplier, encoded, requantize
 
 Array = np.ndarray[Any, Any]
 FRACTION_BITS = "fraction_bits"

@@ -11,12 +11,11 @@ from dryfit.network.layers.axes_mask import axes_in
 from dryfit.network.layers.pooling import Pooling
 from dryfit.network.layers.reduce import Reduce
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.quantization.methods.definitions.output_codes import output_range
+from dryfit.quantization.methods.definitions.output_codes import output_range, with_tail
 from dryfit.quantization.methods.definitions.real_numbers import real_values
-from dryfit.quantization.methods.definitions.vector_tails import with_tail
 from dryfit.quantization.methods.fixed_point import FixedPoint, fixed_point, two_step
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantize import codes_of_real, effective_multiplier, encoded, requantize
+from dryfit.quantization.methods.requantization import codes_of_real, effective_multiplier, encoded, requantize
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.reference.pooling import counted_elements, views_of_windows
 

@@ -1,4 +1,4 @@
-"""Functions of one code as tables of 256 codes: what a library computes of 8 bits, it can compute once for each."""
+"""Functions of one code as tables of 256 codes, and the exponential that they have in common."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ def by_table(operand: Operand, function: Callable[[Array], Array]) -> Array:
     codes = np.arange(256, dtype=np.uint8).view(operand.values.dtype)
     table = function(codes.astype(np.int32) - np.int32(operand.one_zero_point))
     return np.asarray(table[operand.values.view(np.uint8)])
+
+
+def exponential(values: Array) -> Array:
+    """`float32` of `exp`, computed in FP64; infinity where FP32 ends."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(np.asarray(values, np.float64)).astype(np.float32)

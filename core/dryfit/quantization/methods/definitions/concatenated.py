@@ -10,7 +10,7 @@ import numpy as np
 from dryfit.quantization.methods.call import Operand, OperatorCall
 from dryfit.quantization.methods.definitions.code_tables import by_table
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantize import codes_of_real
+from dryfit.quantization.methods.requantization import codes_of_real
 
 Array = np.ndarray[Any, Any]
 

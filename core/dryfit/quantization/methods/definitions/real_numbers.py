@@ -14,7 +14,7 @@ from dryfit.network.layers.activation import Activation
 from dryfit.quantization.methods.call import Operand, OperatorCall
 from dryfit.quantization.methods.definitions.code_tables import by_table
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantize import codes_of_real
+from dryfit.quantization.methods.requantization import codes_of_real
 from dryfit.reference.registry import evaluate
 
 Array = np.ndarray[Any, Any]
@@ -71,3 +71,11 @@ def quantized(call: OperatorCall, rule: MethodRule, values: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         units = values * (np.float32(1) / scale) if rule.options.get(TIMES_RECIPROCAL) else values / scale
         return codes_of_real(units, rule.record, zero_point, call.code_range).astype(call.to_type.numpy)
+
+
+_LOWEST_WEIGHT = np.int8(-127)
+
+
+def calibrated_weights(call: OperatorCall, rule: MethodRule) -> Array:
+    """INT8 codes of FP32 numbers, the lowest -127; reads the rule's requantization."""
+    return np.maximum(quantize(call, rule), _LOWEST_WEIGHT)

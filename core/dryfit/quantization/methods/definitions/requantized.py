@@ -9,12 +9,10 @@ import numpy as np
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.definitions.activations import FRACTION_BITS
 from dryfit.quantization.methods.definitions.code_tables import by_table
-from dryfit.quantization.methods.definitions.output_codes import output_range
-from dryfit.quantization.methods.definitions.vector_tails import with_tail
+from dryfit.quantization.methods.definitions.output_codes import output_range, with_tail
 from dryfit.quantization.methods.fixed_point import shifted_right
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantization import Requantization
-from dryfit.quantization.methods.requantize import multipliers, requantize
+from dryfit.quantization.methods.requantization import Requantization, multipliers, requantize
 
 Array = np.ndarray[Any, Any]
 

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.quantization.methods.definitions.code_tables import by_table
-from dryfit.quantization.methods.definitions.exponential import exponential
+from dryfit.quantization.methods.definitions.code_tables import by_table, exponential
 from dryfit.quantization.methods.definitions.fused_multiply_add import fused_multiply_add
 from dryfit.quantization.methods.definitions.output_codes import output_range
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantize import codes_of_real
+from dryfit.quantization.methods.requantization import codes_of_real
 
 Array = np.ndarray[Any, Any]
 _LIMIT = np.float32(18)

@@ -11,10 +11,10 @@ import numpy as np
 
 from dryfit.network.layers.softmax import Softmax
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.quantization.methods.definitions.exponential import exponential
+from dryfit.quantization.methods.definitions.code_tables import exponential
 from dryfit.quantization.methods.definitions.output_codes import output_range
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantize import codes_of_real
+from dryfit.quantization.methods.requantization import codes_of_real
 
 Array = np.ndarray[Any, Any]
 _LARGEST = np.finfo(np.float32).max

@@ -11,11 +11,10 @@ import numpy as np
 
 from dryfit.quantization.methods.call import Operand, OperatorCall
 from dryfit.quantization.methods.definitions.fused_multiply_add import fused_multiply_add
-from dryfit.quantization.methods.definitions.output_codes import output_range
-from dryfit.quantization.methods.definitions.vector_tails import is_in_vectors
+from dryfit.quantization.methods.definitions.output_codes import is_in_vectors, output_range
 from dryfit.quantization.methods.fixed_point import doubling_high_product, fixed_point, shifted_right, two_step
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantize import codes_of_real, encoded, requantize
+from dryfit.quantization.methods.requantization import codes_of_real, encoded, requantize
 
 Array = np.ndarray[Any, Any]
 SHIFT_BITS = "shift_bits"

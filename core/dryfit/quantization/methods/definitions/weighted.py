@@ -16,12 +16,10 @@ from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.quantization.methods.definitions.output_codes import output_range
-from dryfit.quantization.methods.definitions.vector_tails import with_tail
+from dryfit.quantization.methods.definitions.output_codes import output_range, with_tail
 from dryfit.quantization.methods.fixed_point import wrapped
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantization import Requantization
-from dryfit.quantization.methods.requantize import Multipliers, multipliers, requantize
+from dryfit.quantization.methods.requantization import Multipliers, Requantization, multipliers, requantize
 from dryfit.reference.registry import evaluate
 
 Array = np.ndarray[Any, Any]

@@ -7,7 +7,19 @@ from typing import Any
 
 import attrs
 
-from dryfit.quantization.methods.conditions import both, has_one_type
+from dryfit.quantization.methods.conditions import (
+    OF_256THS,
+    ONE_GRID,
+    SUM_BELOW_ONE,
+    SUMS_IN_INT16,
+    both,
+    counts_inside,
+    has_one_type,
+    is_over_space,
+    is_relu_or_relu6,
+    is_undilated,
+    resizes_by_extents,
+)
 from dryfit.quantization.methods.definitions.activations import leaky_relu, relu
 from dryfit.quantization.methods.definitions.averages import (
     CUT_OFFSET,
@@ -16,6 +28,7 @@ from dryfit.quantization.methods.definitions.averages import (
     mean_of_codes,
 )
 from dryfit.quantization.methods.definitions.concatenated import concatenated, concatenated_by_line
+from dryfit.quantization.methods.definitions.output_codes import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.real_numbers import (
     TIMES_RECIPROCAL,
     dequantize,
@@ -31,21 +44,9 @@ from dryfit.quantization.methods.definitions.sigmoids import sigmoid
 from dryfit.quantization.methods.definitions.softmax_fixed_point import softmax_in_fixed_point
 from dryfit.quantization.methods.definitions.softmaxes import softmax_by_table
 from dryfit.quantization.methods.definitions.sums import CUT_OPERANDS, sum_by_three_multipliers
-from dryfit.quantization.methods.definitions.vector_tails import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
-from dryfit.quantization.methods.grids import (
-    OF_256THS,
-    ONE_GRID,
-    SUM_BELOW_ONE,
-    SUMS_IN_INT16,
-    counts_inside,
-    is_over_space,
-    is_relu_or_relu6,
-    is_undilated,
-    resizes_by_extents,
-)
-from dryfit.quantization.methods.method import Definition, MethodRule
+from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import ScaleRule
-from dryfit_plugins.quantize_methods.rules.unweighted.records import AWAY, EVEN, INT8, UINT8, UP, fixed, real
+from dryfit_plugins.quantize_methods.records import AWAY, EVEN, INT8, UINT8, UP, fixed, real, rule_of
 
 _LITERT = "ai-edge-litert 2.3.0, reference kernels (BUILTIN_REF)"
 _TWO_STEP = fixed(AWAY)
@@ -57,28 +58,12 @@ _SUM = (
 )
 
 
-def _rule(operator: str, definition: Definition, formula: str, source: str, **given: Any) -> MethodRule:
-    return MethodRule(
-        operator=operator,
-        definition=definition,
-        formula=formula,
-        source=source,
-        **{
-            "per_channel": False,
-            "case": has_one_type,
-            "case_text": "to the input's type",
-            "fidelity": "confirmed",
-            **given,
-        },
-    )
-
-
 def _confirmed(counts: str) -> str:
     return f"{_LITERT}: {counts}; 0 differ"
 
 
 _AVERAGES = (
-    _rule(
+    rule_of(
         "average_pool",
         average_of_codes,
         "clamp(trunc((sum of x +- n div 2) / n)), + where the sum is above 0; n: the cells inside the input",
@@ -87,7 +72,7 @@ _AVERAGES = (
         case_text="to the input's type, padding not counted, without dilation",
         requirements=(ONE_GRID,),
     ),
-    _rule(
+    rule_of(
         "global_average_pool",
         mean_by_divided_multiplier,
         "clamp(two_step(sum of (x - zx), ((M << h) div n, S - h)) + zy), (M, S) = qmul(f64(sx) / f64(sy)), "
@@ -99,7 +84,7 @@ _AVERAGES = (
     ),
 )
 _SUMS = (
-    _rule(
+    rule_of(
         "eltwise_sum",
         sum_by_three_multipliers,
         _SUM,
@@ -107,7 +92,7 @@ _SUMS = (
         requantization=_DOUBLE,
         requirements=(SUM_BELOW_ONE,),
     ),
-    _rule(
+    rule_of(
         "bias_add",
         sum_by_three_multipliers,
         _SUM,
@@ -117,14 +102,14 @@ _SUMS = (
     ),
 )
 _ACTIVATIONS = (
-    _rule(
+    rule_of(
         "leaky_relu",
         leaky_relu,
         "clamp(two_step(v, qmul(v < 0 ? f32(f32(sx * alpha) / sy) : f32(sx / sy))) + zy), v = x - zx",
         _confirmed("all codes, 76,948"),
         requantization=_TWO_STEP,
     ),
-    _rule(
+    rule_of(
         "relu",
         relu,
         "clamp(two_step(x - zx, qmul(f32(sx / sy))) + zy) to [zy, zy + raz(f32(6 / sy))]",
@@ -133,7 +118,7 @@ _ACTIVATIONS = (
         case=both(has_one_type, is_relu_or_relu6),
         case_text="to the input's type, without an upper limit or with 6",
     ),
-    _rule(
+    rule_of(
         "sigmoid",
         sigmoid,
         "clamp(raz(f32(256 * f32(1 / f32(1 + exp(-f32(sx * (x - zx))))))) + zy)",
@@ -143,7 +128,7 @@ _ACTIVATIONS = (
     ),
 )
 _OVERFLOW = "what is 2**31 steps or more saturates, where the library's conversion overflows"
-_QUANTIZE = _rule(
+_QUANTIZE = rule_of(
     "quantize",
     quantize,
     f"clamp(raz(f32(x / sy)) + zy); {_OVERFLOW}",
@@ -152,7 +137,7 @@ _QUANTIZE = _rule(
     case=None,
     case_text="",
 )
-_DEQUANTIZE = _rule(
+_DEQUANTIZE = rule_of(
     "dequantize",
     dequantize,
     "f32(f64(sx) * (q - zx)), which is f32(sx * (q - zx))",
@@ -160,7 +145,7 @@ _DEQUANTIZE = _rule(
     case=None,
     case_text="",
 )
-_SOFTMAX = _rule(
+_SOFTMAX = rule_of(
     "softmax",
     softmax_in_fixed_point,
     "clamp(rdbp(srdhm(1 / sum, e), nb + 23) + lowest), in fixed point: e = exp(x - max) in Q0.31 of differences in "
@@ -169,7 +154,7 @@ _SOFTMAX = _rule(
     requirements=(OF_256THS,),
 )
 _CONCATS = (
-    _rule(
+    rule_of(
         "concat",
         concatenated,
         "x: a copy",
@@ -177,7 +162,7 @@ _CONCATS = (
         types=INT8,
         requirements=(ONE_GRID,),
     ),
-    _rule(
+    rule_of(
         "concat",
         concatenated_by_line,
         "clamp(raz(f32(f32(x * r) + b)) + zy), r = f32(sx * f32(1 / sy)), b = f32(-zx * r); a copy where the grids are "
@@ -193,7 +178,7 @@ _IMAGES: dict[str, Any] = {
     "requirements": (ONE_GRID,),
 }
 _RESIZES = (
-    _rule(
+    rule_of(
         "resize_bilinear",
         resized_by_whole_places,
         "raz(blend / 2**20) with places and weights of 10 bits: s = (1024 * in + out div 2) div out, p = i * s "
@@ -203,7 +188,7 @@ _RESIZES = (
         requantization=_TWO_STEP,
         **_IMAGES,
     ),
-    _rule(
+    rule_of(
         "resize_bilinear",
         resized_in_real_numbers,
         "trunc(f32(blend + 0.5)) in FP32, p = i * s or (i + 0.5) * s - 0.5, s = f32(in / out)",
@@ -233,7 +218,7 @@ TFLITE_2_14 = tuple(
 """The reference kernels before LiteRT."""
 
 _RUY = "ai-edge-litert 2.3.0, optimized kernels on x86 (BUILTIN_WITHOUT_DEFAULT_DELEGATES)"
-_OPTIMIZED_MEAN = _rule(
+_OPTIMIZED_MEAN = rule_of(
     "global_average_pool",
     mean_of_codes,
     "clamp(two_step(sum of x, qmul(sx / (n * sy))) + zy - raz(f32(f32(zx * sx) / sy))); of INT8 the last step rounds "
@@ -245,7 +230,7 @@ _OPTIMIZED_MEAN = _rule(
     case=both(has_one_type, is_over_space),
     case_text="over all spatial axes, to the input's type",
 )
-QUANTIZE_BY_RECIPROCAL = _rule(
+QUANTIZE_BY_RECIPROCAL = rule_of(
     "quantize",
     quantize,
     f"clamp(rte(f32(x * f32(1 / sy))) + zy); {_OVERFLOW}",
@@ -255,7 +240,7 @@ QUANTIZE_BY_RECIPROCAL = _rule(
     case=None,
     case_text="",
 )
-SOFTMAX_BY_TABLE = _rule(
+SOFTMAX_BY_TABLE = rule_of(
     "softmax",
     softmax_by_table,
     "clamp(raz(f32(e * f32(1 / f32(sum of e * sy)))) + zy), e = f32(exp(-f32(sx * (max - x)))), FP32 in the order of "
@@ -289,7 +274,7 @@ def _optimized_sums(what: str) -> tuple[MethodRule, ...]:
     return (whole, cut, bias)
 
 
-_OPTIMIZED_RESIZE = _rule(
+_OPTIMIZED_RESIZE = rule_of(
     "resize_bilinear",
     resized_by_products_of_weights,
     "trunc(f32(blend + 0.5)) in FP32, the two weights multiplied first; places as in the reference kernels",
@@ -297,7 +282,7 @@ _OPTIMIZED_RESIZE = _rule(
     types=UINT8,
     **_IMAGES,
 )
-_DEQUANTIZE_BY_LINE = _rule(
+_DEQUANTIZE_BY_LINE = rule_of(
     "dequantize",
     dequantize_by_line,
     "f32(f32(sx * q) + f32(-zx * sx))",

@@ -1,1 +1,0 @@
-"""Methods of the devices that are simulated: what they have in common."""

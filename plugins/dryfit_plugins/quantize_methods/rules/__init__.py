@@ -1,1 +1,0 @@
-"""Rules of the methods, by family of operators and library; a method is their concatenation."""

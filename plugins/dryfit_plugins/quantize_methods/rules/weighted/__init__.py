@@ -1,1 +1,0 @@
-"""Rules of convolution, deconvolution, inner product, and of codes to codes."""
