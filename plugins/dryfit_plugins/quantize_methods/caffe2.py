@@ -29,11 +29,10 @@ from dryfit.quantization.methods.conditions import (
     is_undilated,
     ratios,
 )
-from dryfit.quantization.methods.definitions.activations import leaky_relu_by_ratio, relu_of_codes
+from dryfit.quantization.methods.definitions.activations import leaky_relu_by_ratio, relu_of_codes, sigmoid
 from dryfit.quantization.methods.definitions.averages import average_of_sums
-from dryfit.quantization.methods.definitions.concatenated import concatenated
 from dryfit.quantization.methods.definitions.real_numbers import dequantize, in_real_numbers, quantize
-from dryfit.quantization.methods.definitions.sigmoids import sigmoid
+from dryfit.quantization.methods.definitions.requantized import concatenated
 from dryfit.quantization.methods.definitions.softmaxes import softmax_of_integers
 from dryfit.quantization.methods.definitions.sums import SHIFT_BITS, sum_by_common_shift
 from dryfit.quantization.methods.definitions.weighted import weighted

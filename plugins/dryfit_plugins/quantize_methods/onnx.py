@@ -19,12 +19,12 @@ from dryfit.quantization.methods.conditions import (
     is_undilated,
     resizes_images,
 )
+from dryfit.quantization.methods.definitions.activations import sigmoid_by_quotient
 from dryfit.quantization.methods.definitions.averages import average_of_real_values, average_of_sums
-from dryfit.quantization.methods.definitions.concatenated import concatenated_by_value
 from dryfit.quantization.methods.definitions.output_codes import LIMIT_ROUNDING
 from dryfit.quantization.methods.definitions.real_numbers import dequantize, in_real_numbers, quantize
+from dryfit.quantization.methods.definitions.requantized import concatenated_by_value
 from dryfit.quantization.methods.definitions.resized import resized_and_cut_off
-from dryfit.quantization.methods.definitions.sigmoids import sigmoid_by_quotient
 from dryfit.quantization.methods.definitions.softmaxes import softmax_by_large_table
 from dryfit.quantization.methods.definitions.sums import sum_by_fused_products
 from dryfit.quantization.methods.definitions.weighted import weighted

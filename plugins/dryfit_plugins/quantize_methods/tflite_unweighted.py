@@ -20,14 +20,13 @@ from dryfit.quantization.methods.conditions import (
     is_undilated,
     resizes_by_extents,
 )
-from dryfit.quantization.methods.definitions.activations import leaky_relu, relu
+from dryfit.quantization.methods.definitions.activations import leaky_relu, relu, sigmoid
 from dryfit.quantization.methods.definitions.averages import (
     CUT_OFFSET,
     average_of_codes,
     mean_by_divided_multiplier,
     mean_of_codes,
 )
-from dryfit.quantization.methods.definitions.concatenated import concatenated, concatenated_by_line
 from dryfit.quantization.methods.definitions.output_codes import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.real_numbers import (
     TIMES_RECIPROCAL,
@@ -35,14 +34,13 @@ from dryfit.quantization.methods.definitions.real_numbers import (
     dequantize_by_line,
     quantize,
 )
+from dryfit.quantization.methods.definitions.requantized import concatenated, concatenated_by_line
 from dryfit.quantization.methods.definitions.resized import (
     resized_by_products_of_weights,
     resized_by_whole_places,
     resized_in_real_numbers,
 )
-from dryfit.quantization.methods.definitions.sigmoids import sigmoid
-from dryfit.quantization.methods.definitions.softmax_fixed_point import softmax_in_fixed_point
-from dryfit.quantization.methods.definitions.softmaxes import softmax_by_table
+from dryfit.quantization.methods.definitions.softmaxes import softmax_by_table, softmax_in_fixed_point
 from dryfit.quantization.methods.definitions.sums import CUT_OPERANDS, sum_by_three_multipliers
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import ScaleRule

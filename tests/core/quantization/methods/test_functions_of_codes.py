@@ -11,7 +11,7 @@ from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
-from dryfit.quantization.methods.definitions import activations, concatenated, real_numbers, sigmoids
+from dryfit.quantization.methods.definitions import activations, real_numbers, requantized
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps
 from dryfit.quantization.rounding import RoundingMode
@@ -75,7 +75,9 @@ def test_relu_of_codes_only_clamps():
     assert found.tolist() == [3, 3, 7]
 
 
-@pytest.mark.parametrize("definition", [sigmoids.sigmoid, sigmoids.sigmoid_in_double, sigmoids.sigmoid_by_quotient])
+@pytest.mark.parametrize(
+    "definition", [activations.sigmoid, activations.sigmoid_in_double, activations.sigmoid_by_quotient]
+)
 def test_sigmoid_of_0_is_a_half_and_its_ends_are_the_ends_of_the_range(definition):
     one = rule(definition)
     assert result(one, SIGMOID, [-128, 0, 127], scale=1 / 256, zero_point=-128) == [-128, 0, 127]
@@ -121,9 +123,7 @@ def test_dequantizing_by_a_line_differs_in_the_last_bit_only():
     np.testing.assert_allclose(exact, line, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "one", [rule(concatenated.concatenated_by_line, AWAY), rule(concatenated.concatenated_by_value)]
-)
+@pytest.mark.parametrize("one", [rule(requantized.concatenated_by_line, AWAY), rule(requantized.concatenated_by_value)])
 def test_inputs_on_the_outputs_grid_are_copied_and_others_are_moved(one):
     same, other = operand(np.int8([[1, -7]]), 0.5, 2), operand(np.int8([[3, -1]]), 1.0, 1)
     found = one.definition(call_of_layer(Concatenation(axis=1), same, other, scale=0.5, zero_point=2), one)
@@ -131,6 +131,6 @@ def test_inputs_on_the_outputs_grid_are_copied_and_others_are_moved(one):
 
 
 def test_a_plain_concatenation_reads_no_scale():
-    one = rule(concatenated.concatenated)
+    one = rule(requantized.concatenated)
     found = one.definition(call_of_layer(Concatenation(), operand(np.int8([1]), 0.5), operand(np.int8([2]), 9.0)), one)
     assert found.tolist() == [1, 2]

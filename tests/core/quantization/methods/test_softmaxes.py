@@ -8,13 +8,13 @@ from tests.core.quantization.methods.operator_calls import call_of_layer, operan
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.softmax import Softmax
-from dryfit.quantization.methods.definitions import softmax_fixed_point, softmaxes
+from dryfit.quantization.methods.definitions import softmaxes
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps
 from dryfit.quantization.rounding import RoundingMode
 
 DEFINITIONS = [
-    softmax_fixed_point.softmax_in_fixed_point,
+    softmaxes.softmax_in_fixed_point,
     softmaxes.softmax_by_table,
     softmaxes.softmax_by_large_table,
     softmaxes.softmax_of_integers,
@@ -71,7 +71,7 @@ def test_signed_codes_are_the_unsigned_ones_moved(definition):
 
 
 def test_a_sum_past_512_is_the_lowest_code():
-    found = result(softmax_fixed_point.softmax_in_fixed_point, np.full((1, 1000), 3, np.uint8))
+    found = result(softmaxes.softmax_in_fixed_point, np.full((1, 1000), 3, np.uint8))
     assert not found.any()
 
 
