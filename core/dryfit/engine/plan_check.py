@@ -90,7 +90,7 @@ def _given(own: Sequence[Layer], available: set[str], where: str, *, is_all: boo
     """What an operation gives to later ones: what its last layer gives, or all layers."""
     inner: set[str] = set()
     for layer in own:
-        needed = {tensor.name for tensor in layer.inputs if tensor is not None} - inner - available
+        needed = {tensor.name for tensor in layer.connected_inputs} - inner - available
         if needed:
             _refuse("An operation runs before what it needs", where, sorted(needed))
         inner.update(tensor.name for tensor in layer.outputs)

@@ -319,6 +319,11 @@ class Layer(KnownAttributes, abc.ABC):
             raise self.problem(f"Input {index} is not connected")
         return tensor
 
+    @property
+    def connected_inputs(self) -> list[Tensor]:
+        """The tensors at the inputs, in order, without absent optional ones."""
+        return [tensor for tensor in self.inputs if tensor is not None]
+
     def get_input(self, index: int) -> Tensor | None:
         """The tensor at an input, or None."""
         return self.inputs[index] if 0 <= index < len(self.inputs) else None

@@ -92,7 +92,7 @@ def _layers(network: Network) -> Iterator[NetworkProblem]:
     for layer in network.layers:
         where = f"layer {layer.name!r} ({layer.kind})"
         if any(tensor is not None and id(tensor) not in specs for tensor in layer.inputs):
-            foreign = [t.name for t in layer.inputs if t is not None and t.network is not network]
+            foreign = [t.name for t in layer.connected_inputs if t.network is not network]
             if foreign:
                 yield NetworkProblem("layer.inputs", "An input belongs to another network", where, found=foreign[0])
             continue

@@ -99,7 +99,7 @@ def remove_unused_layers(network: Network, first: int) -> None:
         layer = waiting.pop()
         if id(layer) not in needed:
             needed.add(id(layer))
-            waiting.extend(t.producer for t in layer.inputs if t is not None and t.producer is not None)
+            waiting.extend(t.producer for t in layer.connected_inputs if t.producer is not None)
     network.remove_layers([layer for layer in network.layers[first:] if id(layer) not in needed])
 
 

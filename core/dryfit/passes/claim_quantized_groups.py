@@ -153,7 +153,7 @@ def takes_quantized(layer: Plugin) -> bool:
 
 def _has_quantized_neighbours(layer: Layer) -> bool:
     """Whether anything that a layer reads is dequantized, or anything that it gives is quantized."""
-    before = [tensor.producer for tensor in layer.inputs if tensor is not None and tensor.producer is not None]
+    before = [tensor.producer for tensor in layer.connected_inputs if tensor.producer is not None]
     behind = [reader for tensor in layer.outputs for reader, _ in tensor.consumers]
     return any(one.kind == "dequantize" for one in before) or any(one.kind == "quantize" for one in behind)
 

@@ -116,7 +116,7 @@ def _meetings(network: Network, inputs: Collection[str]) -> dict[str, Meeting]:
     sources: dict[str, frozenset[str]] = {name: frozenset([name]) for name in inputs}
     found: dict[str, Meeting] = {}
     for layer in network.layers if inputs else ():
-        read = frozenset[str]().union(*(sources.get(one.name, ()) for one in layer.inputs if one is not None))
+        read = frozenset[str]().union(*(sources.get(one.name, ()) for one in layer.connected_inputs))
         if not read:
             continue
         sources.update((tensor.name, read) for tensor in layer.outputs if tensor.dtype is DataType.INT8)

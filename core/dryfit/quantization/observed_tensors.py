@@ -69,7 +69,7 @@ def _fed(network: Network) -> set[str]:
     """Names of the layers whose results depend on the network's inputs, or on chance."""
     fed: set[str] = set()
     for layer in network.layers:
-        sources = [tensor for tensor in layer.inputs if tensor is not None]
+        sources = layer.connected_inputs
         is_fed = any(tensor.producer is None or tensor.producer.name in fed for tensor in sources)
         if is_fed or _is_random(layer):
             fed.add(layer.name)

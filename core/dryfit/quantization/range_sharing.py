@@ -94,7 +94,7 @@ def covering_of(layer: Layer) -> Covering | None:
     if layer.only_moves_values:
         return Covering([x], y, True, "movement", is_same=True)
     if layer.kind == "concatenation":
-        inputs = [tensor for tensor in layer.inputs if tensor is not None]
+        inputs = layer.connected_inputs
         # A constant has values of its own, and no scale.
         names = [tensor.name for tensor in inputs if _is_data(tensor)]
         return Covering(names, y, len(names) == len(inputs), "concatenation")

@@ -42,7 +42,7 @@ def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observe
         for tensor in network.inputs:
             observe(tensor, arrays[tensor.name])
     needed = needed_layers(network)
-    uses = Counter(tensor.name for layer in needed for tensor in layer.inputs if tensor is not None)
+    uses = Counter(tensor.name for layer in needed for tensor in layer.connected_inputs)
     uses.update(tensor.name for tensor in network.outputs)
     for layer in needed:
         check_run_time_scale(layer, arrays)
@@ -68,7 +68,7 @@ def needed_layers(network: Network) -> list[Layer]:
         layer = waiting.pop()
         if layer is not None and id(layer) not in needed:
             needed.add(id(layer))
-            waiting.extend(tensor.producer for tensor in layer.inputs if tensor is not None)
+            waiting.extend(tensor.producer for tensor in layer.connected_inputs)
     return [layer for layer in network.layers if id(layer) in needed]
 
 

@@ -67,8 +67,8 @@ class LayerGroup:
         found = {
             tensor.name: tensor
             for layer in self.layers
-            for tensor in layer.inputs
-            if tensor is not None and tensor.name not in inner
+            for tensor in layer.connected_inputs
+            if tensor.name not in inner
         }
         return list(found.values())
 

@@ -57,7 +57,7 @@ class Question:
     @property
     def inputs(self) -> Sequence[Tensor]:
         """The connected inputs, in order."""
-        return [tensor for tensor in self.layer.inputs if tensor is not None]
+        return self.layer.connected_inputs
 
     @property
     def outputs(self) -> Sequence[Tensor]:

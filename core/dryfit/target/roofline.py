@@ -94,7 +94,7 @@ def _weight_bytes(layer: Layer, question: CostQuestion) -> int:
     arrays = [getattr(layer, field.name) for field in layer.parameters()]
     elements = sum(one.size for one in arrays if isinstance(one, np.ndarray))
     flowing = {tensor.name for tensor in data_inputs(layer)}
-    constants = [one for one in layer.inputs if one is not None and one.name not in flowing]
+    constants = [one for one in layer.connected_inputs if one.name not in flowing]
     elements += sum(math.prod(question.specs[one.name].shape) for one in constants)
     return _precision(layer, question).bytes_of(elements)
 

@@ -69,6 +69,7 @@ def test_an_input_that_must_be_connected_is_named_where_it_is_not() -> None:
     x = network.add_input("x", DataType.FLOAT, (1, 2, 4, 4))
     layer = network.add_convolution_nd(x, 2, (1, 1), np.ones((2, 2, 1, 1), np.float32))
     assert layer.connected_input(0) is x
+    assert layer.connected_inputs == [x]
     with pytest.raises(NetworkError, match="Input 1 is not connected"):
         layer.connected_input(1)
 

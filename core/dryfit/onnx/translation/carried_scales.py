@@ -127,7 +127,7 @@ def reads_dequantized(layer: Layer, tensor: Tensor, dequantized: Mapping[str, fr
     values = frozenset[str]().union(*(dequantized.get(name, frozenset()) for name in layer.onnx_nodes))
     if tensor.name in values or not values:
         return tensor.name in values
-    data = [one for one in layer.inputs if one is not None and one.dtype.is_floating_point and not one.is_constant]
+    data = [one for one in layer.connected_inputs if one.dtype.is_floating_point and not one.is_constant]
     # A fully connected layer reads what its node had flattened; what comes from its own node is no input of that.
     is_own = tensor.producer is not None and bool(set(tensor.producer.onnx_nodes) & set(layer.onnx_nodes))
     return len(data) == 1 and not is_own

@@ -86,7 +86,7 @@ def layer_precisions(
 
 def _is_int8(layer: Layer, plain: PlainModel, carried: CarriedScales, wished: set[str]) -> bool:
     """Whether the Q/DQ model computes a layer in INT8: all its data come dequantized, or from inside its step."""
-    data = [tensor for tensor in layer.inputs if tensor is not None and tensor.dtype.is_floating_point]
+    data = [tensor for tensor in layer.connected_inputs if tensor.dtype.is_floating_point]
     variable = [tensor for tensor in data if not tensor.is_constant]
     if layer.has_fixed_types or not variable:
         return False

@@ -232,7 +232,7 @@ def _codes_are_known_to_methods(layer: Quantize | Dequantize) -> bool:
 
 def _is_quantized(layer: Layer) -> bool:
     """Whether a layer stands between quantizations, and is none that only moves codes or bounds them."""
-    before = [tensor.producer for tensor in layer.inputs if tensor is not None]
+    before = [tensor.producer for tensor in layer.connected_inputs]
     behind = [reader for tensor in layer.outputs for reader, _ in tensor.consumers]
     return any(isinstance(one, Dequantize) for one in before) or any(isinstance(one, Quantize) for one in behind)
 

@@ -74,7 +74,7 @@ def residual_unquantized(view: NetworkView) -> Iterator[Hit]:
     for layer in view.network.layers:
         if not is_sum_of_data(layer):
             continue
-        operands = [tensor for tensor in layer.inputs if tensor is not None]
+        operands = layer.connected_inputs
         before = [weighted_before(tensor) for tensor in operands]
         joined = max((one.index for one in before if one is not None and view.is_quantized(one)), default=None)
         for number, (tensor, weighted) in enumerate(zip(operands, before, strict=True)):
@@ -109,7 +109,7 @@ def one_sided(view: NetworkView) -> Iterator[Hit]:
     for layer in view.network.layers:
         if not is_quantizable(layer) or not layer.outputs[0].dtype.is_floating_point:
             continue
-        inputs = [tensor for tensor in layer.inputs if tensor is not None and tensor.dtype.is_floating_point]
+        inputs = [tensor for tensor in layer.connected_inputs if tensor.dtype.is_floating_point]
         if any(weighted_before(tensor) is not None for tensor in inputs) and isinstance(layer, Elementwise):
             continue
         inputs = inputs if isinstance(layer, Elementwise) else inputs[:1]

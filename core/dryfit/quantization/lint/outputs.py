@@ -103,7 +103,7 @@ def weighted_before(tensor: Tensor) -> Layer | None:
         if layer.sums_products:
             return layer
         if isinstance(layer, Elementwise) and layer.op is ElementWiseOperation.SUM and not is_sum_of_data(layer):
-            current = next((one for one in layer.inputs if one is not None and not one.is_constant), None)
+            current = next((one for one in layer.connected_inputs if not one.is_constant), None)
         elif isinstance(layer, Scale) or layer.only_moves_values:
             current = layer.inputs[0]
         else:

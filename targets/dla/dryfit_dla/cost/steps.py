@@ -53,8 +53,8 @@ def _step(found: LayerStep, question: CostQuestion) -> Step:
             _CONSTANT_BYTES * math.prod(question.specs[tensor.name].shape)
             for layer in found.layers
             if layer.kind == "elementwise"
-            for tensor in layer.inputs
-            if tensor is not None and tensor.is_constant
+            for tensor in layer.connected_inputs
+            if tensor.is_constant
         ),
     )
 
