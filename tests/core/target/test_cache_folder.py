@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dryfit.errors import ConfigError
-from dryfit.target import cache_folder, cache_key, kept_files
+from dryfit.target import cache_folder, kept_files
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system has no numbers of users")
 
@@ -21,7 +21,7 @@ def cache(tmp_path, monkeypatch) -> Path:
     """A cache folder and a secret that are not there yet, and a folder for temporary files."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv(cache_folder.ENVIRONMENT_VARIABLE, str(tmp_path / "home" / "cache"))
-    monkeypatch.setenv(cache_key.ENVIRONMENT_VARIABLE, str(tmp_path / "home" / "data" / "cache.key"))
+    monkeypatch.setenv(kept_files.ENVIRONMENT_VARIABLE, str(tmp_path / "home" / "data" / "cache.key"))
     monkeypatch.setattr(cache_folder.tempfile, "tempdir", str(tmp_path / "temporary"))
     return tmp_path / "home" / "cache"
 
@@ -35,7 +35,7 @@ def test_folders_that_are_made_are_private_whatever_the_umask(cache):
     try:
         assert cache_folder.cache_folder() == cache
         kept_files.write(cache / "kernels" / "salt" / "a.o", b"code")
-        cache_key.cache_key()
+        kept_files.cache_key()
     finally:
         os.umask(before)
     made = [cache.parent, cache, cache / "kernels", cache / "kernels" / "salt", cache.parent / "data"]
@@ -138,7 +138,7 @@ def test_files_cannot_be_added_to_a_folder_that_others_can_write_to(cache):
 
 def test_a_file_that_was_signed_with_another_secret_is_not_read(cache, tmp_path, monkeypatch):
     kept_files.write(cache / "kernels" / "a.o", b"code")
-    monkeypatch.setenv(cache_key.ENVIRONMENT_VARIABLE, str(tmp_path / "other.key"))
+    monkeypatch.setenv(kept_files.ENVIRONMENT_VARIABLE, str(tmp_path / "other.key"))
     assert kept_files.read(cache / "kernels" / "a.o") is None
 
 
@@ -164,12 +164,12 @@ def test_a_secret_that_is_none_is_not_used(cache, tmp_path, damage):
     else:
         path.write_bytes(bytes(32 if damage == "readable by all" else 31))
         path.chmod(0o644 if damage == "readable by all" else 0o600)
-    assert cache_key.cache_key() not in (bytes(32), bytes(31))
-    assert cache_key.cache_key() == (cache / "cache.key").read_bytes(), "it lies in the user's own cache folder then"
+    assert kept_files.cache_key() not in (bytes(32), bytes(31))
+    assert kept_files.cache_key() == (cache / "cache.key").read_bytes(), "it lies in the user's own cache folder then"
 
 
 def test_processes_that_start_at_once_have_one_secret(cache):
-    program = "from dryfit.target.cache_key import cache_key; print(cache_key().hex())"
+    program = "from dryfit.target.kept_files import cache_key; print(cache_key().hex())"
     started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert len({one.communicate()[0] for one in started}) == 1
     assert [path.name for path in (cache.parent / "data").iterdir()] == ["cache.key"]

@@ -6,7 +6,7 @@ import pytest
 from docs.pages.reference import python_page
 
 from dryfit.target import STABLE_NAMES
-from dryfit.target.declared_types import _DECLARATIONS
+from dryfit.target.declared_object import _DECLARATIONS
 
 NAMES = [(module, name) for module, names in STABLE_NAMES.items() for name in names]
 
