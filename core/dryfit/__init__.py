@@ -61,12 +61,12 @@ with public_names(__name__):
     from dryfit.network.layers.resize import ResizeCoordinateTransformation as ResizeCoordinateTransformation
     from dryfit.network.layers.resize import ResizeRoundMode as ResizeRoundMode
     from dryfit.network.layers.resize import ResizeSelector as ResizeSelector
-    from dryfit.network.layers.sample_mode import SampleMode as SampleMode
     from dryfit.network.layers.scale import ScaleMode as ScaleMode
     from dryfit.network.layers.scatter import ScatterMode as ScatterMode
-    from dryfit.network.layers.spatial_window import PaddingMode as PaddingMode
+    from dryfit.network.layers.slice import SampleMode as SampleMode
     from dryfit.network.layers.top_k import TopKOperation as TopKOperation
     from dryfit.network.layers.unary import UnaryOperation as UnaryOperation
+    from dryfit.network.layers.window_layer import PaddingMode as PaddingMode
     from dryfit.network.network import Network as Network
     from dryfit.network.plugin_function import layer_plugin as layer_plugin
     from dryfit.network.plugin_table import register_layer_plugin as register_layer_plugin

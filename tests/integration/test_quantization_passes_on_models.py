@@ -10,9 +10,8 @@ import pytest
 
 from dryfit.network.copying import copy_network
 from dryfit.onnx.importer import network_from_onnx
-from dryfit.passes.canonical import own_passes
+from dryfit.passes.canonical import own_passes, specialise
 from dryfit.passes.pipeline import Pipeline
-from dryfit.passes.specialise import specialise
 from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.executor import run_reference
 

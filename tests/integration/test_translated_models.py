@@ -15,12 +15,11 @@ from dryfit.builder.design import NUM_STAGES, design_network
 from dryfit.builder.stages import Stages
 from dryfit.building import Builder
 from dryfit.calibration.calibrate import calibrate
-from dryfit.engine.tensor_values import tensor_values
 from dryfit.errors import OnnxImportError
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.model_file import read_model
-from dryfit.onnx.translation.agreement import Agreement, compare_engines
+from dryfit.onnx.translation.agreement import Agreement, compare_engines, tensor_values
 from dryfit.onnx.translation.carried_scales import UnequalScales
 from dryfit.onnx.translation.explicit_model import ExplicitModel, explicit_model
 from dryfit.onnx.translation.implicit_model import ImplicitModel, ImplicitPolicy, implicit_model

@@ -13,8 +13,7 @@ from tests.oracles.oracle import NoCounterpartError, Oracle, Translation
 from tests.oracles.windows import matrices, require, two_axes
 from tests.oracles.worker_process import Job
 
-from dryfit.network.layers.spatial_window import PaddingMode
-from dryfit.network.layers.window_layer import WindowLayer
+from dryfit.network.layers.window_layer import PaddingMode, WindowLayer
 from dryfit.quantization.methods.call import Operand, OperatorCall
 from dryfit.testing.operator_cases.operator_case import OperatorCase
 

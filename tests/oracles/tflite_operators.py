@@ -19,7 +19,7 @@ from tests.oracles.windows import (
     window_layer,
 )
 
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.quantization.methods.call import Operand, OperatorCall
 
 Array = np.ndarray[Any, Any]

@@ -17,7 +17,7 @@ from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.config.trtexec_spellings import parse_io_formats, parse_memory_pool_sizes, set_io_formats
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
 from dryfit.network.network import Network
-from dryfit.passes.quantized_operators.chosen_methods import NONE
+from dryfit.passes.quantized_operators.operator_of_group import NONE
 from dryfit.plugins import registry
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.short_text import count_text

@@ -19,8 +19,7 @@ from dryfit.builder.sparse_weights import network_sparsity
 from dryfit.building import designed
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
-from dryfit.network.weights_names import NamedWeights
-from dryfit.network.weights_role import set_weights
+from dryfit.network.weights_role import NamedWeights, set_weights
 from dryfit.quantization.sparse_pattern import SparsePattern
 from dryfit.short_text import count_text
 

@@ -13,8 +13,7 @@ from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.identity import Identity
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.tensor import Tensor
-from dryfit.network.weights_names import NamedWeights
-from dryfit.network.weights_role import WeightsRole
+from dryfit.network.weights_role import NamedWeights, WeightsRole
 from dryfit.reference.quantization import spread
 
 Array = np.ndarray[Any, Any]

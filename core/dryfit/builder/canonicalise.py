@@ -12,17 +12,15 @@ from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.config.profile_shapes import profiles_of
 from dryfit.builder.placement.assign import ask
 from dryfit.errors import ConfigError, DryfitError
-from dryfit.network.copying import copy_layer
-from dryfit.network.io_types import with_network_types
+from dryfit.network.copying import copy_layer, with_network_types
 from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.tensor import Shape, Tensor, TensorLocation, TensorSpec
 from dryfit.network.verify import check
-from dryfit.passes.canonical import PassFindings, run_canonical_passes
-from dryfit.passes.quantized_operators.chosen_methods import chosen_methods
-from dryfit.passes.specialise import specialise
+from dryfit.passes.canonical import PassFindings, run_canonical_passes, specialise
+from dryfit.passes.quantized_operators.operator_of_group import chosen_methods
 from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.inference import infer_specs
 

@@ -9,10 +9,10 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.precision.scales import FoundRanges, calibrates_before_fusion, needs_calibration
 from dryfit.builder.refit.preparation import check_refit_flags
 from dryfit.calibration.calibrate import calibrate, tensors_after_fusion
-from dryfit.network.io_types import with_network_types
+from dryfit.network.copying import with_network_types
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
-from dryfit.passes.specialise import specialise
+from dryfit.passes.canonical import specialise
 
 
 def found_ranges(network: Network, config: BuilderConfig) -> FoundRanges | None:

@@ -61,7 +61,7 @@ def check(
 ) -> None:
     """Say what is wrong with a calibration cache FILE, and whether it fits an ONNX MODEL. All findings at once."""
     from dryfit.answers.asked import load_network
-    from dryfit.quantization.cache_findings import findings_for_model, findings_in_file
+    from dryfit.quantization.cache_comparison import findings_for_model, findings_in_file
     from dryfit.quantization.cache_forms import stored_in_file
 
     stored = stored_in_file(file, form)

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from dryfit.cli.cache_files import FORM_NAMES
+from dryfit.quantization.cache_comparison import FindingKind
 from dryfit.quantization.cache_document_schema import TENSOR
-from dryfit.quantization.cache_findings import FindingKind
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}

@@ -1,28 +1,119 @@
 """Engine files: a plan saved as one file, and loaded without running anything in it.
 
-What the file looks like: `container` (bytes), `manifest` (text), and docs/reference/engine-file.md.
+The text of a file, its manifest, is what a plan is without the contents of its arrays; these are written each once,
+under names that a file can hold. What the bytes look like: `container`, and docs/reference/engine-file.md.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from typing import Any
 
 import attrs
 
 from dryfit.atomic_file import write_atomically
-from dryfit.engine.container import Array, chunks, json_text
+from dryfit.engine.container import Array, ArrayEntry, chunks, describe, is_array_name, json_text
 from dryfit.engine.container_reader import read_arrays, read_manifest
-from dryfit.engine.file_arrays import FileArrays
 from dryfit.engine.file_source import EngineSource, file_bytes
-from dryfit.engine.manifest import Manifest, OperationRecord
 from dryfit.engine.plan import BuildRecord, Operation, Plan, fields_of
 from dryfit.engine.plan_check import check_plan
 from dryfit.engine.records import RecordError, record_from_plain, record_to_plain
-from dryfit.engine.refit_entry import entry_of, record_of, stand_ins_of
+from dryfit.engine.refit_entry import RefitEntry, StandInEntry, entry_of, record_of, stand_ins_of
 from dryfit.errors import DryfitError, EngineFileError
+from dryfit.network.data_types import DataType
+from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.serialization import network_from_dict, network_to_dict
+
+
+@attrs.frozen
+class OperationRecord:
+    """A `dryfit.engine.plan.Operation` whose weights are names of arrays in the file."""
+
+    name: str
+    layers: Sequence[str]
+    kernel: str
+    device: str
+    segment: int
+    precision: DataType
+    source_layers: Sequence[str]
+    onnx_nodes: Sequence[str]
+    weights: Mapping[str, str]
+
+
+@attrs.frozen(kw_only=True)
+class Manifest(BuildRecord):
+    """The record of a plan, with names in the places of its network and operations, and what belongs to the file.
+
+    Attributes:
+        written_by: distribution and version that wrote the file; for people.
+        arrays: every array, in the order of the file.
+        network: what `dryfit.network.serialization` makes of the network.
+        network_arrays: its names of arrays, to names of arrays in the file.
+        operations: engine layers.
+        refit: what weights are exchanged by; None where they cannot be.
+        arrays_left_out: constants that kernels packed, and what a stripped engine waits for, by the names that they
+            would have.
+    """
+
+    written_by: str
+    arrays: Sequence[ArrayEntry]
+    network: Mapping[str, Any]
+    network_arrays: Mapping[str, str]
+    operations: Sequence[OperationRecord]
+    refit: RefitEntry | None
+    arrays_left_out: Mapping[str, StandInEntry]
+
+
+class FileArrays:
+    """Takes arrays, and gives the names by which the manifest speaks of them.
+
+    Attributes:
+        entries: what the manifest says of each array, in the order of the file.
+        contents: the arrays as they will lie in the file.
+        stand_ins: arrays that are left out, by the names that they would have.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[ArrayEntry] = []
+        self.contents: list[Array] = []
+        self.stand_ins: dict[str, StandInEntry] = {}
+        self._shared: dict[tuple[str, tuple[int, ...], str], str] = {}
+
+    def add_all(self, folder: str, arrays: Mapping[str, Array]) -> dict[str, str]:
+        """Take the arrays of a network under a folder; returns their names to the names in the file.
+
+        They are numbered where one of them has a name that no file can hold.
+        """
+        readable = all(is_array_name(f"{folder}/{name}") for name in arrays)
+        return {
+            name: self.add(f"{folder}/{name if readable else index}", array)
+            for index, (name, array) in enumerate(arrays.items())
+        }
+
+    def add(self, name: str, array: Array) -> str:
+        """Take an array; returns its name in the file.
+
+        Raises:
+            EngineFileError: the name is none that a file can hold.
+            UnknownNameError: networks do not have the array's type.
+        """
+        if is_stand_in(array):
+            self.stand_ins[name] = StandInEntry(DataType.from_numpy(array.dtype), array.shape)
+            return name
+        entry, plain = describe(name, array)
+        # Each array that is there stands for one more at most, so that two never become one.
+        known = self._shared.pop((entry.dtype, entry.shape, entry.sha256), None)
+        if known is None:
+            self.entries.append(entry)
+            self.contents.append(plain)
+        return known or name
+
+    def share(self) -> None:
+        """From now on let an array that is there already stand for one with the same contents."""
+        self._shared = {(entry.dtype, entry.shape, entry.sha256): entry.name for entry in reversed(self.entries)}
+
 
 _AS_IN_THE_OPERATION = [field.name for field in attrs.fields(Operation) if field.name != "weights"]
 

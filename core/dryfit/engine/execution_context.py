@@ -21,9 +21,8 @@ from dryfit.engine.input_arrays import (
     check_values,
     name_inputs,
 )
-from dryfit.engine.observation import watched_run
 from dryfit.engine.plan import Plan
-from dryfit.engine.profiler import Profiler
+from dryfit.engine.profiler import Profiler, watched_run
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import ExecutionError, UnknownNameError
 from dryfit.forking import is_lost, watch_forks

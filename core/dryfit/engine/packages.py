@@ -1,9 +1,23 @@
-"""Which packages an engine needs: who brought its devices, plugin layers and quantize methods when it was built."""
+"""Which packages an engine needs: who brought its devices, plugin layers and quantize methods when it was built.
+
+Layer plugins and quantize methods are looked for before it runs, so that none is missed in the middle of a run.
+"""
 
 from __future__ import annotations
 
+import logging
+
 from dryfit.engine.plan import Plan
+from dryfit.errors import PluginError, UnknownNameError
+from dryfit.network.layer_plugin import plugin_title
+from dryfit.network.layers.plugin import Plugin
+from dryfit.network.layers.quantized_operator import QuantizedOperator
+from dryfit.network.plugin_table import find_plugin
 from dryfit.plugins import registry
+from dryfit.plugins.layer_plugins import connect as connect_layer_plugins
+from dryfit.plugins.layer_plugins import layer_plugin_package
+from dryfit.plugins.quantize_methods import connect as connect_quantize_methods
+from dryfit.plugins.quantize_methods import quantize_method
 
 
 def target_key(device: str) -> str:
@@ -37,3 +51,65 @@ def install_remedy(plan: Plan, key: str) -> str:
         return f"{distribution} is installed, but {'; '.join(unusable)}"
     built_with = f" (the engine was built with {version})" if version else ""
     return f"Install it: pip install {distribution}{built_with}, or build the engine again"
+
+
+logger = logging.getLogger("dryfit.engine")
+
+
+def require_layer_plugins(plan: Plan) -> None:
+    """Find the plugins of an engine's layers. One of another package version than at build time is taken, and logged.
+
+    Raises:
+        PluginError: some are not there, or cannot be used; all that are missing are listed with their packages.
+    """
+    connect_layer_plugins()
+    layers = {layer.key: layer for layer in plan.network.layers if isinstance(layer, Plugin)}
+    missing = [key for key in layers if find_plugin(key) is None]
+    if missing:
+        raise PluginError(
+            "The engine was built with layer plugins that are not installed",
+            where=", ".join(f"layer {layers[key].name!r}" for key in missing),
+            found=", ".join(f"no {plugin_title(key)}" for key in missing),
+            remedy="; ".join(dict.fromkeys(_remedy(plan, layer_key(*key)) for key in missing)),
+        )
+    for key in layers:
+        built_with = plan.packages.get(layer_key(*key))
+        found = built_with and layer_plugin_package(key)
+        if found and found != built_with:
+            logger.warning(
+                "The layer plugin %s comes from %s; the engine was built with %s", plugin_title(key), found, built_with
+            )
+
+
+def _remedy(plan: Plan, key: str) -> str:
+    """What to do for a plugin; one of no package was registered by the program that built the engine."""
+    return install_remedy(plan, key) if key in plan.packages else "Call register_layer_plugin before it is run"
+
+
+def require_quantize_methods(plan: Plan) -> None:
+    """Find the methods of an engine's quantized operators.
+
+    Raises:
+        PluginError: some are not there, or cannot be used; all that are missing are listed with their packages.
+    """
+    connect_quantize_methods()
+    layers: dict[str, list[str]] = {}
+    for layer in plan.network.layers:
+        if isinstance(layer, QuantizedOperator):
+            layers.setdefault(layer.method, []).append(layer.name)
+    missing = [name for name in layers if not _is_installed(name)]
+    if missing:
+        raise PluginError(
+            "The engine was built with quantize methods that are not installed",
+            where=", ".join(f"layer {layers[name][0]!r}" for name in missing),
+            found=", ".join(f"no {name}" for name in missing),
+            remedy="; ".join(dict.fromkeys(install_remedy(plan, method_key(name)) for name in missing)),
+        )
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        quantize_method(name)
+    except UnknownNameError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Time per engine layer: TensorRT's `IProfiler`.
+"""Who watches the runs of an engine: plugins, and profilers with the time of each layer, TensorRT's `IProfiler`.
 
 The times are those of this machine's CPU while it emulates the device. They say nothing of the device's speed.
 """
@@ -6,6 +6,12 @@ The times are those of this machine's CPU while it emulates the device. They say
 from __future__ import annotations
 
 import abc
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from dryfit.network.tensor import Shape
+from dryfit.plugins.contributions import RunObserver
 
 
 class Profiler(abc.ABC):
@@ -50,3 +56,25 @@ class LayerTimes(Profiler):
     def total(self) -> float:
         """The sum of the medians: about the milliseconds of one run."""
         return sum(self.medians().values())
+
+
+@contextmanager
+def watched_run(
+    observer: RunObserver, input_shapes: Mapping[str, Shape], layer_seconds: Mapping[str, float]
+) -> Iterator[None]:
+    """Tell an observer of one run, which happens inside; also of the end of one that raises.
+
+    Args:
+        observer: of the facade, which knows who wants the times of layers.
+        input_shapes: input name to shape.
+        layer_seconds: engine layer to the seconds that it took, filled by the run; empty where layers are not timed.
+    """
+    observer.run_started(dict(input_shapes))
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        milliseconds = (time.perf_counter() - started) * 1e3
+        for layer, seconds in layer_seconds.items():
+            observer.layer_finished(layer, seconds * 1e3)
+        observer.run_finished(milliseconds)

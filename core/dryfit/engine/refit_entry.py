@@ -13,8 +13,8 @@ from dryfit.engine.refit_record import RefitRecord, RefittableWeights, ScaleComp
 from dryfit.engine.stripping import is_weights_type
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
+from dryfit.network.packed_elements import stand_in
 from dryfit.network.serialization import network_from_dict, network_to_dict
-from dryfit.network.stand_ins import stand_in
 
 Array = np.ndarray[Any, Any]
 

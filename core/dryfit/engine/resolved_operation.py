@@ -9,13 +9,11 @@ import attrs
 import numpy as np
 
 from dryfit.engine.buffers import check_size
-from dryfit.engine.packages import install_remedy, target_key
+from dryfit.engine.packages import install_remedy, require_layer_plugins, require_quantize_methods, target_key
 from dryfit.engine.plan import Operation, Plan
-from dryfit.engine.plugin_layers import require_layer_plugins
-from dryfit.engine.quantized_operators import require_quantize_methods
 from dryfit.engine.segment_program import load_program, operation_group, segment_kernel
 from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownNameError
-from dryfit.network.stand_ins import is_stand_in
+from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.quantization.rounding import Rounding

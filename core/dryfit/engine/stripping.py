@@ -18,7 +18,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
 from dryfit.network.network import Network
-from dryfit.network.stand_ins import stand_in
+from dryfit.network.packed_elements import stand_in
 from dryfit.network.tensor import TensorSpec
 from dryfit.network.weights_role import WeightsRole, set_weights, weights_of
 from dryfit.reference.inference import infer_with_values

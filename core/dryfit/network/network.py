@@ -13,7 +13,7 @@ from dryfit.network.layer import Layer, LayerT
 from dryfit.network.layers import LayerMethods
 from dryfit.network.operand_types import check_operand_types
 from dryfit.network.tensor import Tensor, TensorSpec
-from dryfit.network.weights_names import WeightsNames
+from dryfit.network.weights_role import WeightsNames
 
 
 class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):

@@ -1,13 +1,17 @@
-"""Elements of 4 and 2 bits in bytes: two or four in each, the first in the lowest bits.
+"""Elements as they are stored: packed where they are narrow, and stand-ins where an array is left out.
 
-numpy holds such elements one a byte. ONNX files, engine files and TensorRT's weights pack them.
+Elements of 4 and 2 bits are two or four in each byte, the first in the lowest bits. numpy holds such elements one a
+byte. ONNX files, engine files and TensorRT's weights pack them. Source: TensorRT "Working with Quantized Types",
+quantized weights; ONNX `TensorProto`, `raw_data` and `int32_data`.
 
-Source: TensorRT "Working with Quantized Types", quantized weights; ONNX `TensorProto`, `raw_data` and `int32_data`.
+A stand-in has an array's type and shape, and no memory. It is one element, 1, seen from everywhere, so that layers that
+look at a value find one that they can take.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -52,3 +56,19 @@ def _elements_of_bytes(dtype: DataType) -> Array:
         codes -= (codes >> (dtype.bits - 1)) << dtype.bits
     elements: Array = codes.astype(np.uint8).view(dtype.numpy) if dtype.is_floating_point else codes.astype(dtype.numpy)
     return elements
+
+
+def stand_in(dtype: DataType, shape: Sequence[int]) -> Array:
+    """What takes the place of an array of this type and shape."""
+    return np.broadcast_to(_one(dtype), shape)
+
+
+def is_stand_in(array: Array) -> bool:
+    """Whether an array is such a place, or a part of one."""
+    one = _one(DataType.from_numpy(array.dtype))
+    return bool(array.__array_interface__["data"][0] == one.__array_interface__["data"][0])
+
+
+@functools.cache
+def _one(dtype: DataType) -> Array:
+    return np.ones((), dtype.numpy)

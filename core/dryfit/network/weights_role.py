@@ -1,13 +1,21 @@
-"""What weights are to a layer, so that they can be named by layer and role: TensorRT's `WeightsRole`."""
+"""What weights are to a layer, by which role and name they are found, and which of them a refit may exchange.
+
+The role is TensorRT's `WeightsRole`. TensorRT finds weights by the address, type and number of their values: a name
+holds for all places in the network where the same values are. So does one here.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
+from dryfit.errors import NetworkError, UnknownNameError
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 
 
@@ -49,3 +57,139 @@ def set_weights(layer: Layer, role: WeightsRole, array: np.ndarray[Any, Any]) ->
     name = PARAMETERS[role]
     shape = getattr(layer, name).shape
     setattr(layer, name, array if array.shape == shape else array.reshape(shape))
+
+
+Array = np.ndarray[Any, Any]
+_Address = tuple[int, str, int, tuple[int, ...]]
+
+
+@attrs.frozen(eq=False)
+class NamedWeights:
+    """Weights of a network: the same values, wherever they stand.
+
+    Attributes:
+        name: the one that was given, or `<layer> <ROLE>` of the first place.
+        places: layers and roles.
+        values: as they stand in the first place; elsewhere they may have other extents.
+    """
+
+    name: str
+    places: Sequence[tuple[Layer, WeightsRole]]
+    values: Array
+
+    @property
+    def dtype(self) -> DataType:
+        """Element type."""
+        return DataType.from_numpy(self.values.dtype)
+
+
+class WeightsNames:
+    """The part of a network that knows its weights by name."""
+
+    layers: list[Layer]
+    name: str
+
+    def __init__(self) -> None:
+        self._names_of_weights: dict[_Address, tuple[str, Array]] = {}
+        self._refittable: set[str] = set()
+
+    def set_weights_name(self, weights: Array, name: str) -> bool:
+        """Name weights, in all places where the network has them now; an empty name takes it away. True.
+
+        The ONNX importer gives weights the names of their initializers.
+
+        Raises:
+            NetworkError: the network has no such weights, or other weights have the name.
+        """
+        self.set_weights_names({name: weights} if name else {})
+        if not name:
+            self._names_of_weights.pop(_address(weights), None)
+        elif _address(weights) not in self._names_of_weights:
+            raise NetworkError(
+                "The network does not have these weights",
+                where=f"network {self.name!r}",
+                found=f"{weights.dtype} {weights.shape}",
+                remedy="Add them to a layer first, and give the same array here, not a copy of it",
+            )
+        return True
+
+    def set_weights_names(self, weights: Mapping[str, Array]) -> None:
+        """Name many weights in one sweep. An array that the network does not have is passed over.
+
+        Raises:
+            NetworkError: other weights of the network have one of the names.
+        """
+        present = {_address(array): array for layer in self.layers for _, array in weights_of(layer)}
+        taken = {name: address for address, (name, _) in self._names_of_weights.items() if address in present}
+        for name, array in weights.items():
+            address = _address(array)
+            if address not in present:
+                continue
+            if taken.get(name, address) != address:
+                raise NetworkError("Two weights cannot have one name", where=f"network {self.name!r}", found=name)
+            # The array is kept, so that its address cannot become another's.
+            self._names_of_weights[address] = (name, present[address])
+
+    def named_weights(self) -> Sequence[NamedWeights]:
+        """All weights of the network, in the order of its layers, each array once. No two have one name."""
+        places: dict[_Address, list[tuple[Layer, WeightsRole]]] = defaultdict(list)
+        arrays: dict[_Address, Array] = {}
+        for layer in self.layers:
+            for role, array in weights_of(layer):
+                places[_address(array)].append((layer, role))
+                arrays.setdefault(_address(array), array)
+        taken = {name for address, (name, _) in self._names_of_weights.items() if address in arrays}
+        found = []
+        for address, array in arrays.items():
+            name = self._names_of_weights[address][0] if address in self._names_of_weights else ""
+            if not name:
+                layer, role = places[address][0]
+                name = _free_name(f"{layer.name} {role.name}", taken)
+                taken.add(name)
+            found.append(NamedWeights(name, places[address], array))
+        return found
+
+    def mark_weights_refittable(self, name: str) -> bool:
+        """Let weights be refitted in an engine that is built with `REFIT_INDIVIDUAL`. True.
+
+        Raises:
+            UnknownNameError: the network has no weights of this name.
+        """
+        self._require_weights(name)
+        self._refittable.add(name)
+        return True
+
+    def unmark_weights_refittable(self, name: str) -> bool:
+        """Undo `mark_weights_refittable`. True.
+
+        Raises:
+            UnknownNameError: the network has no weights of this name.
+        """
+        self._require_weights(name)
+        self._refittable.discard(name)
+        return True
+
+    def are_weights_marked_refittable(self, name: str) -> bool:
+        """Whether `mark_weights_refittable` was called for weights of this name."""
+        return name in self._refittable
+
+    def _require_weights(self, name: str) -> None:
+        known = {one.name for one in self.named_weights()}
+        if name not in known:
+            raise UnknownNameError("weights", name, known, where=f"network {self.name!r}")
+
+
+def _address(array: Array) -> _Address:
+    """What tells weights apart: where their values lie, of which type they are, how many, and in which order.
+
+    The order is () where it is row-major: then the extents do not matter.
+    """
+    order = () if array.flags.c_contiguous else (*array.shape, *array.strides)
+    return array.__array_interface__["data"][0], array.dtype.name, array.size, order
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    candidate, number = name, 1
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate

@@ -16,10 +16,9 @@ from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.gather import Gather
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
-from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.shape import ShapeLayer
 from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.layers.squeeze import Squeeze
 from dryfit.network.layers.unsqueeze import Unsqueeze
 from dryfit.onnx.folding import reshape_target

@@ -1,14 +1,19 @@
-"""The passes that every network goes through before it is placed on devices, those of plugins at their places."""
+"""The passes that every network goes through before it is placed on devices, those of plugins at their places.
+
+A network with dynamic shapes is first made for the shapes that it will run with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from dryfit.errors import UnknownNameError
+from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
+from dryfit.network.tensor import Shape
 from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.passes.fold_constants import absorb_dimensions, fold_constants, remove_dead_layers
 from dryfit.passes.pipeline import NetworkPass, Pipeline
@@ -19,6 +24,34 @@ from dryfit.passes.quantized_operators.form_quantized_operators import Quantized
 from dryfit.passes.remove_identities import cast_identities, remove_identities
 from dryfit.plugins import facade
 from dryfit.quantization.rewrites import RewriteJournal
+from dryfit.reference.inference import checked_input_shapes
+
+
+def specialise(network: Network, input_shapes: Mapping[str, Shape]) -> Network:
+    """A copy with these input shapes; what follows from them is computed once, now. Weights are shared.
+
+    Args:
+        network: stays as it is.
+        input_shapes: input name to shape; an input that is not named keeps its own, and so may stay dynamic.
+
+    Raises:
+        ExecutionError: a shape does not fit the input, or there is no such input.
+        NetworkError: a layer's parameters do not fit the shapes.
+    """
+    shapes = checked_input_shapes(network, input_shapes)
+    copy = copy_network(network)
+    for tensor in copy.inputs:
+        shape = shapes[tensor.name]
+        if shape != tensor.shape:
+            tensor.shape = shape
+            tensor.dimension_names = {axis: name for axis, name in tensor.dimension_names.items() if shape[axis] < 0}
+    copy.refresh_shapes()
+    fold_constants(copy)
+    absorb_dimensions(copy)
+    remove_dead_layers(copy)
+    copy.refresh_shapes()
+    return copy
+
 
 if TYPE_CHECKING:
     from dryfit.plugins.contributions import PassContribution

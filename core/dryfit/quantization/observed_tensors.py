@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
 
-from dryfit.network.copying import copy_network
+from dryfit.network.copying import copy_network, with_network_types
 from dryfit.network.data_types import DataType
-from dryfit.network.io_types import with_network_types
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.fill import Fill, FillOperation

@@ -22,8 +22,7 @@ import attrs
 from dryfit.network.layer import Layer
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.resize import InterpolationMode, Resize
-from dryfit.network.layers.sample_mode import SampleMode
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dryfit.network.layers.grid_sample import GridSample
 from dryfit.network.layers.resize import InterpolationMode
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.reference.precision import cut_off, widened
 from dryfit.reference.registry import Array, reference
 from dryfit.reference.resize import cubic_kernel, linear_kernel

@@ -15,9 +15,8 @@ from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.layers.identity import Identity
 from dryfit.network.layers.padding import Padding
 from dryfit.network.layers.reverse_sequence import ReverseSequence
-from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.layers.squeeze import Squeeze
 from dryfit.network.layers.unsqueeze import Unsqueeze
 from dryfit.network.tensor import TensorSpec

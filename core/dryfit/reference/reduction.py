@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dryfit.network.layers.axes_mask import axes_in
 from dryfit.network.layers.cumulative import Cumulative, CumulativeOperation
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.shape_inference import axes_in
 from dryfit.reference.precision import rounded
 from dryfit.reference.registry import Array, compute_type, reference
 

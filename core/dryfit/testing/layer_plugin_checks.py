@@ -15,10 +15,9 @@ from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import WrongTypeError, check_for
 from dryfit.network.format_combinations import FormatCombination, arranged, rearranged, stated_combinations
-from dryfit.network.layer_plugin import REQUIRED, Array, Fields, LayerPlugin
+from dryfit.network.layer_plugin import REQUIRED, Array, Fields, LayerPlugin, all_declared_fields, complete_fields
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
-from dryfit.network.plugin_fields import all_declared_fields, complete_fields
 from dryfit.network.plugin_table import register_layer_plugin
 from dryfit.network.tensor import TensorSpec
 from dryfit.reference.plugin import ConfiguredPlugin

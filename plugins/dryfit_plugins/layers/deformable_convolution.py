@@ -8,7 +8,7 @@ import numpy as np
 
 from dryfit.network.layer import Inputs
 from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, PluginField
-from dryfit.network.layers.spatial_window import PaddingMode, output_extent
+from dryfit.network.layers.window_layer import PaddingMode, output_extent
 from dryfit.network.tensor import TensorSpec
 from dryfit.reference.registry import compute_type
 from dryfit_plugins.layers.bilinear import sample

@@ -20,7 +20,7 @@ from dryfit.engine.plan_check import check_plan
 from dryfit.errors import BuildError, ConfigError, NetworkError, PlacementError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
-from dryfit.network.stand_ins import is_stand_in
+from dryfit.network.packed_elements import is_stand_in
 from dryfit.reference.executor import run_reference
 
 

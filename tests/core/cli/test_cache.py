@@ -17,9 +17,8 @@ from dryfit.cli.cache_files import FORM_NAMES
 from dryfit.cli.cache_merge import merge
 from dryfit.cli.cache_schema import SCHEMA
 from dryfit.onnx.parser import network_from_onnx
-from dryfit.quantization.cache_comparison import ConflictRule
+from dryfit.quantization.cache_comparison import ConflictRule, FindingKind
 from dryfit.quantization.cache_document_schema import SCHEMA as DOCUMENT_SCHEMA
-from dryfit.quantization.cache_findings import FindingKind
 from dryfit.quantization.cache_forms import FORMS
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 

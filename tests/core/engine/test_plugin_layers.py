@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dryfit.building import Builder
-from dryfit.engine import engine_file, plugin_layers
+from dryfit.engine import engine_file, packages
 from dryfit.engine.engine import Engine
 from dryfit.errors import ExecutionError, NetworkError, PluginError
 from dryfit.network import plugin_table
@@ -170,7 +170,7 @@ def test_a_plugin_whose_package_is_switched_off_needs_no_installing(plugin, monk
 @pytest.mark.parametrize(("installed", "lines"), [("acme-layers 1.3", 1), ("acme-layers 1.2", 0), ("", 0)])
 def test_another_version_of_the_package_is_taken_and_logged(plugin, monkeypatch, caplog, installed, lines):
     engine = packaged(engine_of(plugin), "acme-layers 1.2")
-    monkeypatch.setattr(plugin_layers, "layer_plugin_package", lambda key: installed)
+    monkeypatch.setattr(packages, "layer_plugin_package", lambda key: installed)
     with caplog.at_level(logging.WARNING, "dryfit.engine"):
         engine.create_execution_context().run({"x": X})
     assert len(caplog.messages) == lines

@@ -15,7 +15,7 @@ from dryfit.engine import engine_file
 from dryfit.engine.engine import Engine
 from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.data_types import DataType
-from dryfit.network.stand_ins import is_stand_in, stand_in
+from dryfit.network.packed_elements import is_stand_in, stand_in
 
 WHOLE = built(float_network(weights(1)), BuilderFlag.REFIT).serialize()
 STRIPPED = built(float_network(weights(1)), BuilderFlag.STRIP_PLAN).serialize()

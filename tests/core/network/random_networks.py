@@ -9,7 +9,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.cast import Cast
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 
 SHAPE = (2, 3, 4)

@@ -16,10 +16,9 @@ from dryfit.network.layers.plugin import Plugin
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.resize import Resize
-from dryfit.network.layers.sample_mode import SampleMode
-from dryfit.network.layers.slice import Slice
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.layers.top_k import TopKOperation
+from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.network.network import Network
 
 

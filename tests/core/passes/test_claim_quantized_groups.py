@@ -16,9 +16,8 @@ from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.verify import check
-from dryfit.passes.canonical import canonical_pipeline
+from dryfit.passes.canonical import canonical_pipeline, specialise
 from dryfit.passes.claim_quantized_groups import GroupClaims
-from dryfit.passes.specialise import specialise
 from dryfit.plugins import registry
 from dryfit.quantization.quantized_group import find_quantized_group
 from dryfit.reference.executor import run_reference
@@ -180,7 +179,7 @@ from dryfit import hookimpl
 from dryfit.network.layers.cast import Cast
 from dryfit.network.layers.identity import Identity
 from dryfit.network.layers.quantize import Quantize
-from dryfit.passes.specialise import specialise
+from dryfit.passes.canonical import specialise
 from dryfit.network.data_types import DataType
 from dryfit.plugins.contributions import GroupClaim
 

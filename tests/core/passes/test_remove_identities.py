@@ -10,7 +10,7 @@ from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 from dryfit.passes.canonical import canonical_pipeline
 from dryfit.passes.remove_identities import is_identity, remove_identities

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dryfit.network.layers.grid_sample import GridSample
 from dryfit.network.layers.resize import InterpolationMode
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 
 from .oracle import onnx_runtime, random_array, run
 

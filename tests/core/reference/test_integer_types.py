@@ -15,8 +15,8 @@ from dryfit.network.layers.parametric_relu import ParametricRelu
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
-from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.scatter import Scatter, ScatterMode, ScatterReduction
+from dryfit.network.layers.slice import SampleMode
 from dryfit.network.layers.unary import Unary, UnaryOperation
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference

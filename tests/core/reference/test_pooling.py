@@ -4,7 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 
 from .oracle import onnx_runtime, random_array, run
 

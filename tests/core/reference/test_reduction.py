@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dryfit.errors import NetworkError
-from dryfit.network.layers.axes_mask import mask_of
 from dryfit.network.layers.cumulative import Cumulative, CumulativeOperation
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.shape_inference import mask_of
 from dryfit.reference.registry import evaluate
 
 from .oracle import onnx_runtime, random_array, run

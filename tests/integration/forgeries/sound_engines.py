@@ -18,7 +18,7 @@ from dryfit.errors import DryfitError
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.gather import GatherMode
 from dryfit.network.layers.quantize import Quantize
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.testing.example_layers import EXAMPLES, add_example

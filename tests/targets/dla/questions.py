@@ -15,8 +15,8 @@ from dryfit.network.layers.resize import (
     ResizeRoundMode,
     ResizeSelector,
 )
-from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.network.layers.unary import UnaryOperation
 from dryfit.network.network import Network
 from dryfit.plugins.registry import target

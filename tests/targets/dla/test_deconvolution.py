@@ -5,7 +5,7 @@ import pytest
 from tests.targets.dla.questions import deconvolution, one_violation, verdict, violated, with_ranges
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 
 
 @pytest.mark.parametrize(

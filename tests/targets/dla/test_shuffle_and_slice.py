@@ -6,7 +6,7 @@ from tests.targets.dla.questions import network_with, one_violation, shuffle, ve
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from dryfit.engine.operation_runner import OperationRunner
 from dryfit.engine.plan import Plan
 from dryfit.engine.stored_tensors import StoredTensor, stored_tensors
 from dryfit.errors import BuildError, ConfigError
-from dryfit.network.copying import copy_network
+from dryfit.network.copying import copy_network, with_network_types
 from dryfit.network.data_types import DataType
-from dryfit.network.io_types import with_network_types
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry

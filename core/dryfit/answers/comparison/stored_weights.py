@@ -23,7 +23,7 @@ from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.network import Network
-from dryfit.network.stand_ins import is_stand_in, stand_in
+from dryfit.network.packed_elements import is_stand_in, stand_in
 from dryfit.network.weights_role import set_weights, weights_of
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Kernel

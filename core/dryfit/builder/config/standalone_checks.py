@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.network.io_types import io_type
+from dryfit.network.copying import io_type
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 

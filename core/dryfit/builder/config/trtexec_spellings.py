@@ -17,8 +17,8 @@ import attrs
 
 from dryfit.builder.config.enumerations import MemoryPoolType
 from dryfit.errors import ConfigError
+from dryfit.network.copying import io_type
 from dryfit.network.data_types import DataType
-from dryfit.network.io_types import io_type
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.formats import LINEAR

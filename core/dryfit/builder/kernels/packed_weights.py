@@ -14,7 +14,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.constant import Constant
 from dryfit.network.layers.quantized_operator import WEIGHTS_INPUT, QuantizedOperator
 from dryfit.network.network import Network
-from dryfit.network.stand_ins import stand_in
+from dryfit.network.packed_elements import stand_in
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Kernel
 

@@ -11,8 +11,8 @@ from dryfit.builder.config.enumerations import QuantizationFlag
 from dryfit.builder.config.quantization_mode import QuantizationMode, is_explicit, quantization_mode
 from dryfit.builder.placement.assign import Assignment
 from dryfit.errors import CalibrationError, NetworkError
+from dryfit.network.copying import given_types, with_network_types
 from dryfit.network.data_types import DataType
-from dryfit.network.io_types import given_types, with_network_types
 from dryfit.network.network import Network
 from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.integer_inputs import (

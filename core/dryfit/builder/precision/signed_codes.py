@@ -17,8 +17,7 @@ from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.roles import LayerRole
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.sample_mode import SampleMode
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantization.commutation import commutation_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.axes_mask import default_axis
-from dryfit.network.layers.known_values import check_axis, check_same_types, merged_extent
+from dryfit.network.layers.shape_inference import check_axis, check_same_types, default_axis, merged_extent
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

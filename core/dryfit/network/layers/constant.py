@@ -11,7 +11,7 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.spatial_window import ints
+from dryfit.network.layers.window_layer import ints
 from dryfit.network.tensor import TensorSpec
 from dryfit.network.weights import Weights
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.layer import Inputs, LayerOwner, Specs, layer_kind
-from dryfit.network.layers.kernel_layer import KernelLayer
-from dryfit.network.layers.kernel_weights import check_weights
+from dryfit.network.layers.kernel_layer import KernelLayer, check_weights
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 

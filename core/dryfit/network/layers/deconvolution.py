@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.layer import Inputs, LayerOwner, Specs, layer_kind
-from dryfit.network.layers.kernel_layer import KernelLayer
-from dryfit.network.layers.kernel_weights import check_weights
-from dryfit.network.layers.spatial_window import PaddingMode, dilated
+from dryfit.network.layers.kernel_layer import KernelLayer, check_weights
+from dryfit.network.layers.window_layer import PaddingMode, dilated
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.known_values import check_axis
 from dryfit.network.layers.scale_granularity import check_positive
+from dryfit.network.layers.shape_inference import check_axis
 from dryfit.network.tensor import Tensor, TensorSpec
 
 _FORMS = {(DataType.FP4, DataType.FP8): 16, (DataType.FP8, DataType.E8M0): 32}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.broadcasting import broadcast_shapes
+from dryfit.network.layers.shape_inference import broadcast_shapes
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

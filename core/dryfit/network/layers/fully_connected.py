@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Inputs, Layer, LayerOwner, Specs, layer_kind
-from dryfit.network.layers.kernel_weights import check_weights, weights_or_none
+from dryfit.network.layers.kernel_layer import check_weights, weights_or_none
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

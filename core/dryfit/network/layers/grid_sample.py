@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.resize import InterpolationMode
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

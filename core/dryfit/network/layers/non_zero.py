@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.known_values import INDEX_TYPES
+from dryfit.network.layers.shape_inference import INDEX_TYPES
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

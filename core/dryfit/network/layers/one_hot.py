@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.known_values import check_index_type, known_ints, normalized_axes
+from dryfit.network.layers.shape_inference import check_index_type, known_ints, normalized_axes
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

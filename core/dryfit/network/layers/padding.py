@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.spatial_window import ints
+from dryfit.network.layers.window_layer import ints
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

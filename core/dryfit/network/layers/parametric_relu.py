@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.broadcasting import broadcast_shapes
+from dryfit.network.layers.shape_inference import broadcast_shapes
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

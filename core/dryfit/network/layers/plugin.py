@@ -9,8 +9,7 @@ import attrs
 from dryfit.errors import DryfitError
 from dryfit.network.format_combinations import chosen_combination
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layer_plugin import Fields, FieldValue, LayerPlugin, PluginKey
-from dryfit.network.plugin_fields import complete_fields, kept_fields
+from dryfit.network.layer_plugin import Fields, FieldValue, LayerPlugin, PluginKey, complete_fields, kept_fields
 from dryfit.network.plugin_table import check_layer_plugin, find_plugin, get_plugin, register_layer_plugin
 from dryfit.network.tensor import Tensor, TensorSpec
 

@@ -9,8 +9,7 @@ import attrs
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, LayerOwner, layer_kind
-from dryfit.network.layers.spatial_window import PaddingMode, ints, output_extent
-from dryfit.network.layers.window_layer import WindowLayer
+from dryfit.network.layers.window_layer import PaddingMode, WindowLayer, ints, output_extent
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

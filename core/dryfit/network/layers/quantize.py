@@ -9,7 +9,7 @@ import attrs
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.scale_granularity import check_scale, reasons_against_devices
-from dryfit.network.layers.spatial_window import ints
+from dryfit.network.layers.window_layer import ints
 from dryfit.network.tensor import Tensor, TensorSpec
 
 QUANTIZED_TYPES = tuple(

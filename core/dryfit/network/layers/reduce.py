@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.axes_mask import checked_axes
+from dryfit.network.layers.shape_inference import checked_axes
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer
-from dryfit.network.stand_ins import is_stand_in
+from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.tensor import Shape, Tensor
 
 DEVICE_SCALE_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.E8M0)

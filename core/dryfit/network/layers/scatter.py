@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.known_values import check_axis, check_index_type, check_same_types, merged_extent
+from dryfit.network.layers.shape_inference import check_axis, check_index_type, check_same_types, merged_extent
 from dryfit.network.tensor import Tensor, TensorSpec
 
 

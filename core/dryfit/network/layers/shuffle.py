@@ -9,8 +9,8 @@ from typing import ClassVar
 import attrs
 
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.known_values import dimension_input
-from dryfit.network.layers.spatial_window import ints
+from dryfit.network.layers.shape_inference import dimension_input
+from dryfit.network.layers.window_layer import ints
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import attrs
 
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.known_values import check_same_types, dimension_input, normalized_axes
-from dryfit.network.layers.sample_mode import SampleMode
-from dryfit.network.layers.spatial_window import ints
+from dryfit.network.layers.shape_inference import check_same_types, dimension_input, normalized_axes
+from dryfit.network.layers.window_layer import ints
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
+
+
+class SampleMode(enum.Enum):
+    """How an index outside the input is answered; TensorRT's `SampleMode`."""
+
+    STRICT_BOUNDS = "strict_bounds"
+    WRAP = "wrap"
+    CLAMP = "clamp"
+    FILL = "fill"
+    REFLECT = "reflect"
+
 
 SliceWindow = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """(start, shape, stride), one value an axis of the input."""

@@ -11,7 +11,7 @@ import attrs
 
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.onnx.composition import add_plugin
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Array, Operand

@@ -10,13 +10,13 @@ import math
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.axes_mask import mask_of
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.lrn import Lrn
 from dryfit.network.layers.normalization import Normalization
 from dryfit.network.layers.reduce import ReduceOperation
 from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.layers.select import Select
+from dryfit.network.layers.shape_inference import mask_of
 from dryfit.network.layers.softmax import Softmax
 from dryfit.network.layers.top_k import TopKOperation
 from dryfit.network.layers.unary import UnaryOperation

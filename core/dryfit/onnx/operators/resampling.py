@@ -15,7 +15,7 @@ from dryfit.network.layers.resize import (
     ResizeRoundMode,
     ResizeSelector,
 )
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.onnx.composition import cast, positive_axes
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

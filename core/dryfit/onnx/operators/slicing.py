@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.onnx.composition import axes_of, positive_axes, positive_axis
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

@@ -8,8 +8,8 @@ from typing import Any
 
 from dryfit.network.layer import Layer
 from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.known_values import known_ints, normalized_axes
 from dryfit.network.layers.padding import Padding
+from dryfit.network.layers.shape_inference import known_ints, normalized_axes
 from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.layers.slice import Slice
 from dryfit.network.tensor import Shape, Tensor, TensorSpec

@@ -16,8 +16,7 @@ from dryfit.network.layers.constant import Constant
 from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.quantized_operator import QuantizedOperator
-from dryfit.network.layers.sample_mode import SampleMode
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network
 from dryfit.passes.claim_quantized_groups import replace_groups
 from dryfit.passes.fold_constants import replace_by_constants
@@ -25,7 +24,6 @@ from dryfit.passes.quantization.cancel_quantizations import CancelQuantizations
 from dryfit.passes.quantization.move_dequantizes import MoveDequantizes
 from dryfit.passes.quantization.move_quantizes import MoveQuantizes
 from dryfit.passes.quantization.moving import any_device
-from dryfit.passes.quantized_operators.chosen_methods import asks_itself, chosen_method, chosen_methods
 from dryfit.passes.quantized_operators.grid import CODE_TYPES
 from dryfit.passes.quantized_operators.lone_conversions import (
     Replacement,
@@ -33,7 +31,13 @@ from dryfit.passes.quantized_operators.lone_conversions import (
     replace_layers,
     requantization,
 )
-from dryfit.passes.quantized_operators.operator_of_group import Formed, formed_operator
+from dryfit.passes.quantized_operators.operator_of_group import (
+    Formed,
+    asks_itself,
+    chosen_method,
+    chosen_methods,
+    formed_operator,
+)
 from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.quantized_group import QuantizedGroup

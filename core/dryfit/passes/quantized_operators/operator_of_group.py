@@ -1,4 +1,4 @@
-"""The quantized operator that stands for a layer and the quantization around it."""
+"""The quantize method that each layer has, and the quantized operator for a layer and the quantization around it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,47 @@ from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.deconvolution import Deconvolution
 from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator, fields_of_layer
+from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
-from dryfit.passes.quantized_operators.chosen_methods import chosen_method
 from dryfit.passes.quantized_operators.grid import BiasError, Grid, grid_of, grid_problem, integer_bias, real_bias
+from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.call import call_of
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.quantized_group import QuantizedGroup, find_quantized_group, missing_for_group
+
+NONE = "none"
+"""The name that says: no method, whatever else is said."""
+
+
+def chosen_method(layer: Layer) -> str:
+    """The name of the method of a layer of a network: its own, or else the network's; "" for none."""
+    name: str = layer.quantize_method or layer.network.quantize_method
+    return "" if name == NONE else name
+
+
+def asks_itself(layer: Layer) -> bool:
+    """Whether a layer names a method of its own."""
+    return layer.quantize_method not in ("", NONE)
+
+
+def chosen_methods(network: Network) -> dict[str, QuantizeMethod]:
+    """The methods that are named in a network, each loaded once.
+
+    Raises:
+        UnknownNameError: no installed package brings a method; names the layer that asks for it.
+        PluginError: a method cannot be loaded.
+    """
+    found: dict[str, QuantizeMethod] = {}
+    if network.quantize_method not in ("", NONE):
+        where = f"network {network.name!r}, quantize_method"
+        found[network.quantize_method] = quantize_method(network.quantize_method, where=where)
+    for layer in network.layers:
+        name = layer.quantize_method
+        if asks_itself(layer) and name not in found:
+            found[name] = quantize_method(name, where=f"{layer.where}, quantize_method")
+    return found
+
 
 Array = np.ndarray[Any, Any]
 

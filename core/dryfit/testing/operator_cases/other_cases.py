@@ -19,7 +19,7 @@ from dryfit.network.layers.quantize import Quantize
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
 from dryfit.network.layers.softmax import Softmax
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.testing.operator_cases.drawn_grids import (
     Grid,
     all_codes,

@@ -28,7 +28,7 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.stand_ins import is_stand_in
+from dryfit.network.packed_elements import is_stand_in
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import PANEL_CHANNELS, WHOLE_TILE

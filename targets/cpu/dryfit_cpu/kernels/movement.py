@@ -15,9 +15,8 @@ import numpy as np
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel

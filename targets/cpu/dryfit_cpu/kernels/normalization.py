@@ -8,8 +8,8 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.axes_mask import axes_in
 from dryfit.network.layers.normalization import Normalization
+from dryfit.network.layers.shape_inference import axes_in
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes

@@ -15,8 +15,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.gather import Gather, GatherMode
 from dryfit.network.layers.padding import Padding
-from dryfit.network.layers.sample_mode import SampleMode
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 from dryfit.reference.indexing import from_start
 from dryfit.reference.registry import evaluate

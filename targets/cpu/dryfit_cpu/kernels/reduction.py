@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.layers.axes_mask import axes_in
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, Specs, kernel

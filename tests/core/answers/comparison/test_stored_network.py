@@ -23,7 +23,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.matrix_multiply import MatrixOperation
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
-from dryfit.network.stand_ins import is_stand_in
+from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.int8_weights import int8_weights
 from dryfit.quantization.rounding import RoundingMode

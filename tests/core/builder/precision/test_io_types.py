@@ -10,9 +10,8 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.trtexec_spellings import IoFormat
 from dryfit.building import Builder
 from dryfit.errors import NetworkError
-from dryfit.network.copying import copy_network
+from dryfit.network.copying import copy_network, io_type, with_network_types
 from dryfit.network.data_types import DataType
-from dryfit.network.io_types import io_type, with_network_types
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.network.serialization import network_from_dict, network_to_dict

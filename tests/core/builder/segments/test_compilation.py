@@ -14,7 +14,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.top_k import TopKOperation
 from dryfit.network.network import Network
-from dryfit.network.stand_ins import is_stand_in
+from dryfit.network.packed_elements import is_stand_in
 from dryfit.reference.executor import run_reference
 
 

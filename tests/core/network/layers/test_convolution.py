@@ -3,7 +3,7 @@ import pytest
 
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.network.network import Network
 from dryfit.network.weights import Weights
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dryfit.errors import NetworkError
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 
 from .building import network_with
 

@@ -3,7 +3,7 @@ import pytest
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.resize import InterpolationMode
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 
 from .building import network_with
 

@@ -2,8 +2,8 @@ import pytest
 
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.axes_mask import axes_in, mask_of
 from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.shape_inference import axes_in, mask_of
 
 from .building import network_with
 

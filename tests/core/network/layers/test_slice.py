@@ -5,8 +5,7 @@ from tests.core.network.layers.inferring import assert_refused, indices, known, 
 
 from dryfit.errors import UnfinishedLayerError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.sample_mode import SampleMode
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network
 
 

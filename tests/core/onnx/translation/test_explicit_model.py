@@ -17,10 +17,10 @@ from tests.core.onnx.translation.quantized_models import (
 )
 
 from dryfit.building import Builder
-from dryfit.engine.tensor_values import tensor_values
 from dryfit.errors import OnnxImportError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
+from dryfit.onnx.translation.agreement import tensor_values
 from dryfit.onnx.translation.explicit_model import ExplicitModel
 from dryfit.onnx.translation.prepared_model import inlined, prepared_model
 

@@ -12,9 +12,9 @@ from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.gather import GatherMode
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduce import ReduceOperation
-from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.layers.scatter import ScatterMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 
 SHAPE = (1, 4, 4, 4)

@@ -14,7 +14,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.scale import ScaleMode
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.network.network import Network
 from dryfit.reference.inference import infer_specs
 from dryfit.reference.registry import evaluate

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.sample_mode import SampleMode
+from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 
 TYPES = (DataType.FLOAT, DataType.HALF, DataType.INT8)

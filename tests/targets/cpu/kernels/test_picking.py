@@ -13,9 +13,8 @@ from dryfit.network.layers.padding import Padding
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import Reduce, ReduceOperation
 from dryfit.network.layers.resize import Resize
-from dryfit.network.layers.sample_mode import SampleMode
 from dryfit.network.layers.select import Select
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network
 from dryfit.reference.registry import evaluate
 

@@ -13,7 +13,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduce import ReduceOperation
-from dryfit.network.layers.spatial_window import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.network.network import Network
 
 TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)

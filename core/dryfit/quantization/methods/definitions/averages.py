@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from dryfit.network.layers.axes_mask import axes_in
 from dryfit.network.layers.pooling import Pooling
 from dryfit.network.layers.reduce import Reduce
+from dryfit.network.layers.shape_inference import axes_in
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.definitions.output_codes import output_range, with_tail
 from dryfit.quantization.methods.definitions.real_numbers import real_values

@@ -1,4 +1,8 @@
-"""Inputs that carry dimensions, axes or counts: what shape inference can read of them, and checks they share."""
+"""What shape inference of several kinds shares: axes, broadcasting, and inputs whose values are known.
+
+Axes are as TensorRT writes them: bit i of an integer stands for axis i. Shapes broadcast where ranks are equal and an
+extent of 1 is repeated. Inputs may carry dimensions, axes or counts.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,59 @@ from collections.abc import Iterable
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Shape, TensorSpec
+
+
+def mask_of(axes: Iterable[int]) -> int:
+    """The bit mask of these axes, which count from 0."""
+    mask = 0
+    for axis in axes:
+        mask |= 1 << axis
+    return mask
+
+
+def axes_in(mask: int) -> tuple[int, ...]:
+    """The axes whose bits are set, ascending."""
+    return tuple(axis for axis in range(mask.bit_length()) if mask >> axis & 1)
+
+
+def checked_axes(layer: Layer, mask: int, rank: int) -> tuple[int, ...]:
+    """The axes of a mask, for a tensor of this rank.
+
+    Raises:
+        NetworkError: the mask is empty or names an axis that the tensor does not have.
+    """
+    if mask <= 0 or mask.bit_length() > rank:
+        raise layer.problem(
+            "The bits of `axes` are axes of the input, at least one",
+            found=bin(mask),
+            allowed=f"bits 0 to {rank - 1}" if rank else "none: the input is a scalar",
+        )
+    return axes_in(mask)
+
+
+def default_axis(rank: int) -> int:
+    """The axis that TensorRT takes where none is given: the third from the end, or 0."""
+    return max(rank - 3, 0)
+
+
+def broadcast_shapes(layer: Layer, *shapes: Shape) -> Shape:
+    """The shape that these shapes broadcast to. A dynamic extent (-1) takes the extent beside it, unless that is 1.
+
+    Raises:
+        NetworkError: ranks differ, or two extents differ and neither is 1.
+    """
+    found = " and ".join(str(shape) for shape in shapes)
+    if len({len(shape) for shape in shapes}) != 1:
+        raise layer.problem("The inputs have equal ranks", found=found, remedy="Reshape one of them by a shuffle layer")
+    output = []
+    for extents in zip(*shapes, strict=True):
+        known = {extent for extent in extents if extent not in (-1, 1)}
+        if len(known) > 1:
+            raise layer.problem("The inputs' extents are equal, or 1", found=found)
+        output.append(known.pop() if known else -1 if -1 in extents else 1)
+    return tuple(output)
+
 
 INDEX_TYPES = (DataType.INT32, DataType.INT64)
 """Types of indices, axes and dimensions."""

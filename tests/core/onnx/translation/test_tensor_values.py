@@ -6,11 +6,11 @@ import numpy as np
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
-from dryfit.engine.tensor_values import tensor_values
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.network import Network
+from dryfit.onnx.translation.agreement import tensor_values
 from dryfit.reference.executor import run_reference
 
 
