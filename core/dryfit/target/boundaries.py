@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
 from dryfit.target.checks import ParameterCheck
-from dryfit.target.limits import LimitTable, Rule
+from dryfit.target.limits import Rule
 
 
 @attrs.frozen
@@ -40,10 +39,3 @@ def boundary_cases(rule: Rule) -> list[BoundaryCase]:
         *(BoundaryCase(rule.id, rule.parameter, value, allowed=True) for value in passing),
         *(BoundaryCase(rule.id, rule.parameter, value, allowed=False) for value in failing),
     ]
-
-
-def all_boundary_cases(table: LimitTable) -> Iterator[tuple[Rule, BoundaryCase]]:
-    """Every boundary case of a table, with its rule."""
-    for rule in table.rules:
-        for case in boundary_cases(rule):
-            yield rule, case
