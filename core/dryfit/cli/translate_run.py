@@ -17,7 +17,7 @@ from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_config import create_config
 from dryfit.cli.translate_report import agreement_data, from_design, from_implicit, summary
 from dryfit.onnx.model_file import read_model, write_model
-from dryfit.onnx.translation.agreement import Agreement, ComparedTensor, compare_engines
+from dryfit.onnx.translation.agreement import Agreement, TranslatedTensor, compare_engines
 
 if TYPE_CHECKING:
     from dryfit.builder.config.builder_config import BuilderConfig
@@ -53,7 +53,7 @@ def translate_to_qdq(own: TranslateOptions, options: NetworkOptions) -> Report:
     translated = explicit_model(prepared, external, design, stores_integers=own.weights == "int8")
     write_model(translated.model, own.output, external, folder)
     tensors = {
-        name: ComparedTensor(translated.quantized[name], scale, scale) for name, scale in translated.scales.items()
+        name: TranslatedTensor(translated.quantized[name], scale, scale) for name, scale in translated.scales.items()
     }
     explicit = load_network(translated.model, NetworkOptions(shape=options.shape), folder)
     agreement = _compared(own, network, config, explicit, options, tensors)
@@ -141,7 +141,7 @@ def _compared(
     config: BuilderConfig,
     explicit: Network,
     options: NetworkOptions,
-    tensors: Mapping[str, ComparedTensor],
+    tensors: Mapping[str, TranslatedTensor],
 ) -> Agreement | None:
     """Build and run both; None where no samples were asked for."""
     if not own.samples:
@@ -179,7 +179,7 @@ def _explicit_engine(network: Network, options: NetworkOptions) -> Engine:
 
 
 def _samples(
-    own: TranslateOptions, network: Network, tensors: Mapping[str, ComparedTensor]
+    own: TranslateOptions, network: Network, tensors: Mapping[str, TranslatedTensor]
 ) -> Iterator[Mapping[str, Array]]:
     """Samples from the place that the user names, or random ones: normal, a third of the range its deviation."""
     if own.data is not None:

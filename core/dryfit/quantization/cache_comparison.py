@@ -51,7 +51,7 @@ class FindingKind(enum.Enum):
 
 
 @attrs.frozen
-class Finding:
+class CacheFinding:
     """One thing that is wrong.
 
     Attributes:
@@ -67,21 +67,23 @@ class Finding:
     text: str
 
 
-def findings_in_file(stored: StoredRanges) -> Iterator[Finding]:
+def findings_in_file(stored: StoredRanges) -> Iterator[CacheFinding]:
     """What is wrong with a file whatever the model is."""
     for damage in stored.damages:
         allowed = f"; allowed: {damage.allowed}" if damage.allowed else ""
-        yield Finding(FindingKind.DAMAGED, "", damage.place, f"{damage.message}: {damage.found}{allowed}")
+        yield CacheFinding(FindingKind.DAMAGED, "", damage.place, f"{damage.message}: {damage.found}{allowed}")
     first = stored.by_name
     for entry in stored.repeated:
         text = f"{first[entry.name].place} has the scale {first[entry.name].scale:.7g}, this has {entry.scale:.7g}"
-        yield Finding(FindingKind.DUPLICATE, entry.name, entry.place, text)
+        yield CacheFinding(FindingKind.DUPLICATE, entry.name, entry.place, text)
     for entry in stored.entries:
         if entry.flaw is not None:
-            yield Finding(FindingKind(entry.flaw.value), entry.name, entry.place, f"its scale is {entry.scale:.7g}")
+            yield CacheFinding(
+                FindingKind(entry.flaw.value), entry.name, entry.place, f"its scale is {entry.scale:.7g}"
+            )
 
 
-def findings_for_model(stored: StoredRanges, network: Network, digest: str | None = None) -> Iterator[Finding]:
+def findings_for_model(stored: StoredRanges, network: Network, digest: str | None = None) -> Iterator[CacheFinding]:
     """What is wrong with a file as the one of a model.
 
     Args:
@@ -95,19 +97,19 @@ def findings_for_model(stored: StoredRanges, network: Network, digest: str | Non
     told = stored.facts.get(MODEL)
     if named and len(named) - len(strange) < OWN_SHARE * len(named):
         text = f"the model has {len(named) - len(strange)} of its {len(named)} tensors"
-        yield Finding(FindingKind.FOREIGN, "", "", text)
+        yield CacheFinding(FindingKind.FOREIGN, "", "", text)
     elif digest is not None and told is not None and told != digest:
-        yield Finding(FindingKind.FOREIGN, "", "", f"it was found for the file {told}, and this is {digest}")
+        yield CacheFinding(FindingKind.FOREIGN, "", "", f"it was found for the file {told}, and this is {digest}")
     for missing in stored_scale_table(stored, network).missing:
         # What has an entry without a scale is a finding already.
         if missing.tensor not in entries:
             wanted = f"wanted by {', '.join(missing.needed_by)}" if missing.needed_by else "wanted by nothing"
-            yield Finding(FindingKind.MISSING, missing.tensor, "", wanted)
+            yield CacheFinding(FindingKind.MISSING, missing.tensor, "", wanted)
     for name in strange:
-        yield Finding(FindingKind.UNKNOWN, name, entries[name].place, "the model has no such tensor")
+        yield CacheFinding(FindingKind.UNKNOWN, name, entries[name].place, "the model has no such tensor")
     for name, entry in entries.items():
         if name.startswith(TENSORRT_NAMES) and network.find_tensor(name) is None:
-            yield Finding(FindingKind.UNNAMED, name, entry.place, "TensorRT made the name up")
+            yield CacheFinding(FindingKind.UNNAMED, name, entry.place, "TensorRT made the name up")
 
 
 def stored_scale_table(stored: StoredRanges, network: Network) -> ScaleTable:
@@ -143,7 +145,7 @@ class ScaleDifference:
 
 
 @attrs.frozen
-class Comparison:
+class CacheComparison:
     """How two files differ.
 
     Attributes:
@@ -164,13 +166,13 @@ class Comparison:
         return max((one.ratio for one in self.changed), default=1.0)
 
 
-def compare(first: StoredRanges, second: StoredRanges) -> Comparison:
+def compare(first: StoredRanges, second: StoredRanges) -> CacheComparison:
     """How the scales of two sound files differ."""
     before, after = first.by_name, second.by_name
     both = [name for name in before if name in after]
     differences = [ScaleDifference(name, before[name].scale, after[name].scale) for name in both]
     changed = [one for one in differences if one.first != one.second]
-    return Comparison(
+    return CacheComparison(
         sorted(changed, key=lambda one: -one.ratio),
         [name for name in before if name not in after],
         [name for name in after if name not in before],

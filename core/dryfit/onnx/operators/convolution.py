@@ -20,7 +20,7 @@ from dryfit.onnx.registry import operator
 
 
 @attrs.frozen
-class Window:
+class WindowAttributes:
     """Kernel, strides, dilations and paddings of a node, one value a spatial axis."""
 
     kernel: tuple[int, ...]
@@ -31,7 +31,7 @@ class Window:
     padding_mode: PaddingMode
 
 
-def window_of(node: Node, kernel: Sequence[int]) -> Window:
+def window_of(node: Node, kernel: Sequence[int]) -> WindowAttributes:
     """The window of a node whose kernel has these extents.
 
     Raises:
@@ -46,7 +46,7 @@ def window_of(node: Node, kernel: Sequence[int]) -> Window:
         mode = PaddingMode[auto_pad]
     if auto_pad != "NOTSET":
         pads = (0,) * (2 * axes)
-    return Window(
+    return WindowAttributes(
         tuple(kernel),
         _list(node, "strides", axes, 1),
         _list(node, "dilations", axes, 1),

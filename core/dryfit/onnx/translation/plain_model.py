@@ -20,8 +20,8 @@ from dryfit.onnx.translation.quantization_nodes import (
     MOVING_OPERATORS,
     PlainWeights,
     QuantizationNode,
-    Refusals,
     RequantizedWeights,
+    TranslationRefusals,
     is_quantization,
     quantization_node,
     refuse_other_forms,
@@ -87,7 +87,7 @@ class _Remover:
         self._graph = ModelGraph(model, external)
         self._inputs = {info.name for info in model.graph.input}
         self._clips_weights = clips_weights
-        self._refusals = Refusals()
+        self._refusals = TranslationRefusals()
         self._real: dict[str, str] = {}
         self._scale_of: dict[str, float] = {}
         self._scales: dict[str, list[float]] = {}

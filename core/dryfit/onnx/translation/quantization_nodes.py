@@ -99,7 +99,7 @@ class QuantizationNode:
         return self.scale.reshape(along)
 
 
-class Refusals:
+class TranslationRefusals:
     """Reasons why a model cannot be translated, raised together."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ def is_quantization(node: NodeProto) -> bool:
     return node.op_type in (QUANTIZE, DEQUANTIZE) and node.domain in DOMAINS
 
 
-def quantization_node(graph: ModelGraph, node: NodeProto, refusals: Refusals) -> QuantizationNode | None:
+def quantization_node(graph: ModelGraph, node: NodeProto, refusals: TranslationRefusals) -> QuantizationNode | None:
     """A quantize or dequantize node as a record; None where it is refused."""
     name, tensor = node_name(node), str(node.input[0])
     scale = graph.constant(node.input[1])
@@ -152,7 +152,7 @@ def quantization_node(graph: ModelGraph, node: NodeProto, refusals: Refusals) ->
     return QuantizationNode(name, node, node.op_type == QUANTIZE, flat, axis)
 
 
-def refuse_other_forms(graph: ModelGraph, refusals: Refusals) -> None:
+def refuse_other_forms(graph: ModelGraph, refusals: TranslationRefusals) -> None:
     """Refuse quantization that is not in Q/DQ nodes of ONNX's own."""
     for node in graph.nodes:
         is_trt = node.domain == "trt" and "uantize" in node.op_type

@@ -24,7 +24,13 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.fold_constants import fold_layers
 from dryfit.passes.quantization.moving import Movement, is_reading_data
-from dryfit.passes.quantization.scale_numbers import Array, Numbers, compared_scales, constant_value, numbers_of
+from dryfit.passes.quantization.scale_numbers import (
+    Array,
+    QuantizationNumbers,
+    compared_scales,
+    constant_value,
+    numbers_of,
+)
 from dryfit.quantization.rewrites import Rewrite, RewriteAction, RewriteJournal
 from dryfit.reference.registry import evaluate
 
@@ -131,7 +137,7 @@ def _bypass(codes: Tensor, again: Tensor, quantize: Quantize, movement: Movement
     movement.retire(quantize)
 
 
-def gives_back_codes(dequantize: Dequantize, quantize: Quantize, numbers: Numbers) -> bool:
+def gives_back_codes(dequantize: Dequantize, quantize: Quantize, numbers: QuantizationNumbers) -> bool:
     """Whether quantization undoes a dequantization by the same numbers, for every code of the type."""
     scale, zero = constant_value(dequantize.inputs[1]), constant_value(dequantize.get_input(2))
     has_zero_points = numbers.zero_point is not None and (zero is None or zero.size != 1)

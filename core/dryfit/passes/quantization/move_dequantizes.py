@@ -25,7 +25,7 @@ from dryfit.passes.quantization.moving import (
     way_on_codes,
     way_on_the_host,
 )
-from dryfit.passes.quantization.scale_numbers import Numbers, compared_scales, constant_value, numbers_of
+from dryfit.passes.quantization.scale_numbers import QuantizationNumbers, compared_scales, constant_value, numbers_of
 from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
 from dryfit.reference.registry import evaluate
 
@@ -82,7 +82,7 @@ class MoveDequantizes:
             and self._way_on_codes(row, layer, numbers[0], movement)
         )
 
-    def _way_on_codes(self, row: Commutation, layer: Layer, numbers: Numbers, movement: Movement) -> Way:
+    def _way_on_codes(self, row: Commutation, layer: Layer, numbers: QuantizationNumbers, movement: Movement) -> Way:
         inputs = row.data_inputs(layer)
         indices = [index for index, _ in inputs]
         judge = None if _is_known(row, layer, movement) else self._judge
@@ -101,7 +101,11 @@ def _codes(tensor: Tensor) -> Tensor | None:
 
 
 def _way_of_numbers(
-    row: Commutation, layer: Layer, moving: Sequence[Dequantize], numbers: Sequence[Numbers], movement: Movement
+    row: Commutation,
+    layer: Layer,
+    moving: Sequence[Dequantize],
+    numbers: Sequence[QuantizationNumbers],
+    movement: Movement,
 ) -> Way:
     """Whether the scales are equal, and served by the layer's output as by its inputs."""
     first = numbers[0]
@@ -121,7 +125,7 @@ def _way_of_numbers(
     return Way()
 
 
-def _way_beside_quantizes(row: Commutation, layer: Layer, numbers: Numbers, movement: Movement) -> Way:
+def _way_beside_quantizes(row: Commutation, layer: Layer, numbers: QuantizationNumbers, movement: Movement) -> Way:
     """Whether anything is gained where quantizations follow."""
     readers = readers_of(layer.outputs[0])
     quantizes = [one for one in readers if isinstance(one, Quantize)]
@@ -139,7 +143,7 @@ def _way_of_gain(row: Commutation, layer: Layer) -> Way:
     return Way() if any(one.is_quantizable or one.commutes for one in readers) else GOAL
 
 
-def _has_codes(tensor: Tensor, dequantize: Dequantize, numbers: Numbers) -> bool:
+def _has_codes(tensor: Tensor, dequantize: Dequantize, numbers: QuantizationNumbers) -> bool:
     """Whether a tensor is a constant whose values the dequantization gives for some codes, bit for bit."""
     value, scale = constant_value(tensor), constant_value(dequantize.inputs[1])
     if value is None or scale is None or not numbers.is_per_tensor or value.dtype != dequantize.to_type.numpy:
@@ -182,7 +186,7 @@ def _move(row: Commutation, layer: Layer, moving: Sequence[Dequantize], movement
             movement.retire(one, after if one is first else None)
 
 
-def _codes_input(tensor: Tensor, like: Dequantize, numbers: Numbers, movement: Movement) -> Tensor | None:
+def _codes_input(tensor: Tensor, like: Dequantize, numbers: QuantizationNumbers, movement: Movement) -> Tensor | None:
     """What a layer reads in the place of a dequantized tensor; a constant is quantized, which is computed later."""
     if isinstance(tensor.producer, Dequantize):
         return tensor.producer.inputs[0]
@@ -200,7 +204,9 @@ def _transposed(layer: Shuffle, extents: Sequence[int]) -> tuple[int, ...]:
     return tuple(extents)
 
 
-def _moved_scale(layer: Layer, dequantize: Dequantize, numbers: Numbers, movement: Movement) -> Tensor | None:
+def _moved_scale(
+    layer: Layer, dequantize: Dequantize, numbers: QuantizationNumbers, movement: Movement
+) -> Tensor | None:
     """The scales of blocks, transposed as the data is."""
     scale = dequantize.inputs[1]
     if scale is None or not isinstance(layer, Shuffle):

@@ -31,7 +31,7 @@ from dryfit.passes.quantization.moving import (
     way_on_codes,
     way_on_the_host,
 )
-from dryfit.passes.quantization.scale_numbers import Numbers, compared_scales, constant_value, numbers_of
+from dryfit.passes.quantization.scale_numbers import QuantizationNumbers, compared_scales, constant_value, numbers_of
 from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
 
 MOVE_ACTIVATIONS = "move-activations"
@@ -124,7 +124,7 @@ class _Sweep:
         self._judge = judge
         self._over = over
         self._quantizes: dict[Tensor, list[Quantize]] = {}
-        self._taken: dict[tuple[Tensor, Numbers], bool] = {}
+        self._taken: dict[tuple[Tensor, QuantizationNumbers], bool] = {}
         for layer in movement.network.layers:
             source = layer.inputs[0] if isinstance(layer, Quantize) else None
             if isinstance(layer, Quantize) and source is not None:
@@ -177,7 +177,7 @@ class _Sweep:
         return Way("two outputs of the network have these codes, each its name") if len(named) > 1 else Way()
 
     def _way_of_numbers(
-        self, row: Commutation, layer: Layer, quantizes: Sequence[Quantize], numbers: Sequence[Numbers]
+        self, row: Commutation, layer: Layer, quantizes: Sequence[Quantize], numbers: Sequence[QuantizationNumbers]
     ) -> Way:
         """Whether the scales are equal and known, and served by the layer's inputs as by its output."""
         first = numbers[0]
@@ -197,7 +197,7 @@ class _Sweep:
             return Way(f"its scales follow axis {first.axis}, which does not survive")
         return Way()
 
-    def _way_of_gain(self, row: Commutation, layer: Layer, numbers: Numbers) -> Way:
+    def _way_of_gain(self, row: Commutation, layer: Layer, numbers: QuantizationNumbers) -> Way:
         """Whether anything is gained by the move."""
         inputs = row.data_inputs(layer)
         producers = [tensor.producer for _, tensor in inputs]
@@ -212,7 +212,7 @@ class _Sweep:
                 return Way(f"{tensor.name!r} has more elements than are needed, and would be quantized apart")
         return Way()
 
-    def _is_taken(self, tensor: Tensor, numbers: Numbers) -> bool:
+    def _is_taken(self, tensor: Tensor, numbers: QuantizationNumbers) -> bool:
         """Whether a quantization of a tensor serves all who read it, and does not stand alone behind its producer."""
         if tensor.producer is None or not _takes_quantization(tensor.producer):
             return False
@@ -222,7 +222,7 @@ class _Sweep:
             )
         return self._taken[tensor, numbers]
 
-    def _is_quantized(self, reader: Layer, tensor: Tensor, numbers: Numbers) -> bool:
+    def _is_quantized(self, reader: Layer, tensor: Tensor, numbers: QuantizationNumbers) -> bool:
         """Whether a reader quantizes a tensor by these numbers, or all who read what it gives do."""
         if isinstance(reader, Quantize):
             return reader.inputs[0] is tensor and numbers_of(reader, self._movement.specs) == numbers
@@ -239,7 +239,7 @@ class _Sweep:
         is_read_once = len(layer.outputs) == 1 and len(layer.outputs[0].consumers) == 1
         return is_read_once and not row.ends_groups and bool(way_by_kind(row, layer, self._movement))
 
-    def _way_on_codes(self, row: Commutation, layer: Layer, numbers: Numbers) -> Way:
+    def _way_on_codes(self, row: Commutation, layer: Layer, numbers: QuantizationNumbers) -> Way:
         indices = [index for index, _ in row.data_inputs(layer)]
         return way_on_codes(layer, indices, numbers.dtype, self._movement, self._judge)
 
@@ -266,12 +266,14 @@ class _Sweep:
         for other in ordered[1:]:
             movement.retire(other)
 
-    def _before(self, row: Commutation, layer: Layer, index: int, quantize: Quantize, numbers: Numbers) -> Quantize:
+    def _before(
+        self, row: Commutation, layer: Layer, index: int, quantize: Quantize, numbers: QuantizationNumbers
+    ) -> Quantize:
         """The quantization of one input of a layer: a copy, or one that is there already."""
         movement = self._movement
         tensor = layer.connected_input(index)
         axis = -1 if numbers.axis < 0 else axis_before(row.path, layer, movement.specs, numbers.axis)
-        wanted = Numbers(numbers.dtype, numbers.scale, None, -1 if axis is None else axis, ())
+        wanted = QuantizationNumbers(numbers.dtype, numbers.scale, None, -1 if axis is None else axis, ())
         present = self._quantizes.setdefault(tensor, [])
         for one in present:
             if numbers_of(one, movement.specs) == wanted and one.saturate == quantize.saturate:

@@ -24,7 +24,7 @@ from dryfit.network.layers.quantize import Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.passes.quantization.commutation import Commutation
-from dryfit.passes.quantization.scale_numbers import Numbers
+from dryfit.passes.quantization.scale_numbers import QuantizationNumbers
 from dryfit.quantization.rewrites import Rewrite, RewriteAction, RewriteJournal
 
 Specs = Sequence[TensorSpec | None]
@@ -198,7 +198,7 @@ def way_on_codes(layer: Layer, indices: Iterable[int], dtype: DataType, movement
     return Way() if judge is None else Way(judge(layer, specs, real))
 
 
-def way_on_the_host(row: Commutation, layer: Layer, numbers: Sequence[Numbers], movement: Movement) -> Way:
+def way_on_the_host(row: Commutation, layer: Layer, numbers: Sequence[QuantizationNumbers], movement: Movement) -> Way:
     """What is said of a layer that the host computes on codes of any type, with zero points, of one scale a tensor.
 
     Args:

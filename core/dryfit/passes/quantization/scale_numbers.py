@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 @attrs.frozen
-class Numbers:
+class QuantizationNumbers:
     """What a code of a tensor stands for.
 
     Attributes:
@@ -70,7 +70,7 @@ class _Values:
         return np.frombuffer(self.content, np.float64).reshape(self.shape)
 
 
-def numbers_of(layer: Quantize | Dequantize, specs: Specs) -> Numbers:
+def numbers_of(layer: Quantize | Dequantize, specs: Specs) -> QuantizationNumbers:
     """The numbers of a layer whose data and scale are connected."""
     data, scale = layer.inputs[0], layer.inputs[1]
     if data is None or scale is None:
@@ -85,7 +85,7 @@ def numbers_of(layer: Quantize | Dequantize, specs: Specs) -> Numbers:
     )
     blocks = (layer.block_shape or _even_blocks(extents, shape)) if has_blocks else ()
     axis = -1 if is_single or has_blocks else max(layer.axis, 0)
-    return Numbers(dtype, _compared(scale, is_single=is_single), _zero_point(layer), axis, blocks)
+    return QuantizationNumbers(dtype, _compared(scale, is_single=is_single), _zero_point(layer), axis, blocks)
 
 
 def constant_value(tensor: Tensor | None) -> Array | None:

@@ -24,7 +24,7 @@ CODE_TYPES = (DataType.INT8, DataType.UINT8)
 
 
 @attrs.frozen(eq=False)
-class Grid:
+class CodeGrid:
     """What the codes of a tensor stand for: `(q - zero_point) * scale`.
 
     Attributes:
@@ -37,19 +37,19 @@ class Grid:
     zero_point: Array
     axis: int = -1
 
-    def is_same(self, other: Grid) -> bool:
+    def is_same(self, other: CodeGrid) -> bool:
         """Whether the same codes stand for the same numbers."""
         pairs = ((self.scale, other.scale), (self.zero_point, other.zero_point))
         return self.axis == other.axis and all(np.array_equal(one, two) for one, two in pairs)
 
 
-def grid_of(layer: Quantize | Dequantize) -> Grid:
+def grid_of(layer: Quantize | Dequantize) -> CodeGrid:
     """The grid of a layer whose scale and zero point are constants, and of which `grid_problem` says nothing."""
     scale = _values(layer.inputs[1])
     if scale.size == 1:
-        return Grid(scale.astype(np.float32).reshape(()), _zero_points(layer).reshape(-1)[:1].reshape(()))
+        return CodeGrid(scale.astype(np.float32).reshape(()), _zero_points(layer).reshape(-1)[:1].reshape(()))
     zero_points = np.broadcast_to(_zero_points(layer).reshape(-1), scale.reshape(-1).shape)
-    return Grid(scale.astype(np.float32).reshape(-1), np.ascontiguousarray(zero_points), max(layer.axis, 0))
+    return CodeGrid(scale.astype(np.float32).reshape(-1), np.ascontiguousarray(zero_points), max(layer.axis, 0))
 
 
 def grid_problem(layer: Quantize | Dequantize, axis: int | None = None) -> str:

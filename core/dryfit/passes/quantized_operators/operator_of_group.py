@@ -17,7 +17,7 @@ from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperatio
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator, fields_of_layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
-from dryfit.passes.quantized_operators.grid import BiasError, Grid, grid_of, grid_problem, integer_bias, real_bias
+from dryfit.passes.quantized_operators.grid import BiasError, CodeGrid, grid_of, grid_problem, integer_bias, real_bias
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.call import call_of
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
@@ -207,7 +207,7 @@ def _output_axis(layer: Layer) -> int | None:
     return None
 
 
-def _grids(group: QuantizedGroup) -> list[Grid | None]:
+def _grids(group: QuantizedGroup) -> list[CodeGrid | None]:
     return [
         None if one is None or _is_bias(group.layer, index) else grid_of(one)
         for index, one in enumerate(group.dequantizes)
