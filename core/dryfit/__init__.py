@@ -49,23 +49,23 @@ with public_names(__name__):
     from dryfit.network.layer_plugin import LayerPlugin as LayerPlugin
     from dryfit.network.layer_plugin import PluginField as PluginField
     from dryfit.network.layers.activation import ActivationType as ActivationType
-    from dryfit.network.layers.cumulative import CumulativeOperation as CumulativeOperation
     from dryfit.network.layers.elementwise import ElementWiseOperation as ElementWiseOperation
-    from dryfit.network.layers.fill import FillOperation as FillOperation
-    from dryfit.network.layers.gather import GatherMode as GatherMode
-    from dryfit.network.layers.matrix_multiply import MatrixOperation as MatrixOperation
-    from dryfit.network.layers.nms import BoundingBoxFormat as BoundingBoxFormat
+    from dryfit.network.layers.elementwise import UnaryOperation as UnaryOperation
+    from dryfit.network.layers.generators import FillOperation as FillOperation
+    from dryfit.network.layers.indexing import GatherMode as GatherMode
+    from dryfit.network.layers.indexing import ScatterMode as ScatterMode
+    from dryfit.network.layers.matrix import MatrixOperation as MatrixOperation
     from dryfit.network.layers.pooling import PoolingType as PoolingType
-    from dryfit.network.layers.reduce import ReduceOperation as ReduceOperation
+    from dryfit.network.layers.ranking import BoundingBoxFormat as BoundingBoxFormat
+    from dryfit.network.layers.ranking import TopKOperation as TopKOperation
+    from dryfit.network.layers.reduction import CumulativeOperation as CumulativeOperation
+    from dryfit.network.layers.reduction import ReduceOperation as ReduceOperation
     from dryfit.network.layers.resize import InterpolationMode as InterpolationMode
     from dryfit.network.layers.resize import ResizeCoordinateTransformation as ResizeCoordinateTransformation
     from dryfit.network.layers.resize import ResizeRoundMode as ResizeRoundMode
     from dryfit.network.layers.resize import ResizeSelector as ResizeSelector
     from dryfit.network.layers.scale import ScaleMode as ScaleMode
-    from dryfit.network.layers.scatter import ScatterMode as ScatterMode
     from dryfit.network.layers.slice import SampleMode as SampleMode
-    from dryfit.network.layers.top_k import TopKOperation as TopKOperation
-    from dryfit.network.layers.unary import UnaryOperation as UnaryOperation
     from dryfit.network.layers.window_layer import PaddingMode as PaddingMode
     from dryfit.network.network import Network as Network
     from dryfit.network.plugin_function import layer_plugin as layer_plugin

@@ -16,7 +16,7 @@ import dryfit
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.pooling import PoolingType
-from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.scale import ScaleMode
 
 _STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))

@@ -13,9 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import dryfit
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.dynamic_quantize import DynamicQuantize
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.quantization import Dequantize, DynamicQuantize
 from dryfit.reference.executor import run_reference
 
 BLOCK = 32

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.lint.network_view import have_equal_scales, scale_of, scale_text
 

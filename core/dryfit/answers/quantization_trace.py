@@ -22,8 +22,7 @@ from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.kernels.choice import optimum_specs
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.quantization.rewrites import Rewrite, RewriteAction
 from dryfit.target.group import SegmentGroup

@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.identity import Identity
 from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.layers.movement import Identity
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.tensor import Tensor
 from dryfit.network.weights_role import NamedWeights, WeightsRole
 from dryfit.reference.quantization import spread

@@ -14,7 +14,7 @@ from dryfit.builder.placement.assign import ask
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.copying import copy_layer, with_network_types
 from dryfit.network.layer import Layer
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.tensor import Shape, Tensor, TensorLocation, TensorSpec

@@ -17,8 +17,7 @@ from dryfit.builder.placement.target_variant import Specs, TargetVariant
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.network import Network
 from dryfit.quantization.int8_weights import constant_weights, folded, folded_scale, int8_weights

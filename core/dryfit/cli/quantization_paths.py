@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Quantize
 from dryfit.short_text import short_name, with_short_names
 
 if TYPE_CHECKING:
     from dryfit.answers.quantization_trace import TracedQuantization
-    from dryfit.network.layers.dequantize import Dequantize
+    from dryfit.network.layers.quantization import Dequantize
     from dryfit.quantization.rewrites import Rewrite
 
 JOINT = {"folded": "into", "merged": "into", "cancelled": "with", "claimed": "by"}

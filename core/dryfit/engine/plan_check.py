@@ -17,7 +17,7 @@ from dryfit.engine.plan import PROGRAM, Operation, Placement, Plan, ProfileShape
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.quantized_operator import WEIGHTS_INPUT, QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import is_stand_in

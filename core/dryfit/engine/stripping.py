@@ -16,7 +16,7 @@ from dryfit.errors import DryfitError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import stand_in
 from dryfit.network.tensor import TensorSpec

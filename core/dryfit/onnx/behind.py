@@ -14,7 +14,7 @@ import attrs
 from onnx import TensorProto, ValueInfoProto
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.onnx.operand import Array, Operand

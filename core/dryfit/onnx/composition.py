@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.gather import Gather
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
+from dryfit.network.layers.indexing import Gather
+from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.plugin import Plugin
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.quantization import Cast
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.shape_inference import mask_of
-from dryfit.network.layers.unary import Unary, UnaryOperation
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode

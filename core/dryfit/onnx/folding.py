@@ -15,7 +15,7 @@ import numpy as np
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.cast import Cast
+from dryfit.network.layers.quantization import Cast
 from dryfit.onnx.operand import Array, Extent, Operand, specs_of, values_of
 from dryfit.reference.registry import evaluate
 

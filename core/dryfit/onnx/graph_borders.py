@@ -15,7 +15,7 @@ from onnx import ValueInfoProto
 
 from dryfit.errors import OnnxImportError
 from dryfit.network.layer import Layer
-from dryfit.network.layers.identity import Identity
+from dryfit.network.layers.movement import Identity
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.onnx.operand import Operand

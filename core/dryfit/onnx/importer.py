@@ -10,7 +10,7 @@ import onnx
 from onnx import FunctionProto, NodeProto, TensorProto, ValueInfoProto
 
 from dryfit.errors import DryfitError, OnnxImportError
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.onnx.behind import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.scale_granularity import wrong_scales
 from dryfit.onnx.composition import positive_axis
 from dryfit.onnx.node import Node

@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.concatenation import Concatenation
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.gather import Gather
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
-from dryfit.network.layers.shape import ShapeLayer
+from dryfit.network.layers.generators import ShapeLayer
+from dryfit.network.layers.indexing import Gather
+from dryfit.network.layers.movement import Concatenation, Squeeze, Unsqueeze
+from dryfit.network.layers.quantization import Cast
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.layers.slice import SampleMode, Slice
-from dryfit.network.layers.squeeze import Squeeze
-from dryfit.network.layers.unsqueeze import Unsqueeze
 from dryfit.onnx.folding import reshape_target
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

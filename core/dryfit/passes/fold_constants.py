@@ -8,7 +8,7 @@ import numpy as np
 
 from dryfit.network.copying import copy_tensor_notes
 from dryfit.network.layer import Layer
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.shape_inference import known_ints
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec

@@ -25,11 +25,9 @@ import numpy as np
 
 from dryfit.errors import BuildError
 from dryfit.network.layer import Layer
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.quantization.rounding import Rounding, round_values
 

@@ -15,7 +15,7 @@ from dryfit.network.copying import copy_network, with_network_types
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.fill import Fill, FillOperation
+from dryfit.network.layers.generators import Fill, FillOperation
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.collector import Array

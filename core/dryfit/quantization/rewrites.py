@@ -21,7 +21,7 @@ from types import MappingProxyType
 import attrs
 import numpy as np
 
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.parametric_relu import ParametricRelu
+from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
 from dryfit.reference.precision import rounded, widened
 from dryfit.reference.registry import Array, reference
 

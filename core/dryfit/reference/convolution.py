@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.layers.window_layer import dilated
 from dryfit.reference.precision import computed_in, rounded, weights_for, widened
 from dryfit.reference.registry import Array, reference

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Select, Unary, UnaryOperation
 from dryfit.network.layers.scale import Scale
-from dryfit.network.layers.select import Select
-from dryfit.network.layers.unary import Unary, UnaryOperation
 from dryfit.reference.activation import erf
 from dryfit.reference.precision import rounded, weights_for, widened
 from dryfit.reference.registry import Array, compute_type, reference

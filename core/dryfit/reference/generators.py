@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.fill import Fill, FillOperation
-from dryfit.network.layers.shape import ShapeLayer
+from dryfit.network.layers.generators import Constant, Fill, FillOperation, ShapeLayer
 from dryfit.reference.precision import convert
 from dryfit.reference.registry import Array, compute_type, reference
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dryfit.errors import DryfitError, ExecutionError
 from dryfit.network.layer import Layer
-from dryfit.network.layers.fill import Fill, FillOperation
+from dryfit.network.layers.generators import Fill, FillOperation
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.reference.registry import evaluate

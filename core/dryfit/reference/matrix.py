@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dryfit.network.layers.einsum import Einsum
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.matrix import Einsum, MatrixMultiply, MatrixOperation
 from dryfit.reference.precision import rounded
 from dryfit.reference.registry import Array, compute_type, reference
 

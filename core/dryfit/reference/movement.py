@@ -11,14 +11,9 @@ import numpy as np
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.identity import Identity
-from dryfit.network.layers.padding import Padding
-from dryfit.network.layers.reverse_sequence import ReverseSequence
+from dryfit.network.layers.movement import Concatenation, Identity, Padding, ReverseSequence, Squeeze, Unsqueeze
 from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.layers.slice import SampleMode, Slice
-from dryfit.network.layers.squeeze import Squeeze
-from dryfit.network.layers.unsqueeze import Unsqueeze
 from dryfit.network.tensor import TensorSpec
 from dryfit.reference.precision import convert
 from dryfit.reference.registry import Array, reference

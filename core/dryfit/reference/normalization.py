@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.network.layers.lrn import Lrn
-from dryfit.network.layers.normalization import Normalization
+from dryfit.network.layers.normalization import Lrn, Normalization, Softmax
 from dryfit.network.layers.shape_inference import axes_in
-from dryfit.network.layers.softmax import Softmax
 from dryfit.reference.precision import computed_in, rounded, widened
 from dryfit.reference.registry import Array, reference
 

@@ -13,10 +13,7 @@ import numpy as np
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.dynamic_quantize import DynamicQuantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Cast, Dequantize, DynamicQuantize, Quantize
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.layers.scale_granularity import block_extents, wrong_scales
 from dryfit.network.tensor import Tensor

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.network.layers.nms import BoundingBoxFormat, Nms
-from dryfit.network.layers.top_k import TopK, TopKOperation
+from dryfit.network.layers.ranking import BoundingBoxFormat, Nms, TopK, TopKOperation
 from dryfit.reference.precision import widened
 from dryfit.reference.registry import Array, compute_type, reference
 

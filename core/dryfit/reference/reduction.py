@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dryfit.network.layers.cumulative import Cumulative, CumulativeOperation
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.reduction import Cumulative, CumulativeOperation, Reduce, ReduceOperation
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.reference.precision import rounded
 from dryfit.reference.registry import Array, compute_type, reference

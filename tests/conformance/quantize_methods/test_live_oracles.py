@@ -14,7 +14,7 @@ from tests.oracles.oracle import Refusal
 from tests.oracles.table import ORACLES, oracle_of_method
 
 from dryfit.errors import ConfigError
-from dryfit.network.layers.identity import Identity
+from dryfit.network.layers.movement import Identity
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.testing.operator_cases.case_table import DRAWN, trial_cases
 from dryfit.testing.operator_cases.operator_case import case_of

@@ -8,10 +8,10 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.matrix_multiply import MatrixMultiply
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.matrix import MatrixMultiply
+from dryfit.network.layers.quantization import Quantize
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.testing import QuantizeMethodConformance
 from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of

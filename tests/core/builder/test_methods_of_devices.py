@@ -12,10 +12,8 @@ import dryfit
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.matrix_multiply import MatrixMultiply
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
+from dryfit.network.layers.matrix import MatrixMultiply
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator, fields_of_layer
 from dryfit.plugins.quantize_methods import quantize_method
 

@@ -23,7 +23,7 @@ from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, NetworkError, UnknownNameError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.network.weights import Weights
 

@@ -12,7 +12,7 @@ from dryfit.errors import CalibrationError, ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.network import Network
 from dryfit.quantization.calibration import collect, merge_collectors

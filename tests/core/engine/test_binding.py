@@ -14,11 +14,10 @@ from dryfit.engine.engine import Engine
 from dryfit.errors import EngineFileError, ExecutionError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.pooling import PoolingType
-from dryfit.network.layers.reduce import ReduceOperation
-from dryfit.network.layers.unary import UnaryOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.reference.registry import evaluate

@@ -11,10 +11,9 @@ from tests.core.engine.hand_built import plan_of
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.reduce import ReduceOperation
-from dryfit.network.layers.unary import UnaryOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
+from dryfit.network.layers.movement import Concatenation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.reference.executor import run_reference

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.cast import Cast
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.quantization import Cast
 from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 

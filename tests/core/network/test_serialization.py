@@ -17,7 +17,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import LAYER_KINDS
 from dryfit.network.layer_plugin import LayerPlugin
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.fill import FillOperation
+from dryfit.network.layers.generators import FillOperation
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.plugin_table import register_layer_plugin

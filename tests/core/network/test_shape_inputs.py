@@ -3,7 +3,7 @@ import pytest
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.fill import FillOperation
+from dryfit.network.layers.generators import FillOperation
 from dryfit.network.network import Network
 
 

@@ -12,8 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.core.onnx.quantized_models import assert_equal, dequantize, kinds, model_of, quantize, reference_of
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.problems import ErrorCode, ModelRefusedError
 

@@ -11,9 +11,8 @@ from onnx import TensorProto, helper
 from tests.core.onnx.quantized_models import assert_close, dequantize, kinds, model_of, quantize, reference_of
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.convolution import FullyConnected
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
 

@@ -17,7 +17,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from tests.core.onnx.quantized_models import dequantize, model_of, quantize, reference_of, runtime_of
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Quantize
 from dryfit.onnx.importer import network_from_onnx
 
 GENERATOR = np.random.default_rng(0)

@@ -176,9 +176,9 @@ def test_quantizations_that_do_the_same_become_one_tensor(install):
 
 LAYERS = """
 from dryfit import hookimpl
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.identity import Identity
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Cast
+from dryfit.network.layers.movement import Identity
+from dryfit.network.layers.quantization import Quantize
 from dryfit.passes.canonical import specialise
 from dryfit.network.data_types import DataType
 from dryfit.plugins.contributions import GroupClaim

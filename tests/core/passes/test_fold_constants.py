@@ -8,8 +8,8 @@ import pytest
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.fill import FillOperation
-from dryfit.network.layers.top_k import TopKOperation
+from dryfit.network.layers.generators import FillOperation
+from dryfit.network.layers.ranking import TopKOperation
 from dryfit.network.network import Network
 from dryfit.passes import fold_constants as folding
 from dryfit.passes.fold_constants import absorb_dimensions, fold_constants, remove_dead_layers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dryfit.errors import PluginError
-from dryfit.network.layers.identity import Identity
+from dryfit.network.layers.movement import Identity
 from dryfit.plugins.contributions import GroupClaim, OnnxOperator, PassContribution, PlacementVote
 
 

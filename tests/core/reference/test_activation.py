@@ -8,8 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.parametric_relu import ParametricRelu
+from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
 from dryfit.reference.activation import erf
 
 from .oracle import onnx_runtime, random_array, run

@@ -8,9 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dryfit.errors import NetworkError
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.layers.window_layer import PaddingMode
 
 from .oracle import onnx_runtime, random_array, run

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
-from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Select, Unary, UnaryOperation
 from dryfit.network.layers.scale import Scale, ScaleMode
-from dryfit.network.layers.select import Select
-from dryfit.network.layers.unary import Unary, UnaryOperation
 
 from .oracle import onnx_runtime, random_array, run
 

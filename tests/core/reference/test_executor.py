@@ -7,7 +7,7 @@ from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.gather import GatherMode
+from dryfit.network.layers.indexing import GatherMode
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.fill import Fill, FillOperation
-from dryfit.network.layers.shape import ShapeLayer
+from dryfit.network.layers.generators import Constant, Fill, FillOperation, ShapeLayer
 from dryfit.reference.registry import evaluate
 
 from .oracle import onnx_runtime, random_array, run

@@ -10,10 +10,7 @@ import pytest
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.gather import Gather, GatherMode
-from dryfit.network.layers.non_zero import NonZero
-from dryfit.network.layers.one_hot import OneHot
-from dryfit.network.layers.scatter import Scatter, ScatterMode, ScatterReduction
+from dryfit.network.layers.indexing import Gather, GatherMode, NonZero, OneHot, Scatter, ScatterMode, ScatterReduction
 from dryfit.reference.registry import evaluate
 
 from .oracle import onnx_runtime, random_array, run

@@ -8,7 +8,7 @@ from tests.core.network.random_networks import SHAPE, networks
 
 from dryfit.errors import ExecutionError, NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.fill import FillOperation
+from dryfit.network.layers.generators import FillOperation
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
 from dryfit.reference.inference import FOLDED_ELEMENTS, infer_specs, infer_with_values

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
-from dryfit.network.layers.einsum import Einsum
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.matrix import Einsum, MatrixMultiply, MatrixOperation
 
 from .oracle import onnx_runtime, random_array, run
 

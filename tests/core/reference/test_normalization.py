@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.lrn import Lrn
-from dryfit.network.layers.normalization import Normalization
+from dryfit.network.layers.normalization import Lrn, Normalization, Softmax
 from dryfit.network.layers.shape_inference import mask_of
-from dryfit.network.layers.softmax import Softmax
 
 from .oracle import onnx_runtime, random_array, run
 

@@ -13,10 +13,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.cast import Cast, CastRounding
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.dynamic_quantize import DynamicQuantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Cast, CastRounding, Dequantize, DynamicQuantize, Quantize
 from dryfit.reference.registry import evaluate
 
 from .oracle import onnx_runtime, random_array, run

@@ -17,8 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.reference.precision import limits
 from dryfit.reference.registry import evaluate
 

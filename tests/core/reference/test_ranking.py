@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.nms import BoundingBoxFormat, Nms
-from dryfit.network.layers.top_k import TopK, TopKOperation
+from dryfit.network.layers.ranking import BoundingBoxFormat, Nms, TopK, TopKOperation
 from dryfit.reference.registry import evaluate
 
 from .oracle import onnx_runtime, random_array, run

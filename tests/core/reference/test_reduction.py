@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dryfit.errors import NetworkError
-from dryfit.network.layers.cumulative import Cumulative, CumulativeOperation
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.reduction import Cumulative, CumulativeOperation, Reduce, ReduceOperation
 from dryfit.network.layers.shape_inference import mask_of
 from dryfit.reference.registry import evaluate
 

@@ -7,9 +7,7 @@ from typing import Self
 import numpy as np
 
 import dryfit
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 

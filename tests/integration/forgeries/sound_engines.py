@@ -16,8 +16,8 @@ from dryfit.builder import linking
 from dryfit.engine.plan import Plan
 from dryfit.errors import DryfitError
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.gather import GatherMode
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.indexing import GatherMode
+from dryfit.network.layers.quantization import Quantize
 from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor

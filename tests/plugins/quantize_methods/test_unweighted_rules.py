@@ -10,14 +10,13 @@ from tests.core.quantization.methods.operator_calls import call_of_layer, operan
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.movement import Concatenation
+from dryfit.network.layers.normalization import Softmax
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.quantize import Quantize
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.quantization import Dequantize, Quantize
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize
-from dryfit.network.layers.softmax import Softmax
 from dryfit.plugins.quantize_methods import quantize_method
 
 TYPES = {"int8": DataType.INT8, "uint8": DataType.UINT8}

@@ -8,11 +8,9 @@ from tests.core.quantization.methods.operator_calls import call_of_layer, operan
 
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.identity import Identity
-from dryfit.network.layers.matrix_multiply import MatrixMultiply
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
+from dryfit.network.layers.matrix import MatrixMultiply
+from dryfit.network.layers.movement import Identity
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit_plugins.quantize_methods import records
 
@@ -195,7 +193,7 @@ def test_a_requantized_tie_goes_where_the_method_sends_it(method, code):
 
 def test_calibrated_weights_are_symmetric_and_round_up():
     x = np.array([0.5, -0.5, 1.5, -1.5, 127.4, -127.6, 0.49999997], np.float32)
-    from dryfit.network.layers.quantize import Quantize
+    from dryfit.network.layers.quantization import Quantize
 
     call = call_of_layer(Quantize(to_type=DataType.INT8), operand(x, None))
     method = quantize_method("calibrated-weights")

@@ -5,10 +5,10 @@ import numpy as np
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.resize import (
     InterpolationMode,
     ResizeCoordinateTransformation,
@@ -17,7 +17,6 @@ from dryfit.network.layers.resize import (
 )
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.layers.slice import SampleMode
-from dryfit.network.layers.unary import UnaryOperation
 from dryfit.network.network import Network
 from dryfit.plugins.registry import target
 

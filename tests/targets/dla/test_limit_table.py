@@ -12,7 +12,7 @@ from tests.targets.dla.questions import (
 
 import dryfit.network.network  # noqa: F401  fills the table of layer kinds
 from dryfit.network.layer import LAYER_KINDS
-from dryfit.network.layers.top_k import TopKOperation
+from dryfit.network.layers.ranking import TopKOperation
 from dryfit.plugins.registry import target
 from dryfit.target.checks import FunctionCheck
 

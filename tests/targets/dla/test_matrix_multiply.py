@@ -2,7 +2,7 @@
 
 from tests.targets.dla.questions import network_with, one_violation, product, verdict, violated, with_ranges, zeros
 
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 
 
 def test_a_product_with_a_constant_runs_and_one_of_two_computed_operands_does_not():

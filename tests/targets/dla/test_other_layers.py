@@ -15,7 +15,7 @@ from tests.targets.dla.questions import (
 )
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.concatenation import Concatenation
+from dryfit.network.layers.movement import Concatenation
 
 INT8 = ("INT8", "FP16")
 

@@ -7,8 +7,7 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
 from dryfit.errors import PlacementError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 
 INT8, FP8, INT4, FP4 = DataType.INT8, DataType.FP8, DataType.INT4, DataType.FP4

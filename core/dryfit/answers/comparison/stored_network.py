@@ -22,11 +22,10 @@ from dryfit.errors import ConfigError
 from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import FullyConnected
+from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.layers.quantization import Cast, Dequantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.reference.registry import evaluate

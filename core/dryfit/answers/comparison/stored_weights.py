@@ -17,11 +17,10 @@ from dryfit.engine.segment_program import operation_group
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import FullyConnected
+from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.layers.quantization import Cast, Dequantize
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import is_stand_in, stand_in
 from dryfit.network.weights_role import set_weights, weights_of

@@ -11,10 +11,8 @@ from dryfit.builder.precision.chosen import WEAK_TYPES
 from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Cast, Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.dynamic_range import DynamicRange

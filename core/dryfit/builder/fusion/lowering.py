@@ -23,10 +23,9 @@ from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
 from dryfit.network.copying import copy_layer, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantization.commutation import commutation_of

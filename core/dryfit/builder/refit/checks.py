@@ -11,7 +11,7 @@ from dryfit.engine.plan import Plan
 from dryfit.engine.refit_record import RefitRecord, RefittableWeights, digest
 from dryfit.errors import BuildError, NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.serialization import network_to_dict
 from dryfit.target.kernels import Array, Kernel

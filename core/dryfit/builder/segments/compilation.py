@@ -16,7 +16,7 @@ from dryfit.engine.segment_program import program_array
 from dryfit.errors import BuildError, DryfitError, PluginError
 from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.constant import Constant
+from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 from dryfit.plugins import registry

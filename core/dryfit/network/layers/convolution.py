@@ -1,4 +1,4 @@
-"""Convolution over one, two or three spatial axes."""
+"""Convolution, deconvolution and fully connected layers: sums over a window, or over everything in one sample."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
-from dryfit.network.layer import Inputs, LayerOwner, Specs, layer_kind
-from dryfit.network.layers.kernel_layer import KernelLayer, check_weights
+from dryfit.network.layer import Inputs, Layer, LayerOwner, Specs, layer_kind
+from dryfit.network.layers.kernel_layer import KernelLayer, check_weights, weights_or_none
+from dryfit.network.layers.window_layer import PaddingMode, dilated
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 
@@ -44,8 +46,117 @@ class Convolution(KernelLayer):
         return specs[self.outputs[0].name].least_elements * channels * math.prod(self.kernel_size_nd)
 
 
+@layer_kind("deconvolution")
+class Deconvolution(KernelLayer):
+    """The transpose of a convolution: each element of `x[N, C, *spatial]` adds a window to the output.
+
+    The kernel is `[C, K / groups, *window]`, a parameter or input 1; the bias is `[K]`, a parameter or input 2.
+    An output extent is `(extent - 1) * stride + (window - 1) * dilation + 1 - pre_padding - post_padding`.
+
+    Attributes:
+        num_output_maps: K.
+        pre_padding, post_padding: elements cut off at the start and the end of each spatial axis of the output; 0
+            where not given. A negative post padding adds elements that hold the bias only: this is how ONNX's
+            `output_padding` is written.
+        padding_mode: for the SAME modes an output extent is the input's times the stride, and the paddings follow.
+
+    The other parameters are those of `KernelLayer` and `WindowLayer`.
+
+    Source: TensorRT `IDeconvolutionLayer`; ONNX `ConvTranspose`.
+    """
+
+    @property
+    def least_post_padding(self) -> None:
+        """None: a negative post padding adds elements."""
+
+    def paddings(self, spatial: Sequence[int]) -> list[tuple[int, int]]:
+        """(pre, post) padding of each spatial axis, as given or as the padding mode has it; for any extents."""
+        del spatial
+        given = list(zip(self.pre_padding, self.post_padding, strict=True))
+        if self.padding_mode not in (PaddingMode.SAME_UPPER, PaddingMode.SAME_LOWER):
+            return given
+        resolved = []
+        for kernel, stride, dilation in zip(self.kernel_size_nd, self.stride_nd, self.dilation_nd, strict=True):
+            total = dilated(kernel, dilation) - stride
+            small, large = total // 2, total - total // 2
+            resolved.append((small, large) if self.padding_mode is PaddingMode.SAME_UPPER else (large, small))
+        return resolved
+
+    def output_extents(self, spatial: Sequence[int]) -> tuple[int, ...]:
+        """Output extent of each spatial axis; -1 where the input's is dynamic, 0 where nothing is left."""
+        return tuple(
+            -1 if extent < 0 else max((extent - 1) * stride + dilated(kernel, dilation) - pre - post, 0)
+            for (extent, kernel, stride, dilation, _, _), (pre, post) in zip(
+                self.axes(spatial), self.paddings(spatial), strict=True
+            )
+        )
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """`[N, K, *spatial]` of the input's type."""
+        x = self.required(inputs, 0)
+        channels = self.check_groups(inputs)
+        expected, possible = self.kernel_shape(channels, self.num_groups), self.kernel_shapes(channels)
+        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps, possible)
+        spatial = self.checked_extents(x.shape, "The paddings leave nothing of the output")
+        return [TensorSpec((x.shape[0], self.num_output_maps, *spatial), x.dtype)]
+
+    def kernel_shape(self, channels: int, num_groups: int) -> Shape:
+        """`(C, K / groups, *window)`."""
+        return channels, self.num_output_maps // num_groups, *self.kernel_size_nd
+
+    def multiply_accumulates(self, specs: Specs) -> int:
+        """Each input element is spread over the window and the output maps of its group."""
+        maps = self.num_output_maps // self.num_groups
+        return specs[self.connected_input(0).name].least_elements * maps * math.prod(self.kernel_size_nd)
+
+
+@layer_kind("fully_connected")
+class FullyConnected(Layer):
+    """`y[..., k, 1, 1] = sum over (c, h, w) of x[..., c, h, w] * kernel[k, (c, h, w)] + bias[k]`.
+
+    The last three axes of the input are summed over, in C order; what stands before them is batch.
+
+    Attributes:
+        num_output_channels: K.
+        kernel: `[K, C * H * W]`, or any array of that many values in that order; None when it is input 1.
+            Empty weights are none.
+        bias: `[K]`, or None.
+
+    Source: TensorRT 8 `IFullyConnectedLayer`.
+    """
+
+    is_weighted = True
+    sums_products = True
+    flowing_inputs = (0,)
+    inputs_of_one_type = (0, 1, 2)
+
+    num_output_channels: int
+    kernel: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
+    bias: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """`[*batch, K, 1, 1]` of the input's type."""
+        x = self.required(inputs, 0)
+        if not x.dtype.is_floating_point and not x.dtype.is_quantized:
+            raise self.problem("A fully connected layer takes floating-point or quantized elements", found=x.dtype.name)
+        if x.rank < 3:
+            raise self.problem("The input has channels and two spatial axes", found=x.shape, allowed="rank 3 or more")
+        if self.num_output_channels < 1:
+            raise self.problem("There is at least one output channel", found=self.num_output_channels)
+        summed = math.prod(x.shape[-3:]) if min(x.shape[-3:]) >= 0 else -1
+        kernel = self.kernel
+        if kernel is not None and kernel.size % self.num_output_channels == 0:
+            kernel = kernel.reshape(self.num_output_channels, kernel.size // self.num_output_channels)
+        check_weights(self, inputs, kernel, self.bias, (self.num_output_channels, summed), self.num_output_channels)
+        return [TensorSpec((*x.shape[:-3], self.num_output_channels, 1, 1), x.dtype)]
+
+    def multiply_accumulates(self, specs: Specs) -> int:
+        """Each output sums over all of C, H and W."""
+        return specs[self.connected_input(0).name].least_elements * self.num_output_channels
+
+
 class AddConvolution:
-    """The builder method of convolutions."""
+    """The builder methods of convolutions, deconvolutions and fully connected layers."""
 
     def add_convolution_nd(
         self: LayerOwner,
@@ -64,3 +175,31 @@ class AddConvolution:
             num_output_maps=num_output_maps, kernel_size_nd=tuple(kernel_shape), kernel=kernel, bias=bias
         )
         return self.add_layer(layer, [input], is_finished=False)
+
+    def add_deconvolution_nd(
+        self: LayerOwner,
+        input: Tensor,
+        num_output_maps: int,
+        kernel_shape: Sequence[int],
+        kernel: np.ndarray[Any, Any] | None = None,
+        bias: np.ndarray[Any, Any] | None = None,
+    ) -> Deconvolution:
+        """Add a deconvolution; TensorRT's `add_deconvolution_nd`. Leave `kernel` out to connect it as input 1.
+
+        Raises:
+            NetworkError: the weights do not fit, for any number of groups.
+        """
+        layer = Deconvolution(
+            num_output_maps=num_output_maps, kernel_size_nd=tuple(kernel_shape), kernel=kernel, bias=bias
+        )
+        return self.add_layer(layer, [input], is_finished=False)
+
+    def add_fully_connected(
+        self: LayerOwner,
+        input: Tensor,
+        num_outputs: int,
+        kernel: np.ndarray[Any, Any] | None = None,
+        bias: np.ndarray[Any, Any] | None = None,
+    ) -> FullyConnected:
+        """Add a fully connected layer; TensorRT 8's `add_fully_connected`."""
+        return self.add_layer(FullyConnected(num_output_channels=num_outputs, kernel=kernel, bias=bias), [input])

@@ -1,4 +1,4 @@
-"""Elementwise: one operation on the elements of two tensors, with broadcasting."""
+"""Layers that compute element by element: of one tensor, of two with broadcasting, or one of two by a condition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.shape_inference import broadcast_shapes
+from dryfit.network.layers.shape_inference import broadcast_shapes, check_same_types
 from dryfit.network.tensor import Tensor, TensorSpec
 
 
@@ -60,11 +60,13 @@ class ElementWiseOperation(enum.Enum):
         return self in _BITWISE
 
 
-_Op = ElementWiseOperation
-_LOGICAL = frozenset({_Op.AND, _Op.OR, _Op.XOR})
-_COMPARISONS = frozenset({_Op.EQUAL, _Op.GREATER, _Op.LESS, _Op.GREATER_EQUAL, _Op.LESS_EQUAL})
-_BITWISE = frozenset({_Op.BITWISE_AND, _Op.BITWISE_OR, _Op.BITWISE_XOR, _Op.SHIFT_LEFT, _Op.SHIFT_RIGHT})
-_HOST_ONLY = _BITWISE | {_Op.MOD, _Op.FMOD, _Op.GREATER_EQUAL, _Op.LESS_EQUAL}
+_Binary = ElementWiseOperation
+_LOGICAL = frozenset({_Binary.AND, _Binary.OR, _Binary.XOR})
+_COMPARISONS = frozenset({_Binary.EQUAL, _Binary.GREATER, _Binary.LESS, _Binary.GREATER_EQUAL, _Binary.LESS_EQUAL})
+_BITWISE = frozenset(
+    {_Binary.BITWISE_AND, _Binary.BITWISE_OR, _Binary.BITWISE_XOR, _Binary.SHIFT_LEFT, _Binary.SHIFT_RIGHT}
+)
+_HOST_ONLY = _BITWISE | {_Binary.MOD, _Binary.FMOD, _Binary.GREATER_EQUAL, _Binary.LESS_EQUAL}
 
 
 @layer_kind("elementwise")
@@ -108,9 +110,113 @@ class Elementwise(Layer):
         return [TensorSpec(shape, DataType.BOOL if self.op.is_comparison else x.dtype)]
 
 
+class UnaryOperation(enum.Enum):
+    """TensorRT's `UnaryOperation`; BITWISE_NOT is ONNX's and host only."""
+
+    EXP = "exp"
+    LOG = "log"
+    SQRT = "sqrt"
+    RECIP = "recip"
+    ABS = "abs"
+    NEG = "neg"
+    SIN = "sin"
+    COS = "cos"
+    TAN = "tan"
+    SINH = "sinh"
+    COSH = "cosh"
+    ASIN = "asin"
+    ACOS = "acos"
+    ATAN = "atan"
+    ASINH = "asinh"
+    ACOSH = "acosh"
+    ATANH = "atanh"
+    CEIL = "ceil"
+    FLOOR = "floor"
+    ERF = "erf"
+    NOT = "not"
+    SIGN = "sign"
+    ROUND = "round"
+    ISINF = "isinf"
+    ISNAN = "isnan"
+
+    BITWISE_NOT = "bitwise_not"
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether TensorRT lacks the operation."""
+        return self is UnaryOperation.BITWISE_NOT
+
+
+_Unary = UnaryOperation
+_FOR_INTEGERS = frozenset({_Unary.ABS, _Unary.NEG, _Unary.SIGN, _Unary.BITWISE_NOT})
+
+
+@layer_kind("unary")
+class Unary(Layer):
+    """`op(x)` of each element. ROUND is half to even.
+
+    Attributes:
+        op: the operation.
+
+    Source: TensorRT `IUnaryLayer`.
+    """
+
+    needs_real_numbers = True
+
+    op: UnaryOperation
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether TensorRT lacks the operation."""
+        return self.op.is_host_only
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The input's shape; BOOL for ISINF and ISNAN, else the input's type."""
+        x = self.required(inputs, 0)
+        if self.op is _Unary.NOT:
+            fits, allowed = x.dtype is DataType.BOOL, "BOOL"
+        elif self.op is _Unary.BITWISE_NOT:
+            fits, allowed = x.dtype.is_integer, "integer types"
+        elif self.op in _FOR_INTEGERS:
+            fits, allowed = x.dtype is not DataType.BOOL, "numbers"
+        else:
+            fits = x.dtype.is_floating_point or x.dtype is DataType.INT8
+            allowed = "floating-point types and INT8"
+        if not fits:
+            raise self.problem(f"{self.op.name} does not take this type", found=x.dtype.name, allowed=allowed)
+        return [TensorSpec(x.shape, DataType.BOOL if self.op in (_Unary.ISINF, _Unary.ISNAN) else x.dtype)]
+
+
+@layer_kind("select")
+class Select(Layer):
+    """`condition ? then_input : else_input`, element by element (inputs 0, 1, 2). Extents of 1 are repeated.
+
+    Source: TensorRT `ISelectLayer`; ONNX `Where`.
+    """
+
+    needs_real_numbers = True
+    inputs_of_one_type = (1, 2)
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The broadcast shape, of the type of the two values."""
+        condition, then_input, else_input = (self.required(inputs, index) for index in range(3))
+        if condition.dtype is not DataType.BOOL:
+            raise self.problem("The condition has the wrong type", found=condition.dtype.name, allowed="BOOL")
+        dtype = check_same_types(self, then_input, else_input)
+        return [TensorSpec(broadcast_shapes(self, condition.shape, then_input.shape, else_input.shape), dtype)]
+
+
 class AddElementwise:
-    """The builder method of elementwise layers."""
+    """The builder methods of layers that compute element by element."""
 
     def add_elementwise(self: LayerOwner, input1: Tensor, input2: Tensor, op: ElementWiseOperation) -> Elementwise:
         """Add an elementwise operation; TensorRT's `add_elementwise`."""
         return self.add_layer(Elementwise(op=op), [input1, input2])
+
+    def add_unary(self: LayerOwner, input: Tensor, op: UnaryOperation) -> Unary:
+        """Add a unary operation; TensorRT's `add_unary`."""
+        return self.add_layer(Unary(op=op), [input])
+
+    def add_select(self: LayerOwner, condition: Tensor, then_input: Tensor, else_input: Tensor) -> Select:
+        """Add a select; TensorRT's `add_select`."""
+        return self.add_layer(Select(), [condition, then_input, else_input])

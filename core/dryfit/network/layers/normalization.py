@@ -1,4 +1,4 @@
-"""Normalization to mean 0 and variance 1: instance, group and layer normalization."""
+"""Normalizations: to mean 0 and variance 1, across channels, and softmax."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
-from dryfit.network.layers.shape_inference import checked_axes
+from dryfit.network.layers.shape_inference import checked_axes, default_axis
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 
@@ -77,11 +77,79 @@ class Normalization(Layer):
             )
 
 
+@layer_kind("lrn")
+class Lrn(Layer):
+    """`x / (k + alpha / window_size * sum of squares) ^ beta`, the sum over the channels around each channel.
+
+    Attributes:
+        window_size: channels summed: `(window_size - 1) // 2` before, `window_size // 2` after.
+        alpha, beta, k: as in the formula.
+
+    Source: TensorRT `ILRNLayer`; ONNX `LRN` (`bias` is k).
+    """
+
+    needs_real_numbers = True
+
+    window_size: int
+    alpha: float
+    beta: float
+    k: float
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The input's shape and type."""
+        x = self.required(inputs, 0)
+        if x.rank < 2 or not (x.dtype.is_floating_point or x.dtype.is_quantized):
+            raise self.problem(
+                "The input has batch and channels, and floating-point or quantized elements",
+                found=f"{x.dtype.name}{list(x.shape)}",
+            )
+        if self.window_size < 1:
+            raise self.problem("The window has at least one channel", found=self.window_size)
+        return [TensorSpec(x.shape, x.dtype)]
+
+
+@layer_kind("softmax")
+class Softmax(Layer):
+    """`exp(x - max) / sum of exp(x - max)`, maximum and sum over one axis.
+
+    Attributes:
+        axes: a bit mask with one bit set: bit i is axis i.
+
+    Source: TensorRT `ISoftMaxLayer`.
+    """
+
+    needs_real_numbers = True
+
+    axes: int
+
+    @property
+    def axis(self) -> int:
+        """The axis that `axes` names."""
+        return self.axes.bit_length() - 1
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The input's shape and type."""
+        x = self.required(inputs, 0)
+        if not x.dtype.is_floating_point and not x.dtype.is_quantized:
+            raise self.problem("Softmax takes floating-point or quantized elements", found=x.dtype.name)
+        if len(checked_axes(self, self.axes, x.rank)) != 1:
+            raise self.problem("Softmax is over one axis", found=bin(self.axes), allowed="one bit")
+        return [TensorSpec(x.shape, x.dtype)]
+
+
 class AddNormalization:
-    """The builder method of normalizations."""
+    """The builder methods of normalizations."""
 
     def add_normalization(
         self: LayerOwner, input: Tensor, scale: Tensor | None, bias: Tensor | None, axes_mask: int
     ) -> Normalization:
         """Add a normalization over the axes of a bit mask; TensorRT's `add_normalization`."""
         return self.add_layer(Normalization(axes=axes_mask), [input, scale, bias], is_finished=False)
+
+    def add_lrn(self: LayerOwner, input: Tensor, window: int, alpha: float, beta: float, k: float) -> Lrn:
+        """Add a local response normalization; TensorRT's `add_lrn`."""
+        return self.add_layer(Lrn(window_size=window, alpha=alpha, beta=beta, k=k), [input])
+
+    def add_softmax(self: LayerOwner, input: Tensor) -> Softmax:
+        """Add a softmax over the third axis from the end, or axis 0; TensorRT's `add_softmax`. Set `axes` to change."""
+        return self.add_layer(Softmax(axes=1 << default_axis(len(input.shape))), [input])

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.parametric_relu import ParametricRelu
-from dryfit.network.layers.select import Select
+from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
+from dryfit.network.layers.elementwise import ElementWiseOperation, Select
 from dryfit.onnx.composition import add, divide, elementwise, multiply, scalar, subtract
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

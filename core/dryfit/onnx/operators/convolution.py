@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
+from dryfit.network.layers.convolution import Convolution, Deconvolution
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.onnx.composition import add_plugin
 from dryfit.onnx.node import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.nms import BoundingBoxFormat, Nms
+from dryfit.network.layers.ranking import BoundingBoxFormat, Nms
 from dryfit.onnx.composition import add_plugin
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.cast import Cast, CastRounding
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.select import Select
-from dryfit.network.layers.unary import UnaryOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, Select, UnaryOperation
+from dryfit.network.layers.quantization import Cast, CastRounding
 from dryfit.onnx.composition import add, add_plugin, cast, divide, elementwise, same_rank, scalar, unary
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

@@ -7,10 +7,8 @@ import math
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.fill import Fill, FillOperation
-from dryfit.network.layers.select import Select
-from dryfit.network.layers.unary import UnaryOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, Select, UnaryOperation
+from dryfit.network.layers.generators import Fill, FillOperation
 from dryfit.onnx.composition import cast, divide, elementwise, scalar, subtract, unary
 from dryfit.onnx.folding import LARGEST_FOLDED_BYTES
 from dryfit.onnx.node import Node

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.gather import Gather, GatherMode
-from dryfit.network.layers.non_zero import NonZero
-from dryfit.network.layers.one_hot import OneHot
-from dryfit.network.layers.scatter import Scatter, ScatterMode, ScatterReduction
+from dryfit.network.layers.indexing import Gather, GatherMode, NonZero, OneHot, Scatter, ScatterMode, ScatterReduction
 from dryfit.onnx.composition import add_plugin, cast, positive_axis
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

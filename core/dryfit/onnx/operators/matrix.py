@@ -11,12 +11,10 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.einsum import Einsum
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.convolution import FullyConnected
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.matrix import Einsum, MatrixMultiply, MatrixOperation
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.tensor import Tensor
 from dryfit.onnx.composition import add, add_plugin, multiply, scalar

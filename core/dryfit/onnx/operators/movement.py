@@ -6,9 +6,8 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.identity import Identity
-from dryfit.network.layers.reverse_sequence import ReverseSequence
-from dryfit.network.layers.shape import ShapeLayer
+from dryfit.network.layers.generators import ShapeLayer
+from dryfit.network.layers.movement import Identity, ReverseSequence
 from dryfit.onnx.composition import axes_of, cast, concatenate, positive_axes, positive_axis
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

@@ -10,16 +10,12 @@ import math
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.lrn import Lrn
-from dryfit.network.layers.normalization import Normalization
-from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, Select, UnaryOperation
+from dryfit.network.layers.normalization import Lrn, Normalization, Softmax
+from dryfit.network.layers.ranking import TopKOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.scale import Scale, ScaleMode
-from dryfit.network.layers.select import Select
 from dryfit.network.layers.shape_inference import mask_of
-from dryfit.network.layers.softmax import Softmax
-from dryfit.network.layers.top_k import TopKOperation
-from dryfit.network.layers.unary import UnaryOperation
 from dryfit.onnx.composition import (
     add,
     cast,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.reduce import ReduceOperation
-from dryfit.network.layers.unary import UnaryOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.onnx.composition import add_plugin, elementwise, reduce, scalar, unary
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Operand

@@ -10,11 +10,9 @@ Source: onnx-tensorrt, onnxOpImporters.cpp (10.13); Model Optimizer, torch/quant
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dynamic_quantize import DynamicQuantize
-from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.quantize import Quantize
-from dryfit.network.layers.reduce import ReduceOperation
-from dryfit.network.layers.unary import UnaryOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
+from dryfit.network.layers.quantization import DynamicQuantize, Quantize
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.onnx.composition import cast, divide, elementwise, positive_axis, reduce, subtract, unary
 from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Array, Operand

@@ -15,11 +15,10 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
-from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.normalization import Softmax
+from dryfit.network.layers.quantization import Dequantize, Quantize
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.shape_inference import mask_of
-from dryfit.network.layers.softmax import Softmax
 from dryfit.onnx.composition import add, concatenate, multiply, positive_axis, reduce
 from dryfit.onnx.node import Node
 from dryfit.onnx.node_meaning import integer_operator

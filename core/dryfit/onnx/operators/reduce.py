@@ -8,11 +8,10 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.cumulative import Cumulative, CumulativeOperation
-from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.elementwise import UnaryOperation
+from dryfit.network.layers.ranking import TopK, TopKOperation
+from dryfit.network.layers.reduction import Cumulative, CumulativeOperation, ReduceOperation
 from dryfit.network.layers.shape_inference import mask_of
-from dryfit.network.layers.top_k import TopK, TopKOperation
-from dryfit.network.layers.unary import UnaryOperation
 from dryfit.onnx.composition import (
     add,
     axes_of,

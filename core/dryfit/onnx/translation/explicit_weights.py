@@ -18,8 +18,7 @@ from onnx import NodeProto, helper
 from dryfit.builder.design import Design
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import Deconvolution, FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Tensor

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.padding import Padding
+from dryfit.network.layers.movement import Concatenation, Padding
 from dryfit.network.layers.shape_inference import known_ints, normalized_axes
 from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.layers.slice import Slice

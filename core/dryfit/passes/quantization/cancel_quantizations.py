@@ -18,8 +18,7 @@ import numpy as np
 
 from dryfit.network.copying import note_origin
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.fold_constants import fold_layers

@@ -20,10 +20,10 @@ import attrs
 
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.indexing import Scatter, ScatterReduction
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
-from dryfit.network.layers.scatter import Scatter, ScatterReduction
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.tensor import Tensor

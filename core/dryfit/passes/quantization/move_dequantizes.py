@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from dryfit.network.copying import copy_layer
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec

@@ -11,8 +11,7 @@ import math
 from collections.abc import Sequence
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.passes.quantization.axis_paths import axis_before

@@ -18,9 +18,7 @@ from dryfit.errors import NetworkError
 from dryfit.network.copying import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer, LayerT
-from dryfit.network.layers.cast import Cast
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Cast, Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.passes.quantization.commutation import Commutation

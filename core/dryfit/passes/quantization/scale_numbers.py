@@ -8,9 +8,8 @@ import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantization.axis_paths import Specs
 from dryfit.quantization.rewrites import held_identity

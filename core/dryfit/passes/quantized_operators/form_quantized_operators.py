@@ -12,9 +12,8 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dryfit.network.copying import copy_tensor_notes, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor

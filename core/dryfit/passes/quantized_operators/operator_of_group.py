@@ -12,8 +12,8 @@ import numpy as np
 from dryfit.errors import DryfitError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.convolution import Deconvolution
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator, fields_of_layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec

@@ -9,7 +9,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation
 from dryfit.network.layers.elementwise import Elementwise
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.lint.network_view import NetworkView

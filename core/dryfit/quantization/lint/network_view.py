@@ -9,9 +9,8 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.range_sharing import covering_of

@@ -10,9 +10,8 @@ import numpy as np
 
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.lint.network_view import NetworkView, readers

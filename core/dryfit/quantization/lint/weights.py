@@ -10,10 +10,9 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import Deconvolution, FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.quantization.lint.network_view import NetworkView, QuantizedWeights, scale_of
 from dryfit.quantization.lint.rule import CHAPTER, Hit, lint_rule
 from dryfit.reference.quantization import spread

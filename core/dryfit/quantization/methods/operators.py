@@ -6,7 +6,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize
 
 OPERATORS = {

@@ -10,15 +10,13 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.identity import Identity
+from dryfit.network.layers.movement import Concatenation, Identity
+from dryfit.network.layers.normalization import Softmax
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.quantize import Quantize
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.quantization import Dequantize, Quantize
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
-from dryfit.network.layers.softmax import Softmax
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.testing.operator_cases.drawn_grids import (
     Grid,

@@ -10,10 +10,8 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.testing.operator_cases.drawn_grids import WeightedGrids, drawn_weighted_grids, tie_seeking_biases
 from dryfit.testing.operator_cases.habits import Trial
 from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.deconvolution import Deconvolution
+from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Shape
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding

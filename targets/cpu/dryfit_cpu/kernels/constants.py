@@ -7,9 +7,7 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.tensor import Tensor
 from dryfit.target.kernels import Array, Specs
 from dryfit_cpu.codes import PANEL_CHANNELS

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dynamic_quantize import DynamicQuantize
+from dryfit.network.layers.quantization import DynamicQuantize
 from dryfit.network.tensor import Tensor
 from dryfit.reference.precision import limits
 from dryfit.target.group import LayerGroup

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.unary import Unary, UnaryOperation
+from dryfit.network.layers.elementwise import Unary, UnaryOperation
 from dryfit.target.group import LayerGroup
 from dryfit_cpu import codes
 from dryfit_cpu.kernels.copying import NO_ACTIVATION, Activation

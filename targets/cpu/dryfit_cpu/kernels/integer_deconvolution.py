@@ -8,7 +8,7 @@ from typing import cast
 import attrs
 import numpy as np
 
-from dryfit.network.layers.deconvolution import Deconvolution
+from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel

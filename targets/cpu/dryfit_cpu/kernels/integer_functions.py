@@ -14,13 +14,10 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.activation import Activation
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.elementwise import Elementwise
-from dryfit.network.layers.parametric_relu import ParametricRelu
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.activation import Activation, ParametricRelu
+from dryfit.network.layers.elementwise import Elementwise, Unary
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.scale import Scale, ScaleMode
-from dryfit.network.layers.unary import Unary
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.quantization.rounding import Rounding, RoundingMode
 from dryfit.reference.registry import evaluate

@@ -9,9 +9,9 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.convolution import Deconvolution
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.tensor import Tensor
 from dryfit.reference.quantization import spread
 from dryfit.target.group import LayerGroup

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.layers.concatenation import Concatenation
+from dryfit.network.layers.movement import Concatenation
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel

@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.softmax import Softmax
+from dryfit.network.layers.normalization import Softmax
 from dryfit.quantization.rounding import round_values
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.tensor import Tensor
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup

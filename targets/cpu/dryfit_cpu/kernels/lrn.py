@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.layers.lrn import Lrn
+from dryfit.network.layers.normalization import Lrn
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel

@@ -8,8 +8,7 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.quantization import spread

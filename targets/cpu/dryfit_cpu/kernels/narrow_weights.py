@@ -10,10 +10,9 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.convolution import Convolution, FullyConnected
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.layers.scale_granularity import block_extents
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.reference.registry import evaluate

@@ -13,8 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.gather import Gather, GatherMode
-from dryfit.network.layers.padding import Padding
+from dryfit.network.layers.indexing import Gather, GatherMode
+from dryfit.network.layers.movement import Padding
 from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 from dryfit.reference.indexing import from_start

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup

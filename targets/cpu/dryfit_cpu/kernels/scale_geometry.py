@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import ExecutionError
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.scale_granularity import block_extents
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.kernels import Array, Specs

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from dryfit.network.layers.softmax import Softmax
+from dryfit.network.layers.normalization import Softmax
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel

@@ -14,9 +14,8 @@ import numpy as np
 
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup

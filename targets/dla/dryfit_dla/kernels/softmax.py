@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.softmax import Softmax
+from dryfit.network.layers.normalization import Softmax
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 

@@ -6,7 +6,7 @@ import pytest
 from dryfit.answers.comparison.known_places import KnownPlaces
 from dryfit.answers.comparison.packed_places import Slot, unpack_places
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.fully_connected import FullyConnected
+from dryfit.network.layers.convolution import FullyConnected
 
 SHAPE = (40, 300)
 """More elements than a digit of FP16, or of INT8, has values."""

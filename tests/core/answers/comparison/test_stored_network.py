@@ -20,7 +20,7 @@ from dryfit.engine.plan import Plan
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import is_stand_in

@@ -10,7 +10,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 

@@ -4,7 +4,7 @@ from tests.core.builder.networks import image_network, named, weights
 from dryfit.builder.placement.roles import LayerRole, layer_roles
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorLocation
 

@@ -18,7 +18,7 @@ from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.identity import Identity
+from dryfit.network.layers.movement import Identity
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.formats import TensorFormat

@@ -14,7 +14,7 @@ from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.scale import ScaleMode
 
 FLOAT, HALF, INT8 = DataType.FLOAT, DataType.HALF, DataType.INT8

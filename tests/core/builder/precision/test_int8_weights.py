@@ -7,7 +7,7 @@ import pytest
 from tests.core.builder.networks import image_network, named, weights
 
 from dryfit.errors import BuildError
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.quantization.int8_weights import constant_weights, int8_weights
 from dryfit.quantization.rounding import RoundingMode
 

@@ -6,7 +6,7 @@ from tests.core.builder.networks import activation, add, chain, convolution, ima
 
 from dryfit.builder.precision.int8_choice import layers_near_outputs
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 
 INT8 = DataType.INT8
 

@@ -9,11 +9,10 @@ from tests.core.builder.networks import named
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.padding import Padding
+from dryfit.network.layers.movement import Padding
 from dryfit.network.layers.pooling import PoolingType
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
 

@@ -12,7 +12,7 @@ from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, PlacementError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.top_k import TopKOperation
+from dryfit.network.layers.ranking import TopKOperation
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import is_stand_in
 from dryfit.reference.executor import run_reference

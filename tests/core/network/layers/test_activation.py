@@ -1,3 +1,7 @@
+"""Shapes, types and checks of activations."""
+
+from __future__ import annotations
+
 import pytest
 
 from dryfit.errors import NetworkError
@@ -19,3 +23,20 @@ def test_other_types_are_refused(dtype):
     network, x = network_with((2,), dtype=dtype)
     with pytest.raises(NetworkError, match=f"floating-point or quantized.*found {dtype.name}"):
         network.add_activation(x, ActivationType.RELU)
+
+
+def test_slopes_broadcast_to_the_input():
+    network, x, slopes = network_with((-1, 3, 4, 4), (1, 3, 1, 1))
+    assert network.add_parametric_relu(x, slopes).get_output(0).shape == (-1, 3, 4, 4)
+
+
+def test_the_input_does_not_broadcast_to_the_slopes():
+    network, x, slopes = network_with((1, 3), (2, 3))
+    with pytest.raises(NetworkError, match=r"slopes \(2, 3\) for an input of \(1, 3\)"):
+        network.add_parametric_relu(x, slopes)
+
+
+def test_unequal_types_are_refused():
+    network, x, slopes = network_with((2,), (2,), dtype=[DataType.HALF, DataType.FLOAT])
+    with pytest.raises(NetworkError, match="HALF and FLOAT"):
+        network.add_parametric_relu(x, slopes)

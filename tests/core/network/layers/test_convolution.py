@@ -1,3 +1,7 @@
+"""Shapes, types and checks of convolutions, deconvolutions and fully connected layers."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
 
@@ -40,7 +44,7 @@ def test_the_shape_follows_each_change():
     assert output.shape == (1, 4, 4, 5)
 
 
-def test_dynamic_extents_stay_dynamic():
+def test_dynamic_extents_stay_dynamic_for_convolution():
     network, x = network_with((-1, 3, -1, 8))
     layer = network.add_convolution_nd(x, 4, (3, 3), kernel(4, 3, 3, 3))
     assert layer.get_output(0).shape == (-1, 4, -1, 6)
@@ -66,7 +70,7 @@ def test_the_kernel_may_be_connected_later():
         ({"dilation_nd": (8, 1)}, r"larger than the padded input.*kernel \(3, 3\) on an input of \(1, 3, 8, 8\)"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_both_values(change, message):
+def test_what_does_not_fit_is_refused_with_both_values_for_convolution(change, message):
     network, x = network_with((1, 3, 8, 8))
     layer = network.add_convolution_nd(x, 4, (3, 3), kernel(4, 3, 3, 3))
     layer.name = "conv1"
@@ -141,3 +145,62 @@ def test_empty_weights_are_none_so_that_input_1_can_be_the_kernel(method, none):
     layer.set_input(1, network.add_constant((4, 4, 3, 3), kernel(4, 4, 3, 3)).get_output(0))
     assert (layer.kernel, layer.bias) == (None, None)
     assert layer.get_output(0).shape[:2] == (1, 4)
+
+
+def deconvolution(shape=(1, 4, 5, 5), **changes):
+    network, x = network_with(shape)
+    layer = network.add_deconvolution_nd(x, 6, (3, 3), np.zeros((4, 6, 3, 3), np.float32))
+    for name, value in changes.items():
+        setattr(layer, name, value)
+    return layer.get_output(0)
+
+
+def test_the_shape_is_the_one_whose_convolution_gives_the_input():
+    assert deconvolution().shape == (1, 6, 7, 7)
+    assert deconvolution(stride_nd=(2, 3)).shape == (1, 6, 11, 15)
+    assert deconvolution(stride_nd=(2, 2), padding_nd=(1, 1)).shape == (1, 6, 9, 9)
+    assert deconvolution(stride_nd=(2, 2), pre_padding=(1, 1), post_padding=(0, -1)).shape == (1, 6, 10, 11)
+    assert deconvolution(dilation_nd=(2, 1)).shape == (1, 6, 9, 7)
+
+
+@pytest.mark.parametrize("mode", [PaddingMode.SAME_UPPER, PaddingMode.SAME_LOWER])
+def test_same_padding_multiplies_the_extents_by_the_stride(mode):
+    assert deconvolution(stride_nd=(2, 3), padding_mode=mode).shape == (1, 6, 10, 15)
+
+
+def test_dynamic_extents_stay_dynamic_for_deconvolution():
+    assert deconvolution((-1, 4, 5, -1)).shape == (-1, 6, 7, -1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel": np.zeros((6, 4, 3, 3))}, r"found \(6, 4, 3, 3\); allowed: \(4, 6, 3, 3\)"),
+        ({"bias": np.zeros(4)}, r"bias does not fit.*found \(4,\); allowed: \(6,\)"),
+        ({"num_groups": 4}, "4 in, 6 out, 4 groups"),
+        ({"pre_padding": (4, 0), "post_padding": (3, 0)}, r"leave nothing.*\(0, 7\)"),
+        ({"stride_nd": (0, 1)}, "at least 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_both_values_for_deconvolution(change, message):
+    with pytest.raises(NetworkError, match=message):
+        _ = deconvolution(**change).shape
+
+
+def test_the_last_three_axes_are_summed_over():
+    network, x = network_with((-1, 3, 4, 5))
+    layer = network.add_fully_connected(x, 7, np.zeros((7, 60), np.float32))
+    assert layer.get_output(0).shape == (-1, 7, 1, 1)
+    assert layer.type == "FULLY_CONNECTED"
+
+
+def test_a_kernel_of_another_size_is_refused_with_both_sizes():
+    network, x = network_with((1, 3, 4, 5))
+    with pytest.raises(NetworkError, match=r"found \(7, 61\); allowed: \(7, 60\)"):
+        network.add_fully_connected(x, 7, np.zeros((7, 61), np.float32))
+
+
+def test_an_input_of_two_axes_is_refused():
+    network, x = network_with((4, 5))
+    with pytest.raises(NetworkError, match=r"found \(4, 5\); allowed: rank 3 or more"):
+        network.add_fully_connected(x, 7, np.zeros((7, 5), np.float32))

@@ -1,8 +1,13 @@
+"""Shapes, types and checks of layers that compute element by element."""
+
+from __future__ import annotations
+
 import pytest
+from tests.core.network.layers.inferring import assert_refused, shape_of, spec
 
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, Select, UnaryOperation
 
 from .building import network_with
 
@@ -73,3 +78,47 @@ def test_what_does_not_fit_is_refused_with_both_values(shapes, dtypes, op, messa
 def test_an_exponent_may_have_another_type():
     network, x, y = network_with((2,), (2,), dtype=[DataType.INT32, DataType.FLOAT])
     assert network.add_elementwise(x, y, Op.POW).get_output(0).dtype is DataType.INT32
+
+
+UnaryOp = UnaryOperation
+
+
+def test_only_bitwise_not_is_host_only():
+    assert [op for op in UnaryOp if op.is_host_only] == [UnaryOp.BITWISE_NOT]
+
+
+@pytest.mark.parametrize("op", [op for op in UnaryOp if op not in (UnaryOp.NOT, UnaryOp.BITWISE_NOT)])
+def test_floating_point_numbers_are_taken_by_every_function(op):
+    network, x = network_with((2, -1))
+    output = network.add_unary(x, op).get_output(0)
+    assert output.shape == (2, -1)
+    assert output.dtype is (DataType.BOOL if op in (UnaryOp.ISINF, UnaryOp.ISNAN) else DataType.FLOAT)
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "allowed"),
+    [
+        (UnaryOp.NOT, DataType.FLOAT, "BOOL"),
+        (UnaryOp.BITWISE_NOT, DataType.FLOAT, "integer types"),
+        (UnaryOp.EXP, DataType.INT32, "floating-point types and INT8"),
+        (UnaryOp.NEG, DataType.BOOL, "numbers"),
+    ],
+)
+def test_other_types_are_refused(op, dtype, allowed):
+    network, x = network_with((2,), dtype=dtype)
+    with pytest.raises(NetworkError, match=f"{op.name} does not take.*found {dtype.name}; allowed: {allowed}"):
+        network.add_unary(x, op)
+
+
+def test_the_three_inputs_are_broadcast():
+    condition = spec(2, 1, dtype=DataType.BOOL)
+    assert shape_of(Select(), condition, spec(1, 3), spec(1, 1)) == (2, 3)
+    assert shape_of(Select(), condition, spec(-1, 3), spec(2, -1)) == (2, 3)
+
+
+def test_what_does_not_fit_is_refused():
+    condition = spec(2, dtype=DataType.BOOL)
+    assert_refused(Select(), [spec(2), spec(2), spec(2)], "wrong type", found="FLOAT", allowed="BOOL")
+    assert_refused(Select(), [condition, spec(2), spec(2, dtype=DataType.INT8)], "one type", found="FLOAT and INT8")
+    assert_refused(Select(), [condition, spec(2), spec(3)], "extents")
+    assert_refused(Select(), [condition, spec(2), spec(1, 2)], "equal ranks")

@@ -1,3 +1,7 @@
+"""Shapes, types and checks of normalizations."""
+
+from __future__ import annotations
+
 import pytest
 
 from dryfit.errors import NetworkError
@@ -44,3 +48,33 @@ def test_integers_are_refused():
     network, x = network_with((1, 4), dtype=DataType.INT32)
     with pytest.raises(NetworkError, match="INT32 computed in FLOAT"):
         network.add_normalization(x, None, None, 2)
+
+
+def test_the_arguments_come_in_tensorrts_order():
+    network, x = network_with((1, -1, 4, 4))
+    layer = network.add_lrn(x, 5, 1e-4, 0.75, 2.0)
+    assert (layer.window_size, layer.alpha, layer.beta, layer.k) == (5, 1e-4, 0.75, 2.0)
+    assert layer.get_output(0).shape == (1, -1, 4, 4)
+
+
+def test_an_empty_window_and_integers_are_refused():
+    network, x, y = network_with((1, 2, 4), (1, 2, 4), dtype=[DataType.FLOAT, DataType.INT32])
+    with pytest.raises(NetworkError, match="found 0"):
+        network.add_lrn(x, 0, 1, 1, 1)
+    with pytest.raises(NetworkError, match="found INT32"):
+        network.add_lrn(y, 3, 1, 1, 1)
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((5,), 1), ((2, 5), 1), ((2, 3, 5), 1), ((1, 3, 4, 5), 2), ((1,) * 5, 4)])
+def test_the_default_axis_is_the_third_from_the_end(shape, axes):
+    network, x = network_with(shape)
+    assert network.add_softmax(x).axes == axes
+
+
+@pytest.mark.parametrize("axes", [0, 0b11, 0b10000, -1])
+def test_a_mask_that_is_not_one_axis_of_the_input_is_refused(axes):
+    network, x = network_with((1, 2, 3, 4))
+    layer = network.add_softmax(x)
+    layer.axes = axes
+    with pytest.raises(NetworkError, match=f"found {bin(axes)}"):
+        _ = layer.get_output(0).shape

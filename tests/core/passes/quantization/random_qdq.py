@@ -9,11 +9,10 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.gather import GatherMode
+from dryfit.network.layers.indexing import GatherMode, ScatterMode
 from dryfit.network.layers.pooling import PoolingType
-from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.scale import ScaleMode
-from dryfit.network.layers.scatter import ScatterMode
 from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 

@@ -22,10 +22,10 @@ from tests.core.passes.quantization.small_qdq import (
 from tests.core.passes.quantized_networks import named
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.cumulative import CumulativeOperation
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.reduction import CumulativeOperation
 from dryfit.quantization.rewrites import RewriteAction
 
 

@@ -7,10 +7,9 @@ from tests.core.passes.quantized_networks import named
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.constant import Constant
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 
 

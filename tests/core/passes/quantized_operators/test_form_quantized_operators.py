@@ -13,8 +13,8 @@ from dryfit.errors import BuildError, UnknownNameError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.fully_connected import FullyConnected
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.network import Network

@@ -8,7 +8,7 @@ import pytest
 from tests.core.onnx.models import model, numbers
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network

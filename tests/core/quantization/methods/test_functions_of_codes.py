@@ -8,9 +8,8 @@ from tests.core.quantization.methods.operator_calls import call_of_layer, operan
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.movement import Concatenation
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.quantization.methods.definitions import activations, real_numbers, requantized
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps

@@ -7,7 +7,7 @@ import pytest
 from tests.core.quantization.methods.operator_calls import call_of_layer, operand, random_codes
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.softmax import Softmax
+from dryfit.network.layers.normalization import Softmax
 from dryfit.quantization.methods.definitions import softmaxes
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps

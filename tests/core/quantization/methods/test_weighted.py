@@ -10,11 +10,9 @@ import pytest
 from tests.core.quantization.methods.operator_calls import call_of_layer, operand, random_codes
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.identity import Identity
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.movement import Identity
 from dryfit.quantization.methods.definitions.output_codes import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.requantized import requantized, requantized_by_shift
 from dryfit.quantization.methods.definitions.weighted import weighted, weighted_sums

@@ -10,11 +10,10 @@ from tests.targets.cpu.group_runner import Guarded, run_group, specs_of
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.constant import Constant
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.dequantize import Dequantize
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.registry import evaluate

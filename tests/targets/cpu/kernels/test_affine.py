@@ -11,7 +11,7 @@ from tests.targets.cpu.kernels.test_convolution import ACTIVATIONS, TYPES, activ
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.matrix_multiply import MatrixOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup

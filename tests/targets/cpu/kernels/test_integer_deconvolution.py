@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.targets.cpu.group_runner import LAYOUTS
 from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_like_definition, exact_convolution
 
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.convolution import Deconvolution
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit_cpu.kernels.integer_deconvolution import deconvolve_integer_channels, deconvolve_integers
 from dryfit_cpu.kernels.integer_weights import integer_weights

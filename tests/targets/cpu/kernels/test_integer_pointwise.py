@@ -9,13 +9,13 @@ from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_li
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.quantization import Dequantize
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels import integer_fully_connected, integer_matrix_multiply, integer_pooling

@@ -9,13 +9,11 @@ from tests.targets.cpu.group_runner import LAYOUTS, Guarded, assert_close, refer
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.dequantize import Dequantize
+from dryfit.network.layers.convolution import Convolution, FullyConnected
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels.matrix_multiply import multiply

@@ -10,10 +10,8 @@ import pytest
 from tests.targets.cpu.group_runner import LAYOUTS, Guarded, reference_kernel, run_group
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.constant import Constant
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.dynamic_quantize import DynamicQuantize
-from dryfit.network.layers.quantize import Quantize
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Dequantize, DynamicQuantize, Quantize
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding

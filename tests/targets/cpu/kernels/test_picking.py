@@ -7,13 +7,12 @@ import pytest
 from tests.targets.cpu.group_runner import LAYOUTS, Guarded, chosen_kernel, run_group
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.gather import Gather
-from dryfit.network.layers.padding import Padding
+from dryfit.network.layers.elementwise import Select
+from dryfit.network.layers.indexing import Gather
+from dryfit.network.layers.movement import Concatenation, Padding
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.reduce import Reduce, ReduceOperation
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import Resize
-from dryfit.network.layers.select import Select
 from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network
 from dryfit.reference.registry import evaluate

@@ -10,8 +10,8 @@ from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chose
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.concatenation import Concatenation
-from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
+from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.resize import (
     InterpolationMode,
     Resize,
@@ -20,7 +20,6 @@ from dryfit.network.layers.resize import (
     ResizeSelector,
 )
 from dryfit.network.layers.scale import ScaleMode
-from dryfit.network.layers.unary import UnaryOperation
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 

@@ -12,7 +12,7 @@ from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.reduce import ReduceOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.network.network import Network
 

@@ -10,8 +10,8 @@ from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, rando
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.reduce import ReduceOperation
-from dryfit.network.layers.unary import UnaryOperation
+from dryfit.network.layers.elementwise import UnaryOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.network import Network
 
 TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)

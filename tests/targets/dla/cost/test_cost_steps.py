@@ -166,6 +166,6 @@ def test_a_product_with_a_constant_matrix_is_a_convolution_of_one_by_one(network
 
 
 def _none():
-    from dryfit.network.layers.matrix_multiply import MatrixOperation
+    from dryfit.network.layers.matrix import MatrixOperation
 
     return MatrixOperation.NONE

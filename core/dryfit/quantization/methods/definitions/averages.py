@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from dryfit.network.layers.pooling import Pooling
-from dryfit.network.layers.reduce import Reduce
+from dryfit.network.layers.reduction import Reduce
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.definitions.output_codes import output_range, with_tail

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dryfit.network.layers.softmax import Softmax
+from dryfit.network.layers.normalization import Softmax
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.definitions.code_tables import exponential
 from dryfit.quantization.methods.definitions.output_codes import output_range

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.network.layers.deconvolution import Deconvolution
-from dryfit.network.layers.fully_connected import FullyConnected
-from dryfit.network.layers.matrix_multiply import MatrixMultiply, MatrixOperation
+from dryfit.network.layers.convolution import Deconvolution, FullyConnected
+from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.definitions.output_codes import output_range, with_tail
 from dryfit.quantization.methods.fixed_point import wrapped

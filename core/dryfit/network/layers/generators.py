@@ -1,18 +1,51 @@
-"""Fill: a tensor made of nothing but a rule: evenly spaced, or random with a stated seed."""
+"""Layers that read no data: constants, tensors made by a rule, and the extents of a tensor."""
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
+import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.shape_inference import dimension_input
 from dryfit.network.layers.window_layer import ints
-from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
+from dryfit.network.weights import Weights
+
+
+@layer_kind("constant")
+class Constant(Layer):
+    """The weights, in a shape. Has no inputs.
+
+    Attributes:
+        shape: of the output.
+        weights: as many elements as the shape has, in its order; their type is the output's.
+
+    Source: TensorRT `IConstantLayer`; ONNX `Constant` and initializers.
+    """
+
+    has_fixed_types = True
+
+    shape: tuple[int, ...] = attrs.field(converter=ints)
+    weights: np.ndarray[Any, Any] = attrs.field(repr=False, converter=np.asarray)
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The shape, the weights' type, and the value, which is a view of the weights where they are contiguous."""
+        if len(inputs):
+            raise self.problem("A constant has no inputs", found=f"{len(inputs)} inputs")
+        is_shape = all(extent >= 0 for extent in self.shape)
+        if not is_shape or math.prod(self.shape) != self.weights.size:
+            raise self.problem(
+                "The shape holds as many elements as there are weights",
+                found=f"{self.shape} for {self.weights.size} weights",
+                allowed=f"{math.prod(self.shape)} weights" if is_shape else "extents of at least 0",
+            )
+        return [TensorSpec(self.shape, DataType.from_numpy(self.weights.dtype), self.weights.reshape(self.shape))]
 
 
 class FillOperation(enum.Enum):
@@ -92,11 +125,35 @@ class Fill(Layer):
                 )
 
 
-class AddFill:
-    """The builder method of fills."""
+@layer_kind("shape")
+class ShapeLayer(Layer):
+    """The extents of the input, as an INT64 vector; known at build time where the input has no dynamic dimension.
+
+    Source: TensorRT `IShapeLayer` (INT64 since TensorRT 10); ONNX `Shape`.
+    """
+
+    has_fixed_types = True
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """`INT64[rank]`."""
+        x = self.required(inputs, 0)
+        value = np.asarray(x.shape, dtype=np.int64).reshape(-1) if x.is_static else None
+        return [TensorSpec((x.rank,), DataType.INT64, value)]
+
+
+class AddGenerators:
+    """The builder methods of constants, fills and shapes."""
+
+    def add_constant(self: LayerOwner, shape: Sequence[int], weights: np.ndarray[Any, Any] | Weights) -> Constant:
+        """Add a constant; TensorRT's `add_constant`. Elements of 4 bits that are packed come as `Weights`."""
+        return self.add_layer(Constant(shape=tuple(shape), weights=np.asarray(weights)), [])
 
     def add_fill(
         self: LayerOwner, shape: Sequence[int], op: FillOperation, output_type: DataType = DataType.FLOAT
     ) -> Fill:
         """Add a fill; TensorRT's `add_fill`. Set `alpha`, `beta` and `seed` on the layer."""
         return self.add_layer(Fill(shape=tuple(shape), operation=op, to_type=output_type), [], is_finished=False)
+
+    def add_shape(self: LayerOwner, input: Tensor) -> ShapeLayer:
+        """Add a layer that gives a tensor's shape; TensorRT's `add_shape`."""
+        return self.add_layer(ShapeLayer(), [input])

@@ -1,4 +1,6 @@
-"""Quantize and dequantize: scales of a tensor, an axis, a block; and refusals."""
+"""Shapes, types and checks of quantize, dequantize and cast layers."""
+
+from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
@@ -7,8 +9,7 @@ from tests.core.network.layers.inferring import assert_refused, known, scalar, s
 
 from dryfit.errors import NetworkError, UnfinishedLayerError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.dequantize import Dequantize
-from dryfit.network.layers.quantize import QUANTIZED_TYPES, Quantize
+from dryfit.network.layers.quantization import QUANTIZED_TYPES, Dequantize, DynamicQuantize, Quantize
 from dryfit.network.layers.scale_granularity import SCALE_TYPES
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
@@ -173,3 +174,64 @@ def test_a_dequantize_layer_says_the_same_of_itself():
     assert not back.is_host_only
     back.set_input(2, layer.get_input(2))
     assert back.host_only_reason == "a zero point that is not 0 (tensor 'z')"
+
+
+@pytest.mark.parametrize("dtype", DataType)
+def test_quantized_types_and_int32_are_taken(dtype):
+    if dtype in (*QUANTIZED_TYPES, DataType.INT32):
+        (output,) = Dequantize(to_type=DataType.HALF).infer_outputs([spec(2, dtype=dtype), spec()])
+        assert (output.shape, output.dtype) == ((2,), DataType.HALF)
+    else:
+        assert_refused(Dequantize(), [spec(2, dtype=dtype), spec()], "not quantized", found=dtype.name)
+
+
+def test_what_does_not_fit_is_refused_for_dequantize():
+    x = spec(2, 3, dtype=DataType.INT8)
+    assert_refused(Dequantize(to_type=DataType.FP8), [x, spec()], "wider", found="FP8")
+    assert_refused(Dequantize(), [x, spec(3)], "does not say of which axis", remedy="Set `axis`")
+    zero = spec(dtype=DataType.UINT8)
+    assert_refused(Dequantize(), [x, spec(), zero], "input's type", found="UINT8", allowed="INT8")
+    assert_refused(Dequantize(), [x], "Input 1 is not connected")
+
+
+def test_there_is_a_scale_for_each_block():
+    data, scales = DynamicQuantize(axis=1, block_size=16).infer_outputs([spec(-1, 48), spec()])
+    assert (data.shape, data.dtype) == ((-1, 48), DataType.FP4)
+    assert (scales.shape, scales.dtype) == ((-1, 3), DataType.FP8)
+    layer = DynamicQuantize(axis=0, block_size=32, to_type=DataType.FP8, scale_type=DataType.E8M0)
+    _, scales = layer.infer_outputs([spec(-1, 4)])
+    assert (scales.shape, scales.dtype) == ((-1, 4), DataType.E8M0)
+
+
+def test_what_does_not_fit_is_refused_for_dynamic_quantize():
+    layer = DynamicQuantize(axis=1, block_size=16)
+    assert_refused(layer, [spec(2, 24), spec()], "whole number of blocks", found="24 in blocks of 16")
+    assert_refused(layer, [spec(2, 16, dtype=DataType.INT8), spec()], "wrong type", found="INT8")
+    assert_refused(layer, [spec(2, 16), spec(2)], "one floating-point number", found="FLOAT (2,)")
+    assert_refused(layer, [spec(16), spec()], "not an axis", found=1)
+    assert_refused(layer, [spec(2, 16, 2, 2), spec()], "last or the second last", found=1)
+    assert_refused(DynamicQuantize(axis=1, block_size=32), [spec(2, 32)], "no such form")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+def test_the_scale_of_scales_is_finite_and_positive(value):
+    layer = DynamicQuantize(axis=0, block_size=16)
+    assert_refused(layer, [spec(16), scalar(value, np.float32)], "finite and positive", found=str(value))
+
+
+def test_the_scale_of_scales_may_be_connected_after_the_layer_was_added():
+    network = Network()
+    layer = network.add_dynamic_quantize(network.add_input("x", DataType.FLOAT, (2, 32)), 1, 16)
+    with pytest.raises(UnfinishedLayerError, match="input 1"):
+        layer.get_output(1).spec  # noqa: B018
+    layer.set_input(1, network.add_constant((), np.float32(1)).get_output(0))
+    assert layer.get_output(1).shape == (2, 2)
+
+
+@pytest.mark.parametrize("dtype", DataType)
+def test_the_output_has_the_type_that_is_asked_for(dtype):
+    network = Network()
+    layer = network.add_cast(network.add_input("x", DataType.HALF, (2, -1)), dtype)
+    assert (layer.get_output(0).shape, layer.get_output(0).dtype) == ((2, -1), dtype)
+    layer.to_type = DataType.INT8
+    assert layer.get_output(0).dtype is DataType.INT8

@@ -1,0 +1,264 @@
+"""Layers that change the element type: quantize and dequantize by scales given or found in a run, and cast."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
+from dryfit.network.layers.scale_granularity import check_positive, check_scale, reasons_against_devices
+from dryfit.network.layers.shape_inference import check_axis
+from dryfit.network.layers.window_layer import ints
+from dryfit.network.tensor import Tensor, TensorSpec
+
+QUANTIZED_TYPES = tuple(
+    dtype
+    for dtype in DataType
+    if (dtype.is_integer and dtype.bits <= 16) or (dtype.is_floating_point and dtype.bits <= 8 and dtype.name != "E8M0")
+)
+"""Types that a tensor can be quantized to. Devices have INT8, FP8, INT4 and FP4; the others are ONNX's."""
+
+
+@layer_kind("quantize")
+class Quantize(Layer):
+    """`saturate(round(x / scale) + zero_point)`; ties go to the even number, saturation is to the output's range.
+
+    Inputs: 0 the data, 1 the scale, 2 the zero point (optional, of the output's type; 0 where absent;
+    devices have no other).
+
+    Attributes:
+        axis: with one scale for each index of an axis, that axis; -1 otherwise.
+        to_type: INT8, FP8, INT4, FP4, and on the host ONNX's other narrow types.
+        block_shape: extents of a block that shares a scale, one an axis; empty where there are no blocks, or where the
+            shapes of scale and data divide evenly.
+        saturate: for 8-bit floating-point outputs, as in a cast.
+
+    Source: TensorRT `IQuantizeLayer`; ONNX `QuantizeLinear`.
+    """
+
+    is_conversion = True
+    is_quantization = True
+    has_fixed_types = True
+
+    axis: int = -1
+    to_type: DataType = DataType.INT8
+    block_shape: tuple[int, ...] = attrs.field(default=(), converter=ints)
+    saturate: bool = True
+
+    @property
+    def host_only_reason(self) -> str:
+        """What about it no device has."""
+        reasons = reasons_against_devices(self, next(iter(self.outputs), None), self.axis, self.block_shape)
+        if self.to_type is DataType.FP8 and not self.saturate:
+            reasons.append("values that do not saturate")
+        return ", ".join(reasons)
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The input's shape, of `to_type`."""
+        x = self.required(inputs, 0)
+        if not (x.dtype.is_floating_point and x.dtype.bits >= 16) and x.dtype is not DataType.INT32:
+            raise self.problem("A tensor to quantize is floating point or INT32", found=x.dtype.name)
+        if self.to_type not in QUANTIZED_TYPES:
+            raise self.problem(
+                "Nothing can be quantized to this type",
+                found=self.to_type.name,
+                allowed=", ".join(dtype.name for dtype in QUANTIZED_TYPES),
+            )
+        check_scale(self, inputs, self.axis, self.block_shape)
+        zero_point = inputs[2] if len(inputs) > 2 else None
+        if zero_point is not None and zero_point.dtype is not self.to_type:
+            raise self.problem(
+                "The zero point has the output's type", found=zero_point.dtype.name, allowed=self.to_type.name
+            )
+        return [TensorSpec(x.shape, self.to_type)]
+
+
+@layer_kind("dequantize")
+class Dequantize(Layer):
+    """`(x - zero_point) * scale`.
+
+    Inputs: 0 the quantized data (on the host INT32 too: the bias of a quantized convolution), 1 the scale, 2 the zero
+    point (optional, of the data's type; 0 where absent; devices have no other).
+
+    Attributes:
+        axis: with one scale for each index of an axis, that axis; -1 otherwise.
+        to_type: FLOAT, HALF or BF16.
+        block_shape: extents of a block that shares a scale, one an axis; empty where there are no blocks, or where the
+            shapes of scale and data divide evenly.
+
+    Source: TensorRT `IDequantizeLayer`; ONNX `DequantizeLinear`.
+    """
+
+    is_conversion = True
+    is_quantization = True
+    has_fixed_types = True
+
+    axis: int = -1
+    to_type: DataType = DataType.FLOAT
+    block_shape: tuple[int, ...] = attrs.field(default=(), converter=ints)
+
+    @property
+    def host_only_reason(self) -> str:
+        """What about it no device has."""
+        return ", ".join(reasons_against_devices(self, self.get_input(0), self.axis, self.block_shape))
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The input's shape, of `to_type`."""
+        x = self.required(inputs, 0)
+        allowed = (*QUANTIZED_TYPES, DataType.INT32)
+        if x.dtype not in allowed:
+            raise self.problem(
+                "The input is not quantized", found=x.dtype.name, allowed=", ".join(dtype.name for dtype in allowed)
+            )
+        if not self.to_type.is_floating_point or self.to_type.bits < 16:
+            raise self.problem(
+                "A tensor is dequantized to a wider floating-point type",
+                found=self.to_type.name,
+                allowed="FLOAT, HALF, BF16, DOUBLE",
+            )
+        check_scale(self, inputs, self.axis, self.block_shape)
+        zero_point = inputs[2] if len(inputs) > 2 else None
+        if zero_point is not None and zero_point.dtype is not x.dtype:
+            raise self.problem("The zero point has the input's type", found=zero_point.dtype.name, allowed=x.dtype.name)
+        return [TensorSpec(x.shape, self.to_type)]
+
+
+_FORMS = {(DataType.FP4, DataType.FP8): 16, (DataType.FP8, DataType.E8M0): 32}
+"""(output type, scale type) to block size: NVFP4 and MXFP8."""
+
+
+@layer_kind("dynamic_quantize")
+class DynamicQuantize(Layer):
+    """Each block of `block_size` elements on `axis` is divided by its own scale and cast: outputs are data and scales.
+
+    The scale is `max(abs(block)) / largest value of to_type`. As FP8 (NVFP4) it is divided by input 1, a scalar that is
+    known at build time, and rounded to nearest even; as E8M0 (MXFP8) it is rounded up to a power of two.
+
+    Attributes:
+        axis: the last or the second last axis, counted from 0.
+        block_size: 16 for FP4, 32 for FP8.
+        to_type: FP4 or FP8.
+        scale_type: FP8 for FP4, E8M0 for FP8.
+
+    Source: TensorRT `IDynamicQuantizeLayer`; "Working with Quantized Types", dynamic quantization.
+    """
+
+    is_quantization = True
+    has_fixed_types = True
+
+    axis: int
+    block_size: int
+    to_type: DataType = DataType.FP4
+    scale_type: DataType = DataType.FP8
+
+    @property
+    def output_count(self) -> int:
+        """Data and scales."""
+        return 2
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The data: the input's shape, of `to_type`; the scales: one a block, of `scale_type`."""
+        x = self.required(inputs, 0)
+        if x.dtype not in (DataType.FLOAT, DataType.HALF, DataType.BF16):
+            raise self.problem("The input has the wrong type", found=x.dtype.name, allowed="FLOAT, HALF, BF16")
+        form = (self.to_type, self.scale_type)
+        if _FORMS.get(form) != self.block_size:
+            raise self.problem(
+                "There is no such form of dynamic quantization",
+                found=f"{self.to_type.name} with {self.scale_type.name} scales in blocks of {self.block_size}",
+                allowed="FP4 with FP8 scales in blocks of 16, FP8 with E8M0 scales in blocks of 32",
+            )
+        check_axis(self, self.axis, x.rank)
+        if self.axis < x.rank - 2:
+            raise self.problem("`axis` is the last or the second last", found=self.axis, allowed=f"from {x.rank - 2}")
+        extent = x.shape[self.axis]
+        if extent >= 0 and extent % self.block_size:
+            raise self.problem("The axis is a whole number of blocks", found=f"{extent} in blocks of {self.block_size}")
+        outer = inputs[1] if len(inputs) > 1 else None
+        if self.to_type is DataType.FP4 and outer is None:
+            raise self.problem(
+                "FP4 takes the scale of the scales as input 1", remedy="Connect a constant scalar", is_mendable=True
+            )
+        if outer is not None and (outer.shape not in ((), (1,)) or not outer.dtype.is_floating_point):
+            raise self.problem("Input 1 is one floating-point number", found=f"{outer.dtype.name} {outer.shape}")
+        if outer is not None:
+            check_positive(self, inputs)
+        blocks = -1 if extent < 0 else extent // self.block_size
+        scales = (*x.shape[: self.axis], blocks, *x.shape[self.axis + 1 :])
+        return [TensorSpec(x.shape, self.to_type), TensorSpec(scales, self.scale_type)]
+
+
+class CastRounding(enum.Enum):
+    """How a cast to E8M0, which holds powers of two, rounds: ONNX's `round_mode`. Other types round to nearest even."""
+
+    UP = "up"
+    DOWN = "down"
+    NEAREST = "nearest"
+
+
+@layer_kind("cast")
+class Cast(Layer):
+    """The input's values in another type.
+
+    Floating point to integer drops the fraction, integer to a narrower integer keeps the low bits, anything to BOOL is
+    `x != 0`, and a wider to a narrower floating-point type rounds to nearest even.
+
+    Attributes:
+        to_type: of the output.
+        saturate: for 8-bit floating-point outputs: values out of range become the largest finite value, or else NaN or
+            infinity, as the type has it.
+        e8m0_rounding: for the output E8M0 only.
+
+    Source: TensorRT `ICastLayer`; ONNX `Cast`.
+    """
+
+    is_conversion = True
+    has_fixed_types = True
+
+    to_type: DataType
+    saturate: bool = True
+    e8m0_rounding: CastRounding = CastRounding.UP
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The input's shape."""
+        return [TensorSpec(self.required(inputs, 0).shape, self.to_type)]
+
+
+class AddQuantization:
+    """The builder methods of quantize, dequantize and cast layers."""
+
+    def add_quantize(self: LayerOwner, input: Tensor, scale: Tensor, output_type: DataType = DataType.INT8) -> Quantize:
+        """Add a quantize layer; TensorRT's `add_quantize`. Set `axis` on the layer where the scale is a vector."""
+        return self.add_layer(Quantize(to_type=output_type), [input, scale], is_finished=False)
+
+    def add_dequantize(
+        self: LayerOwner, input: Tensor, scale: Tensor, output_type: DataType | None = None
+    ) -> Dequantize:
+        """Add a dequantize layer; TensorRT's `add_dequantize`. Set `axis` on the layer where the scale is a vector.
+
+        Args:
+            input: the quantized data.
+            scale: FLOAT, HALF or BF16.
+            output_type: None: the scale's type in a strongly typed network, and else FLOAT.
+        """
+        to_type = output_type or (scale.dtype if input.network.is_strongly_typed else DataType.FLOAT)
+        return self.add_layer(Dequantize(to_type=to_type), [input, scale], is_finished=False)
+
+    def add_dynamic_quantize(
+        self: LayerOwner,
+        input: Tensor,
+        axis: int,
+        block_size: int,
+        output_type: DataType = DataType.FP4,
+        scale_type: DataType = DataType.FP8,
+    ) -> DynamicQuantize:
+        """Add a dynamic quantize layer; TensorRT's `add_dynamic_quantize`. Input 1 is the scale of scales."""
+        layer = DynamicQuantize(axis=axis, block_size=block_size, to_type=output_type, scale_type=scale_type)
+        return self.add_layer(layer, [input], is_finished=False)
+
+    def add_cast(self: LayerOwner, input: Tensor, to_type: DataType) -> Cast:
+        """Add a cast; TensorRT's `add_cast`."""
+        return self.add_layer(Cast(to_type=to_type), [input])
