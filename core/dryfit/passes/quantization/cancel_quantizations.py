@@ -22,7 +22,7 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.fold_constants import fold_layers
-from dryfit.passes.quantization.moving import Movement, is_reading_data
+from dryfit.passes.quantization.moving import Movement, QuantizationPass, is_reading_data
 from dryfit.passes.quantization.scale_numbers import (
     Array,
     QuantizationNumbers,
@@ -33,27 +33,18 @@ from dryfit.passes.quantization.scale_numbers import (
 from dryfit.quantization.rewrites import Rewrite, RewriteAction, RewriteJournal
 from dryfit.reference.registry import evaluate
 
-MERGE = "merge-quantizations"
 
+class MergeQuantizations(QuantizationPass):
+    """The pass. Outputs of the network keep their names: of two that are outputs, both stay."""
 
-class MergeQuantizations:
-    """The pass. Outputs of the network keep their names: of two that are outputs, both stay.
+    name = "merge-quantizations"
 
-    Args:
-        journal: is told which layer stands for which.
-    """
-
-    def __init__(self, journal: RewriteJournal) -> None:
-        self._journal = journal
-
-    def __call__(self, network: Network) -> bool:
-        """Merge what does the same; returns whether there was anything."""
-        movement = Movement(MERGE, network, self._journal)
+    def sweep(self, movement: Movement) -> None:
+        """Merge what does the same."""
         for tensor in movement.specs:
             readers = [one for one, _ in tensor.consumers if is_reading_data(one, tensor)]
             if len(readers) > 1:
                 _merge(tensor, [one for one in readers if isinstance(one, (Quantize, Dequantize))], movement)
-        return movement.finish()
 
 
 def _merge(tensor: Tensor, readers: Sequence[Quantize | Dequantize], movement: Movement) -> None:
@@ -73,30 +64,22 @@ def _merge(tensor: Tensor, readers: Sequence[Quantize | Dequantize], movement: M
         movement.retire(layer)
 
 
-CANCEL = "cancel-quantizations"
 _MOST_BITS = 8
 """Of a type whose codes are all tried."""
 
 
-class CancelQuantizations:
-    """The pass. A dequantization that nobody reads afterwards goes too.
+class CancelQuantizations(QuantizationPass):
+    """The pass. A dequantization that nobody reads afterwards goes too."""
 
-    Args:
-        journal: is told of the pairs.
-    """
+    name = "cancel-quantizations"
 
-    def __init__(self, journal: RewriteJournal) -> None:
-        self._journal = journal
-
-    def __call__(self, network: Network) -> bool:
-        """Take out what changes nothing; returns whether there was anything."""
-        movement = Movement(CANCEL, network, self._journal)
-        for layer in list(network.layers):
+    def sweep(self, movement: Movement) -> None:
+        """Take out what changes nothing."""
+        for layer in list(movement.network.layers):
             source = layer.inputs[0] if isinstance(layer, Quantize) else None
             producer = source.producer if source is not None else None
             if isinstance(layer, Quantize) and isinstance(producer, Dequantize):
                 _cancel(producer, layer, movement)
-        return movement.finish()
 
 
 def _cancel(dequantize: Dequantize, quantize: Quantize, movement: Movement) -> None:
@@ -171,8 +154,6 @@ def all_codes(dtype: DataType) -> Array:
     return codes if dtype.is_integer else codes[~np.isnan(codes.astype(np.float32))]
 
 
-FOLD = "fold-quantized-weights"
-
 _KEPT = frozenset({"constant", "dequantize", "dynamic_quantize", "plugin"})
 """Kinds that are not folded: dequantized weights would be real numbers again."""
 
@@ -183,6 +164,8 @@ class FoldQuantizedWeights:
     Args:
         journal: is told of each quantization.
     """
+
+    name = "fold-quantized-weights"
 
     def __init__(self, journal: RewriteJournal) -> None:
         self._journal = journal
@@ -200,5 +183,5 @@ class FoldQuantizedWeights:
                 weights, dtype = sources[layer.name]
                 reason = f"{weights!r} is constant and is kept in {dtype.name}"
                 name = self._journal.origin(layer.name)
-                self._journal.add(Rewrite(FOLD, name, RewriteAction.FOLDED, (weights,), reason))
+                self._journal.add(Rewrite(self.name, name, RewriteAction.FOLDED, (weights,), reason))
         return bool(folded)

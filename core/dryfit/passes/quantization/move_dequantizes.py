@@ -8,51 +8,36 @@ from dryfit.network.copying import copy_layer
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.passes.quantization.commutation import Commutation, commutation_of
 from dryfit.passes.quantization.moving import (
     GOAL,
-    Judge,
-    LayerTest,
     Movement,
+    QuantizationPass,
     Way,
     absorb_into_dequantize,
-    any_device,
     readers_of,
     way_by_kind,
     way_on_codes,
     way_on_the_host,
 )
 from dryfit.passes.quantization.scale_numbers import QuantizationNumbers, compared_scales, constant_value, numbers_of
-from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
+from dryfit.quantization.rewrites import RewriteAction
 from dryfit.reference.registry import evaluate
 
-NAME = "move-dequantizes"
 
-
-class MoveDequantizes:
+class MoveDequantizes(QuantizationPass):
     """The pass: one sweep in the order of execution, so that a dequantization moves over a whole chain at once.
 
     A dequantization that others read too stays for them, and a copy of it moves. Where a layer joins several tensors,
     all have to be dequantized by equal scales, or be constants that a code stands for exactly.
-
-    Args:
-        journal: is told what became of each.
-        judge: says which layers devices compute on codes.
-        over: the layers to move over: on the host, which moves codes of any type and zero point, and however little
-            is gained; None for those that commute, for devices.
     """
 
-    def __init__(self, journal: RewriteJournal, judge: Judge = any_device, over: LayerTest | None = None) -> None:
-        self._journal = journal
-        self._judge = judge
-        self._over = over
+    name = "move-dequantizes"
 
-    def __call__(self, network: Network) -> bool:
-        """Move what can move; returns whether anything did."""
-        movement = Movement(NAME, network, self._journal)
-        for layer in list(network.layers):
+    def sweep(self, movement: Movement) -> None:
+        """Move what can move."""
+        for layer in list(movement.network.layers):
             # Other passes look at quantizations that follow a dequantization.
             if layer.is_quantization or absorb_into_dequantize(layer, movement):
                 continue
@@ -67,7 +52,6 @@ class MoveDequantizes:
             elif way.is_told:
                 for dequantize in moving:
                     movement.record(dequantize, RewriteAction.STOPPED, [layer.name], way.stop)
-        return movement.finish()
 
     def _way(self, row: Commutation, layer: Layer, moving: Sequence[Dequantize], movement: Movement) -> Way:
         numbers = [numbers_of(one, movement.specs) for one in moving]

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.passes.quantization.axis_paths import axis_before
 from dryfit.passes.quantization.commutation import Commutation, commutation_of
@@ -21,9 +20,9 @@ from dryfit.passes.quantization.moving import (
     Judge,
     LayerTest,
     Movement,
+    QuantizationPass,
     Way,
     absorb_into_quantizes,
-    any_device,
     is_reading_data,
     readers_of,
     way_by_kind,
@@ -31,29 +30,20 @@ from dryfit.passes.quantization.moving import (
     way_on_the_host,
 )
 from dryfit.passes.quantization.scale_numbers import QuantizationNumbers, compared_scales, constant_value, numbers_of
-from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
-
-MOVE_ACTIVATIONS = "move-activations"
+from dryfit.quantization.rewrites import RewriteAction
 
 
-class MoveActivations:
-    """The pass. The quantization may serve nobody else.
+class MoveActivations(QuantizationPass):
+    """The pass. The quantization may serve nobody else."""
 
-    Args:
-        journal: is told what became of each quantization.
-    """
+    name = "move-activations"
 
-    def __init__(self, journal: RewriteJournal) -> None:
-        self._journal = journal
-
-    def __call__(self, network: Network) -> bool:
-        """Move what can move; returns whether anything did."""
-        movement = Movement(MOVE_ACTIVATIONS, network, self._journal)
-        for layer in list(network.layers):
+    def sweep(self, movement: Movement) -> None:
+        """Move what can move."""
+        for layer in list(movement.network.layers):
             quantize = _quantization_of_its_own(layer, movement)
             if quantize is not None:
                 _move(layer, quantize, movement)
-        return movement.finish()
 
 
 def _quantization_of_its_own(layer: Layer, movement: Movement) -> Quantize | None:
@@ -84,35 +74,21 @@ def _move(layer: Layer, quantize: Quantize, movement: Movement) -> None:
     movement.retire(quantize, after)
 
 
-MOVE_QUANTIZES = "move-quantizes"
-
-
-class MoveQuantizes:
+class MoveQuantizes(QuantizationPass):
     """The pass: one sweep against the order of execution, so that a quantization moves over a whole chain at once.
 
     Everyone who reads what the layer gives has to quantize it, by equal scales. Over a layer that joins several
     tensors, a quantization moves to each of them; where one that does the same is there already, that one serves.
-
-    Args:
-        journal: is told what became of each.
-        judge: says which layers devices compute on codes.
-        over: the layers to move over: on the host, which moves codes of any type and zero point, and however little
-            is gained; None for those that commute, for devices.
     """
 
-    def __init__(self, journal: RewriteJournal, judge: Judge = any_device, over: LayerTest | None = None) -> None:
-        self._journal = journal
-        self._judge = judge
-        self._over = over
+    name = "move-quantizes"
 
-    def __call__(self, network: Network) -> bool:
-        """Move what can move; returns whether anything did."""
-        movement = Movement(MOVE_QUANTIZES, network, self._journal)
+    def sweep(self, movement: Movement) -> None:
+        """Move what can move."""
         sweep = _Sweep(movement, self._judge, self._over)
-        for layer in reversed(list(network.layers)):
+        for layer in reversed(list(movement.network.layers)):
             if len(layer.outputs) == 1:
                 sweep.meet(layer)
-        return movement.finish()
 
 
 class _Sweep:

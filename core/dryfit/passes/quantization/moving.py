@@ -10,7 +10,9 @@ in FP32 whatever type it reads, as it would after a cast to FP32.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -140,6 +142,34 @@ class Movement:
             self._journal.note_copy(layer.name, name)
         self.network.refresh_shapes()
         return self.has_changed
+
+
+class QuantizationPass(abc.ABC):
+    """A pass that sweeps over a network once and rewires its quantizations and dequantizations.
+
+    Args:
+        journal: is told what became of each.
+        judge: says which layers devices compute on codes.
+        over: the layers to move over: on the host, which moves codes of any type and zero point, and however little
+            is gained; None for those that commute, for devices.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, journal: RewriteJournal, judge: Judge = any_device, over: LayerTest | None = None) -> None:
+        self._journal = journal
+        self._judge = judge
+        self._over = over
+
+    def __call__(self, network: Network) -> bool:
+        """Sweep over a network; returns whether anything changed."""
+        movement = Movement(self.name, network, self._journal)
+        self.sweep(movement)
+        return movement.finish()
+
+    @abc.abstractmethod
+    def sweep(self, movement: Movement) -> None:
+        """Look at each layer once, in the order that the pass needs."""
 
 
 @attrs.frozen

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dryfit.passes.pipeline import NetworkPass
 from dryfit.passes.quantization.cancel_quantizations import (
-    CANCEL,
-    FOLD,
-    MERGE,
     CancelQuantizations,
     FoldQuantizedWeights,
     MergeQuantizations,
 )
-from dryfit.passes.quantization.move_dequantizes import NAME as MOVE_DEQUANTIZES
 from dryfit.passes.quantization.move_dequantizes import MoveDequantizes
-from dryfit.passes.quantization.move_quantizes import MOVE_ACTIVATIONS, MOVE_QUANTIZES, MoveActivations, MoveQuantizes
+from dryfit.passes.quantization.move_quantizes import MoveActivations, MoveQuantizes
 from dryfit.passes.quantization.moving import Judge, any_device
 from dryfit.quantization.rewrites import RewriteJournal
 
@@ -28,11 +24,12 @@ def quantization_passes(journal: RewriteJournal, judge: Judge = any_device) -> l
         journal: is told of every step.
         judge: says which layers devices compute on codes.
     """
-    return [
-        NetworkPass(MERGE, MergeQuantizations(journal)),
-        NetworkPass(MOVE_DEQUANTIZES, MoveDequantizes(journal, judge)),
-        NetworkPass(MOVE_ACTIVATIONS, MoveActivations(journal)),
-        NetworkPass(MOVE_QUANTIZES, MoveQuantizes(journal, judge)),
-        NetworkPass(CANCEL, CancelQuantizations(journal)),
-        NetworkPass(FOLD, FoldQuantizedWeights(journal)),
-    ]
+    passes = (
+        MergeQuantizations(journal),
+        MoveDequantizes(journal, judge),
+        MoveActivations(journal),
+        MoveQuantizes(journal, judge),
+        CancelQuantizations(journal),
+        FoldQuantizedWeights(journal),
+    )
+    return [NetworkPass(one.name, one) for one in passes]
