@@ -27,14 +27,7 @@ class Convolution(KernelLayer):
     Source: TensorRT `IConvolutionLayer`; ONNX `Conv`.
     """
 
-    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[N, K, *spatial]` of the input's type."""
-        x = self.required(inputs, 0)
-        channels = self.check_groups(inputs)
-        expected, possible = self.kernel_shape(channels, self.num_groups), self.kernel_shapes(channels)
-        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps, possible)
-        spatial = self.checked_extents(x.shape, "The kernel is larger than the padded input")
-        return [TensorSpec((x.shape[0], self.num_output_maps, *spatial), x.dtype)]
+    nothing_left = "The kernel is larger than the padded input"
 
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
         """`(K, C / groups, *window)`."""
@@ -65,6 +58,8 @@ class Deconvolution(KernelLayer):
     Source: TensorRT `IDeconvolutionLayer`; ONNX `ConvTranspose`.
     """
 
+    nothing_left = "The paddings leave nothing of the output"
+
     @property
     def least_post_padding(self) -> None:
         """None: a negative post padding adds elements."""
@@ -90,15 +85,6 @@ class Deconvolution(KernelLayer):
                 self.axes(spatial), self.paddings(spatial), strict=True
             )
         )
-
-    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[N, K, *spatial]` of the input's type."""
-        x = self.required(inputs, 0)
-        channels = self.check_groups(inputs)
-        expected, possible = self.kernel_shape(channels, self.num_groups), self.kernel_shapes(channels)
-        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps, possible)
-        spatial = self.checked_extents(x.shape, "The paddings leave nothing of the output")
-        return [TensorSpec((x.shape[0], self.num_output_maps, *spatial), x.dtype)]
 
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
         """`(C, K / groups, *window)`."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from dryfit.network.layer import Inputs, Layer, define_layer
 from dryfit.network.layers.window_layer import WindowLayer, ints
-from dryfit.network.tensor import Shape
+from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.network.weights import Weights
 
 
@@ -96,12 +96,23 @@ class KernelLayer(WindowLayer):
     sums_products = True
     flowing_inputs = (0,)
     inputs_of_one_type = (0, 1, 2)
+    nothing_left: ClassVar[str]
+    """What is wrong where the parameters leave nothing of an axis."""
 
     num_output_maps: int
     kernel_size_nd: tuple[int, ...] = attrs.field(converter=ints)
     num_groups: int = 1
     kernel: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
     bias: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """`[N, K, *spatial]` of the input's type."""
+        x = self.required(inputs, 0)
+        channels = self.check_groups(inputs)
+        expected, possible = self.kernel_shape(channels, self.num_groups), self.kernel_shapes(channels)
+        check_weights(self, inputs, self.kernel, self.bias, expected, self.num_output_maps, possible)
+        spatial = self.checked_extents(x.shape, self.nothing_left)
+        return [TensorSpec((x.shape[0], self.num_output_maps, *spatial), x.dtype)]
 
     @abc.abstractmethod
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
