@@ -11,17 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
-import numpy as np
 
 from dryfit.engine.refit_record import RefitRecord
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape
+from dryfit.network.tensor import Array, Shape
 from dryfit.target.cost import CostEstimate
 from dryfit.target.kernels import HostLayout
 from dryfit.target.verdict import Verdict
-
-Array = np.ndarray[Any, Any]
 
 PROGRAM = "program"
 """Name of the packed array that is the program of a compiled segment: `uint8[bytes]`."""

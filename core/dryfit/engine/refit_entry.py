@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
 from dryfit.engine.refit_record import RefitRecord, RefittableWeights, ScaleComparison
 from dryfit.engine.stripping import is_weights_type
@@ -15,8 +14,7 @@ from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import stand_in
 from dryfit.network.serialization import network_from_dict, network_to_dict
-
-Array = np.ndarray[Any, Any]
+from dryfit.network.tensor import Array
 
 LARGEST_STAND_IN = 2**31
 """Elements of one array that an engine left out. Our choice: no weight is larger, and nothing in the file

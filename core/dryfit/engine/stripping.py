@@ -6,10 +6,8 @@ Constants that decide on shapes keep their values; for all others there are stan
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import attrs
-import numpy as np
 
 from dryfit.engine.plan import Plan
 from dryfit.errors import DryfitError
@@ -19,11 +17,10 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import stand_in
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Array, TensorSpec
 from dryfit.network.weights_role import WeightsRole, set_weights, weights_of
 from dryfit.reference.inference import infer_with_values
 
-Array = np.ndarray[Any, Any]
 _ByLayer = tuple[str, WeightsRole]
 
 

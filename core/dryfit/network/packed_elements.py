@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dryfit.network.data_types import DataType
-
-Array = np.ndarray[Any, Any]
+from dryfit.network.tensor import Array
 
 
 def packed(elements: Array) -> Array:

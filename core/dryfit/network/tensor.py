@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dryfit.network.layer import Layer
     from dryfit.network.network import Network
 
+Array = np.ndarray[Any, Any]
+
 Shape = tuple[int, ...]
 """Extents of the axes; -1 where a dimension is dynamic."""
 

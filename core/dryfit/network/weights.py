@@ -9,8 +9,7 @@ import numpy as np
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import packed, unpacked
-
-Array = np.ndarray[Any, Any]
+from dryfit.network.tensor import Array
 
 _PACKED = "Elements of 4 bits lie two in a byte, the first in the low bits; so do four elements of 2 bits"
 

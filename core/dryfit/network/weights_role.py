@@ -17,6 +17,7 @@ import numpy as np
 from dryfit.errors import NetworkError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.tensor import Array
 
 
 class WeightsRole(enum.IntEnum):
@@ -59,7 +60,6 @@ def set_weights(layer: Layer, role: WeightsRole, array: np.ndarray[Any, Any]) ->
     setattr(layer, name, array if array.shape == shape else array.reshape(shape))
 
 
-Array = np.ndarray[Any, Any]
 _Address = tuple[int, str, int, tuple[int, ...]]
 
 

@@ -7,14 +7,12 @@ folder: not by an absolute path, not by `..`, and not by a symbolic link.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from dryfit.errors import OnnxImportError
-
-Array = np.ndarray[Any, Any]
+from dryfit.network.tensor import Array
 
 
 class ExternalData:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
+from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import node_name, used_names
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.tensors import array_of
-
-Array = np.ndarray[Any, Any]
 
 WEIGHT_INPUTS = {"Conv": 1, "QLinearConv": 3}
 """Operator to the input that has its weights."""

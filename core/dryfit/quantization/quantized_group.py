@@ -7,7 +7,6 @@ device, a plugin or a kernel can take on as a whole: quantized tensors in, quant
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
@@ -15,10 +14,8 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.reference.quantization import spread
-
-Array = np.ndarray[Any, Any]
 
 
 @attrs.frozen(eq=False)

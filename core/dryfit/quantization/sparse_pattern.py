@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from dryfit.network.tensor import Array
 
 
 @attrs.frozen

@@ -20,9 +20,8 @@ from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import LAYER_KINDS, Inputs, Layer, layer_kind
 from dryfit.network.layer_plugin import FieldValue
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Array, TensorSpec
 
-Array = np.ndarray[Any, Any]
 UNLIMITED = (-math.inf, math.inf)
 WEIGHTS_INPUT = 1
 """The input of a quantized operator that has the weights, where it has such."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import attrs
 import numpy as np
@@ -17,12 +16,10 @@ from onnx import ModelProto
 from dryfit.errors import DryfitError, OnnxImportError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.reference.executor import run_reference
 from dryfit.reference.inference import infer_specs
-
-Array = np.ndarray[Any, Any]
 
 SEEDS = (0, 1, 2)
 TOLERANCES = {DataType.HALF: 1e-2, DataType.BF16: 8e-2}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper, numpy_helper, shape_inference
 
 from dryfit.errors import OnnxImportError
-
-Array = np.ndarray[Any, Any]
+from dryfit.network.tensor import Array
 
 LARGEST_SHAPE_ELEMENTS = 1024
 """Initializers up to this size are shown to the inference, which looks for shapes among them; of weights it needs the

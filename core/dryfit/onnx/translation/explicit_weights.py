@@ -9,7 +9,6 @@ layer are part of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
@@ -21,12 +20,10 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Deconvolution, FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.scale import Scale
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name
 from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.int8_weights import Int8Weights, constant_weights, folded, int8_weights
-
-Array = np.ndarray[Any, Any]
 
 
 @attrs.frozen(eq=False)

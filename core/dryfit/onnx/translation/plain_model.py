@@ -7,12 +7,12 @@ model was dequantized, the value before the pair takes the output's name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
+from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name, used_names
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.translation.explicit_weights import WEIGHTED_OPERATORS
@@ -27,8 +27,6 @@ from dryfit.onnx.translation.quantization_nodes import (
     refuse_other_forms,
     requantized,
 )
-
-Array = np.ndarray[Any, Any]
 
 _MOVES_CODES = MOVING_OPERATORS | {
     "Concat",

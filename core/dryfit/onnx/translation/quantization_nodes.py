@@ -20,6 +20,7 @@ from onnx import NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from dryfit.errors import OnnxImportError
+from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
 from dryfit.quantization.int8_weights import LARGEST, int8_scales
 from dryfit.short_text import grouped
@@ -41,8 +42,6 @@ def carried_value(graph: ModelGraph, node: NodeProto, origin: str) -> str | None
             current = producer.input[0]
     return None
 
-
-Array = np.ndarray[Any, Any]
 
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 DOMAINS = ("", "ai.onnx", "com.microsoft")

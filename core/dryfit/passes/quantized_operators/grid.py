@@ -6,18 +6,15 @@ INT32, of the input's scale times the weights' scale.
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.reference.registry import evaluate
 
-Array = np.ndarray[Any, Any]
 CODE_TYPES = (DataType.INT8, DataType.UINT8)
 """The types of the codes that quantize methods compute on."""
 

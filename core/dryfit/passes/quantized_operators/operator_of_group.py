@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 import numpy as np
@@ -16,7 +15,7 @@ from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator, fields_of_layer
 from dryfit.network.network import Network
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Array, TensorSpec
 from dryfit.passes.quantized_operators.grid import BiasError, CodeGrid, grid_of, grid_problem, integer_bias, real_bias
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.call import call_of
@@ -56,8 +55,6 @@ def chosen_methods(network: Network) -> dict[str, QuantizeMethod]:
             found[name] = quantize_method(name, where=f"{layer.where}, quantize_method")
     return found
 
-
-Array = np.ndarray[Any, Any]
 
 _ENDED_BY_ACTIVATIONS = frozenset({"average_pool", "bias_add", "convolution", "deconvolution", "eltwise_sum"})
 _ENDED_BY_ACTIVATIONS |= {"inner_product"}
