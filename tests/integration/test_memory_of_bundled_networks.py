@@ -6,12 +6,11 @@ from pathlib import Path
 
 import onnx
 import pytest
-from tests.core.engine.live_sets import largest_live_set
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.segments import device_memory
 from dryfit.building import Builder
-from dryfit.engine.memory_planner import plan_memory
+from dryfit.engine.memory_planner import largest_live_set, plan_memory
 from dryfit.onnx.parser import network_from_onnx
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

@@ -19,6 +19,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.network import Network
 from dryfit.quantization.int8_weights import constant_weights, folded, folded_scale, int8_weights
 from dryfit.reference.quantization import spread

@@ -81,6 +81,12 @@ def _planned(buffers: tuple[Buffer, ...], alignment: int) -> MemoryPlan:
     return best
 
 
+def largest_live_set(buffers: Sequence[Buffer], alignment: int = 64) -> int:
+    """Bytes of the largest set of buffers that are alive together: the least that any plan needs."""
+    aligned = [(-(-size // alignment) * alignment, first, last) for size, first, last in buffers]
+    return _live_sets(aligned, range(len(aligned)))[0]
+
+
 _PRIORITIES: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
     lambda buffer: (buffer[1] - buffer[2], -buffer[0]),
     lambda buffer: (-buffer[0] * (buffer[2] - buffer[1] + 1), buffer[1]),

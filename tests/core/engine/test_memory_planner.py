@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.engine.live_sets import largest_live_set
 
 from dryfit.engine import memory_planner
-from dryfit.engine.memory_planner import plan_memory
+from dryfit.engine.memory_planner import largest_live_set, plan_memory
 from dryfit.errors import BuildError
 
 

@@ -11,10 +11,10 @@ from tests.core.builder.networks import (
     image_network,
     named,
 )
-from tests.core.engine.live_sets import largest_live_set
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
+from dryfit.engine.memory_planner import largest_live_set
 from dryfit.plugins import registry
 
 
