@@ -44,13 +44,13 @@ PAGES = {
     "quantization-moves.md": "docs.pages.quantization_moves:moves_page",
     "quantize-methods.md": "docs.pages.quantize_methods:quantize_methods_page",
     "quantization.schema.json": "dryfit.cli.quantization_schema:schema_text",
-    "quantize-methods.schema.json": "dryfit.cli.answer_schemas:quantize_methods_text",
+    "quantize-methods.schema.json": "dryfit.answers.quantize_methods:QuantizeMethodsAnswer",
     "refit.schema.json": "dryfit.cli.answer_schemas:refit_text",
     "rule-numbers.md": "docs.pages.rules:rule_numbers_page",
     "run.schema.json": "dryfit.cli.answer_schemas:run_text",
     "sparsity.schema.json": "dryfit.cli.sparsity_schema:schema_text",
     "supported-layers.md": "docs.pages.supported_layers:supported_layers_page",
-    "targets.schema.json": "dryfit.cli.answer_schemas:targets_text",
+    "targets.schema.json": "dryfit.answers.targets:targets_schema",
     "tensor-formats.md": "docs.pages.tensor_formats:formats_page",
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.cli.translate_schema:schema_text",
@@ -63,7 +63,8 @@ def page(name: str) -> str:
     """The text that a page should have."""
     module, _, function = PAGES[name].partition(":")
     found: Any = getattr(importlib.import_module(module), function)
-    text: str = json.dumps(found.schema(), indent=2) if isinstance(found, type) else found()
+    made: Any = found.schema() if isinstance(found, type) else found()
+    text: str = made if isinstance(made, str) else json.dumps(made, indent=2)
     return text.rstrip("\n") + "\n"
 
 

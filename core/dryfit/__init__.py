@@ -9,6 +9,13 @@ from __future__ import annotations
 from dryfit.front_door import public_names
 
 with public_names(__name__):
+    from dryfit.answers.check import CheckAnswer as CheckAnswer
+    from dryfit.answers.check import check as check
+    from dryfit.answers.explain_rule import explain_rule as explain_rule
+    from dryfit.answers.quantize_methods import quantize_methods as quantize_methods
+    from dryfit.answers.targets import compare_targets as compare_targets
+    from dryfit.answers.targets import describe_target as describe_target
+    from dryfit.answers.targets import targets as targets
     from dryfit.builder.config.builder_config import BuilderConfig as BuilderConfig
     from dryfit.builder.config.enumerations import BuilderFlag as BuilderFlag
     from dryfit.builder.config.enumerations import DeviceType as DeviceType

@@ -105,6 +105,22 @@ def json_schema(record: type, title: str) -> dict[str, Any]:
     }
 
 
+def schema_of_any(answers: Sequence[type[Any]], title: str) -> dict[str, Any]:
+    """The JSON Schema of what is one of several answers, each with its own title.
+
+    Args:
+        answers: classes of answers.
+        title: of the document.
+    """
+    schemas = [answer.schema() for answer in answers]
+    definitions: dict[str, Any] = {}
+    for one in schemas:
+        definitions |= one.pop("$defs", {})
+        del one["$schema"]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "anyOf": schemas}
+    return {**head, "$defs": dict(sorted(definitions.items()))}
+
+
 def descriptions(record: type) -> dict[str, str]:
     """Attribute to its description, from the `Attributes:` sections of a record and of the classes it derives from."""
     found: dict[str, str] = {}

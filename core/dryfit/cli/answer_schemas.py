@@ -146,105 +146,6 @@ RUN = _published(
     ),
 )
 
-_SUMMARY = {
-    "device": _TEXT,
-    "title": _TEXT,
-    "precisions": _TEXTS,
-    "platforms": _TEXTS,
-    "software_versions": _TEXTS,
-    "simulated": {**_TEXT, "description": "What of the device is simulated here; empty for this machine."},
-}
-
-_FACTS = {
-    "platform": {**_TEXT, "description": "The variant that was chosen."},
-    "software": {**_TEXT, "description": "The version whose rules hold; empty where there is one rule set."},
-    "platforms_with_software": _TEXTS,
-    "cores": _COUNT,
-    "segment_limit": {"type": ["integer", "null"], "description": "Segments a core; null without a limit."},
-    "formats": _list(
-        {
-            "direction": {"enum": ["input", "output"]},
-            "type": _TEXT,
-            "format": _TEXT,
-            "line_alignment_bytes": {"type": "integer", "minimum": 1},
-            "source": _TEXT,
-        }
-    ),
-    "memory_pools": _list(
-        {
-            "name": _TEXT,
-            "holds": _TEXT,
-            "default_bytes": {"type": ["integer", "null"], "minimum": 0, "description": "Null without a limit."},
-            "default": _TEXT,
-            "source": _TEXT,
-        }
-    ),
-    "fusions": _list(dict.fromkeys(("name", "kinds", "source"), _TEXT)),
-    "arithmetic": _list(dict.fromkeys(("precision", "accumulator", "rounding", "fidelity", "source"), _TEXT)),
-    "limits": _list(
-        {
-            **dict.fromkeys(("rule", "text", "fidelity", "source"), _TEXT),
-            "kinds": _TEXTS,
-            "refuses_every_layer": {"type": "boolean"},
-        }
-    ),
-}
-
-TARGETS = _published(
-    "targets",
-    {
-        "anyOf": [
-            {
-                "title": "dryfit targets list --json",
-                **_object(
-                    {
-                        "targets": _list(_SUMMARY),
-                        "failures": _list(
-                            dict.fromkeys(("name", "distribution", "version", "message"), _TEXT),
-                            "Plugins that bring devices and cannot be used.",
-                        ),
-                        "plugins": PLUGINS,
-                    }
-                ),
-            },
-            {"title": "dryfit targets show --json", **_object({**_SUMMARY, **_FACTS})},
-            {
-                "title": "dryfit targets diff --json",
-                **_object(
-                    {
-                        "device": _TEXT,
-                        "first": {**_TEXT, "description": "Platform and version of one side."},
-                        "second": {**_TEXT, "description": "Platform and version of the other."},
-                        "differences": _list(dict.fromkeys(("about", "what", "first", "second"), _TEXT)),
-                    }
-                ),
-            },
-        ]
-    },
-)
-
-
-QUANTIZE_METHODS = _published(
-    "quantize-methods",
-    _object(
-        {
-            "methods": _list(
-                {
-                    **dict.fromkeys(("name", "title", "library", "version", "source"), _TEXT),
-                    "rules": _list(
-                        {
-                            **dict.fromkeys(("operator", "case", "formula", "requires", "source"), _TEXT),
-                            "fidelity": {"enum": ["documented", "inferred", "confirmed"]},
-                        },
-                        "The first whose case holds counts.",
-                    ),
-                }
-            )
-        }
-    ),
-)
-
-
 WARMUP = _published(
     "warmup",
     _object(
@@ -275,11 +176,6 @@ def inspect_text() -> str:
     return json.dumps(INSPECT, indent=2)
 
 
-def quantize_methods_text() -> str:
-    """The schema of `quantize-methods` as the text of a file."""
-    return json.dumps(QUANTIZE_METHODS, indent=2)
-
-
 def refit_text() -> str:
     """The schema of `refit` as the text of a file."""
     return json.dumps(REFIT, indent=2)
@@ -288,11 +184,6 @@ def refit_text() -> str:
 def run_text() -> str:
     """The schema of `run` as the text of a file."""
     return json.dumps(RUN, indent=2)
-
-
-def targets_text() -> str:
-    """The schema of `targets list`, `targets show` and `targets diff` as the text of a file."""
-    return json.dumps(TARGETS, indent=2)
 
 
 def warmup_text() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from dryfit.answers.answer import Answer
 from dryfit.answers.json_data import json_text
 from dryfit.answers.text import Block, Entries, Line, Table, plain_lines
 from dryfit.short_text import printable
@@ -23,6 +24,14 @@ def show(blocks: Iterable[Block]) -> None:
     draw = _draw if sys.stdout.isatty() else _print
     for block in blocks:
         draw(block)
+
+
+def show_answer(answer: Answer, *, as_json: bool, verbose: bool = False) -> None:
+    """Print an answer, as text or as JSON."""
+    if as_json:
+        click.echo(answer.to_json())
+    else:
+        show(answer.blocks(verbose=verbose))
 
 
 def _print(block: Block) -> None:

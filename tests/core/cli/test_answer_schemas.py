@@ -6,6 +6,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from dryfit.answers.quantize_methods import QuantizeMethodsAnswer
+from dryfit.answers.targets import TargetAnswer, TargetDifferences, TargetsAnswer, targets_schema
 from dryfit.cli import answer_schemas
 
 
@@ -43,15 +45,15 @@ def test_build_inspect_and_run_answer_as_their_schemas_promise(
 )
 def test_targets_answers_as_its_schema_promises(dryfit_command: Any, arguments: tuple[str, ...]) -> None:
     answer = dryfit_command("targets", *arguments, "--json").json
-    check(answer, answer_schemas.TARGETS)
+    check(answer, targets_schema())
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**answer, "device": 1, "targets": [{}]}, answer_schemas.TARGETS)
+        jsonschema.validate({**answer, "device": 1, "targets": [{}]}, targets_schema())
 
 
 @pytest.mark.parametrize("arguments", [(), ("tflite",), ("onnx", "--operator", "softmax")])
 def test_quantize_methods_answers_as_its_schema_promises(dryfit_command: Any, arguments: tuple[str, ...]) -> None:
     answer = dryfit_command("quantize-methods", *arguments, "--json").json
-    check(answer, answer_schemas.QUANTIZE_METHODS)
+    check(answer, QuantizeMethodsAnswer.schema())
     assert {"tflite", *arguments[:1]} & {method["name"] for method in answer["methods"]}
 
 
@@ -72,5 +74,6 @@ def test_the_schema_of_targets_tells_its_commands_apart(dryfit_command: Any) -> 
         for arguments in (("list",), ("show", "DLA"), ("diff", "orin", "xavier"))
     ]
     for index, answer in enumerate(answers):
-        fits = [jsonschema.Draft202012Validator(one).is_valid(answer) for one in answer_schemas.TARGETS["anyOf"]]
+        schemas = [one.schema() for one in (TargetsAnswer, TargetAnswer, TargetDifferences)]
+        fits = [jsonschema.Draft202012Validator(one).is_valid(answer) for one in schemas]
         assert fits == [index == other for other in range(3)]

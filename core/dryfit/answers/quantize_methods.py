@@ -1,0 +1,124 @@
+"""Which quantize methods are there, and how does one compute each operator?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.text import Block, Line, Table
+from dryfit.errors import UnknownNameError
+from dryfit.plugins import quantize_methods as installed
+from dryfit.quantization.methods.method import QuantizeMethod
+from dryfit.quantization.methods.operators import OPERATORS
+
+
+@attrs.frozen
+class OperatorArithmetic:
+    """How a method computes an operator in one case; of a method's rules, the first whose case holds counts.
+
+    Attributes:
+        operator: such as `convolution`.
+        case: when the rule holds.
+        formula: in the notation of the reference page "Quantize methods".
+        requires: what the operands must be.
+        fidelity: `documented`, `inferred` or `confirmed`.
+        source: what says or confirms it.
+    """
+
+    operator: str
+    case: str
+    formula: str
+    requires: str
+    fidelity: str
+    source: str
+
+
+@attrs.frozen
+class MethodAnswer:
+    """A quantize method.
+
+    Attributes:
+        name: what `quantize_method` takes.
+        title: whose arithmetic it is.
+        library: that it is held against; empty for none.
+        version: of that library.
+        source: document and section.
+        rules: per operator and case.
+    """
+
+    name: str
+    title: str
+    library: str
+    version: str
+    source: str
+    rules: Sequence[OperatorArithmetic]
+
+
+@attrs.frozen(repr=False)
+class QuantizeMethodsAnswer(Answer):
+    """The installed quantize methods, or one of them.
+
+    Attributes:
+        methods: with their rules.
+        shows_rules: whether the text has the rules too.
+    """
+
+    COMMAND: ClassVar[str] = "quantize-methods"
+
+    methods: Sequence[MethodAnswer]
+    _shows_rules: bool = False
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
+        """One line per method; with rules, a table for each."""
+        if not (self._shows_rules or verbose):
+            rows = [
+                (one.name, one.title, one.library, len({rule.operator for rule in one.rules})) for one in self.methods
+            ]
+            yield Table("", ["method", "whose arithmetic", "held against", "operators"], rows)
+            return
+        columns = [field.name for field in attrs.fields(OperatorArithmetic)]
+        for method in self.methods:
+            yield Line(f"{method.name}: {method.title}{f', held against {method.library}' if method.library else ''}")
+            yield Table("", columns, [attrs.astuple(rule) for rule in method.rules])
+
+    def summary_line(self) -> str:
+        """The names of the methods."""
+        return ", ".join(one.name for one in self.methods)
+
+
+def quantize_methods(name: str | None = None, operator: str | None = None) -> QuantizeMethodsAnswer:
+    """The quantize methods that are installed, or one of them: the arithmetic of a library or a device.
+
+    Args:
+        name: of one method; None for all.
+        operator: whose rules are wanted, such as `convolution`; None for all.
+
+    Raises:
+        UnknownNameError: there is no such method or operator.
+
+    Example:
+        >>> dryfit.quantize_methods("tflite", "relu").methods[0].title
+        'LiteRT 2.1, default delegate'
+    """
+    if operator is not None and operator not in OPERATORS:
+        raise UnknownNameError("operator", operator, OPERATORS, where="--operator")
+    found = [installed.quantize_method(name)] if name else installed.quantize_methods().values()
+    return QuantizeMethodsAnswer([_method(one, operator) for one in found], shows_rules=bool(name or operator))
+
+
+def _method(method: QuantizeMethod, operator: str | None) -> MethodAnswer:
+    return MethodAnswer(
+        name=method.name,
+        title=method.title,
+        library=method.library,
+        version=method.version,
+        source=method.source,
+        rules=[
+            OperatorArithmetic(rule.operator, rule.case_title, rule.formula, rule.required, rule.fidelity, rule.source)
+            for rule in method.rules
+            if operator in (None, rule.operator)
+        ],
+    )

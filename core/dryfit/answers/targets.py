@@ -1,0 +1,503 @@
+"""Which devices are there, what is known of one, and how do two platforms or versions differ?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.json_data import Count, schema_of_any
+from dryfit.answers.text import Block, Line, Table, bytes_text
+from dryfit.errors import ConfigError
+from dryfit.plugins import registry
+from dryfit.plugins.failures import DOCTOR, PluginFailure
+from dryfit.target.limits import Rule
+from dryfit.target.target import Platform, Target
+
+PLATFORM_PARAMETERS = ("platform family", "software version")
+"""What rules look at that has nothing to do with a layer: see `dryfit.target.checks`."""
+
+
+@attrs.frozen
+class TargetSummary:
+    """A device in one line.
+
+    Attributes:
+        device: its name.
+        title: what it is.
+        precisions: types that it computes in.
+        platforms: names of its variants.
+        software_versions: versions that have rules of their own; none where there is one rule set.
+        simulated: what of the device is simulated here; empty for this machine.
+    """
+
+    device: str
+    title: str
+    precisions: Sequence[str]
+    platforms: Sequence[str]
+    software_versions: Sequence[str]
+    simulated: str
+
+    @classmethod
+    def of(cls, target: Target) -> TargetSummary:
+        """The summary of a target."""
+        return cls(
+            device=target.device,
+            title=target.title,
+            precisions=[precision.name for precision in target.precisions],
+            platforms=[platform.name for platform in target.platforms],
+            software_versions=[version_text(version) for version in target.software_versions],
+            simulated=target.simulated,
+        )
+
+
+@attrs.frozen
+class UnusableTarget:
+    """A plugin that brings devices and cannot be used.
+
+    Attributes:
+        name: of the plugin.
+        distribution: that brings it.
+        version: of the distribution.
+        message: why it cannot be used.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    message: str
+
+
+@attrs.frozen(repr=False)
+class TargetsAnswer(Answer):
+    """The installed devices.
+
+    Attributes:
+        targets: by name.
+        failures: plugins that bring devices and cannot be used.
+        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        failed: the failures as `dryfit plugins doctor` has them.
+    """
+
+    COMMAND: ClassVar[str] = "targets list"
+
+    targets: Sequence[TargetSummary]
+    failures: Sequence[UnusableTarget]
+    plugins: Sequence[str]
+    _failed: Sequence[PluginFailure] = ()
+
+    @property
+    def failed(self) -> Sequence[PluginFailure]:
+        """The failures as `dryfit plugins doctor` has them."""
+        return self._failed
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """One line per device."""
+        rows = [(one.device, one.title, one.precisions, one.platforms) for one in self.targets]
+        yield Table("", ["device", "what it is", "precisions", "platforms"], rows)
+        if self.failed:
+            yield Table("Cannot be used", ["plugin", "why"], [(str(one.owner), one.message) for one in self.failed])
+            yield Line(f"`{DOCTOR}` says what to do.")
+
+    def summary_line(self) -> str:
+        """The names of the devices."""
+        return ", ".join(one.device for one in self.targets)
+
+
+def targets() -> TargetsAnswer:
+    """The installed devices with their platforms, and the plugins that bring devices and cannot be used.
+
+    Example:
+        >>> print(dryfit.targets().summary_line())
+        CPU, DLA, GPU
+    """
+    failed = [one for one in registry.failures() if one.group == registry.TARGETS or one.hook == "register_targets"]
+    return TargetsAnswer(
+        targets=[TargetSummary.of(target) for target in registry.targets().values()],
+        failures=[UnusableTarget(one.name, one.distribution, one.version, one.message) for one in failed],
+        plugins=registry.active_plugins(),
+        failed=failed,
+    )
+
+
+# One device -----------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class FormatFacts:
+    """A tensor format of a device.
+
+    Attributes:
+        direction: of inputs or of outputs of its segments.
+        type: of the elements.
+        format: its name.
+        line_alignment_bytes: what a line's length is a multiple of; 1 for no alignment.
+        source: document and section.
+    """
+
+    direction: Literal["input", "output"]
+    type: str
+    format: str
+    line_alignment_bytes: int
+    source: str
+
+
+@attrs.frozen
+class PoolFacts:
+    """A memory pool of a device.
+
+    Attributes:
+        name: of the pool.
+        holds: what lies in it.
+        default_bytes: its limit unless a config sets one; null without a limit.
+        default: the same for people.
+        source: document and section.
+    """
+
+    name: str
+    holds: str
+    default_bytes: Count | None
+    default: str
+    source: str
+
+
+@attrs.frozen
+class ArithmeticFacts:
+    """How a device computes in one type.
+
+    Attributes:
+        precision: the type.
+        accumulator: the type of its sums.
+        rounding: of its results.
+        fidelity: `documented`, `inferred` or `confirmed`.
+        source: document and section.
+    """
+
+    precision: str
+    accumulator: str
+    rounding: str
+    fidelity: str
+    source: str
+
+
+@attrs.frozen
+class FusionFacts:
+    """Layers that a device runs as one.
+
+    Attributes:
+        name: of the fusion.
+        kinds: layer kinds in their order, joined with +.
+        source: document and section.
+    """
+
+    name: str
+    kinds: str
+    source: str
+
+
+@attrs.frozen
+class LimitFacts:
+    """A rule on the layers of a device.
+
+    Attributes:
+        rule: its id.
+        kinds: layer kinds that it is about.
+        text: the rule.
+        fidelity: `documented`, `inferred` or `confirmed`.
+        source: document and section.
+        refuses_every_layer: whether no layer of these kinds can run on this platform with this version.
+    """
+
+    rule: str
+    kinds: Sequence[str]
+    text: str
+    fidelity: str
+    source: str
+    refuses_every_layer: bool
+
+
+@attrs.frozen(repr=False)
+class TargetAnswer(TargetSummary, Answer):
+    """What is known of one device, for one platform and software version.
+
+    Attributes:
+        platform: the variant that was chosen.
+        software: the version whose rules hold; empty where there is one rule set.
+        platforms_with_software: platforms that have this version.
+        cores: of the device on the platform.
+        segment_limit: segments that one core can load; null without a limit.
+        formats: tensor formats of inputs, then of outputs.
+        memory_pools: with their limits.
+        fusions: layers that run as one.
+        arithmetic: per computation type.
+        limits: rules that hold for the platform and version.
+    """
+
+    COMMAND: ClassVar[str] = "targets show"
+
+    platform: str
+    software: str
+    platforms_with_software: Sequence[str]
+    cores: Count
+    segment_limit: int | None
+    formats: Sequence[FormatFacts]
+    memory_pools: Sequence[PoolFacts]
+    fusions: Sequence[FusionFacts]
+    arithmetic: Sequence[ArithmeticFacts]
+    limits: Sequence[LimitFacts]
+    _target: Target = attrs.field(eq=False)
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """Tables of platforms, formats, memory pools, fusions, arithmetic and limits."""
+        board = self._target.platform(self.platform).title
+        yield Line(f"{self.device}: {self.title}, {board}, software {self.software or 'any'}")
+        yield Line(f"Simulated here: {self.simulated or 'nothing, it is this machine'}")
+        platforms = [(one.name, one.title, one.cores, one.aliases) for one in self._target.platforms]
+        yield Table("Platforms", ["name", "board", "cores", "also called"], platforms)
+        tables: list[tuple[str, Sequence[Any], tuple[str, ...]]] = [
+            ("Formats", self.formats, ("direction", "type", "format")),
+            ("Memory pools", self.memory_pools, ("name", "holds", "default", "source")),
+            ("Fusions", self.fusions, ("name", "kinds", "source")),
+            ("Arithmetic", self.arithmetic, ("precision", "accumulator", "rounding", "fidelity")),
+            ("Limits", self.limits, ("rule", "kinds", "text", "fidelity")),
+        ]
+        for title, facts, columns in tables:
+            if facts:
+                yield Table(title, columns, [[getattr(one, column) for column in columns] for one in facts])
+
+    def summary_line(self) -> str:
+        """The device with platform and version."""
+        return f"{self.device}: {self.title}, {self.platform} {self.software}".rstrip()
+
+
+def describe_target(device: str, platform: str | None = None, software: str | None = None) -> TargetAnswer:
+    """What is known of one device: platforms, formats, memory pools, arithmetic, limits.
+
+    Args:
+        device: its name, in any case.
+        platform: a variant; None for the device's default.
+        software: a version; None for the newest that the platform has.
+
+    Raises:
+        UnknownNameError: there is no such device or platform.
+        ConfigError: the platform does not have the version.
+
+    Example:
+        >>> dryfit.describe_target("DLA", "xavier").software
+        '8.5.10'
+    """
+    target = registry.target(device)
+    chosen = target.platform(platform)
+    return _described(target, chosen, target.software(software, chosen))
+
+
+def _described(target: Target, platform: Platform, software: tuple[int, ...]) -> TargetAnswer:
+    formats: list[tuple[Literal["input", "output"], Any]] = [
+        ("input", target.input_formats),
+        ("output", target.output_formats),
+    ]
+    rules = [] if target.limits is None else target.limits.all_rules
+    return TargetAnswer(
+        **attrs.asdict(TargetSummary.of(target), recurse=False),
+        platform=platform.name,
+        software=version_text(software),
+        platforms_with_software=_platforms_with(target, software),
+        cores=platform.cores,
+        segment_limit=target.segment_rules.segment_limit(software),
+        formats=[
+            FormatFacts(
+                direction=direction,
+                type=dtype.name,
+                format=one.name,
+                line_alignment_bytes=one.line_alignment_bytes.get(platform.family, one.line_alignment_bytes.get("", 1)),
+                source=one.source,
+            )
+            for direction, table in formats
+            for dtype, listed in table.items()
+            for one in listed
+        ],
+        memory_pools=[
+            PoolFacts(pool.name, pool.holds, size, "no limit" if size is None else bytes_text(size), pool.source)
+            for pool in target.memory_pools
+            for size in [pool.default_for(platform.family)]
+        ],
+        fusions=[FusionFacts(one.name, " + ".join(one.kinds), one.source) for one in target.fusions or ()],
+        arithmetic=[
+            ArithmeticFacts(
+                precision.name, one.accumulator.name, one.rounding_for(software).value, one.fidelity, one.source
+            )
+            for precision, one in target.arithmetic.items()
+        ],
+        limits=[
+            LimitFacts(
+                rule=rule.id,
+                kinds=sorted(rule.kinds) or ["every kind"],
+                text=rule.text,
+                fidelity=rule.fidelity,
+                source=rule.source,
+                refuses_every_layer=_refuses_every_layer(rule, target, platform, software),
+            )
+            for rule in rules
+            if rule.holds_for(platform.family, software)
+        ],
+        target=target,
+    )
+
+
+def _refuses_every_layer(rule: Rule, target: Target, platform: Platform, software: tuple[int, ...]) -> bool:
+    """Whether a rule on the platform or the version alone fails, so that it fails for whatever layer is asked about."""
+    from dryfit.network.data_types import DataType
+    from dryfit.target.question import Question
+
+    if rule.parameter not in PLATFORM_PARAMETERS or rule.when:
+        return False
+    no_layer: Any = None
+    asked = Question(no_layer, DataType.HALF, target.device, platform.name, platform.family, software)
+    return rule.check(asked) is not None
+
+
+def _platforms_with(target: Target, software: tuple[int, ...]) -> list[str]:
+    """Names of the platforms that have a software version."""
+    found = []
+    for platform in target.platforms:
+        try:
+            target.software(version_text(software) or None, platform)
+        except ConfigError:
+            continue
+        found.append(platform.name)
+    return found
+
+
+def version_text(version: tuple[int, ...]) -> str:
+    """A software version: `10.3`."""
+    return ".".join(map(str, version))
+
+
+# Two variants of one device -------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class TargetDifference:
+    """One fact that differs.
+
+    Attributes:
+        about: `platform`, `segments`, `format`, `pool`, `arithmetic` or `rule`.
+        what: name of the fact.
+        first: what it is on the first side; `none` where that lacks it.
+        second: what it is on the second side.
+    """
+
+    about: str
+    what: str
+    first: str
+    second: str
+
+
+@attrs.frozen(repr=False)
+class TargetDifferences(Answer):
+    """How two platforms or versions of a device differ.
+
+    Attributes:
+        device: its name.
+        first: platform and version of one side.
+        second: platform and version of the other.
+        differences: facts that differ.
+    """
+
+    COMMAND: ClassVar[str] = "targets diff"
+
+    device: str
+    first: str
+    second: str
+    differences: Sequence[TargetDifference]
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """One line per difference."""
+        if self.differences:
+            rows = [(one.what, one.first, one.second) for one in self.differences]
+            yield Table(f"{self.device}: {self.first} and {self.second}", ["", self.first, self.second], rows)
+        else:
+            yield Line(self.summary_line())
+
+    def summary_line(self) -> str:
+        """How many facts differ."""
+        if not self.differences:
+            return f"{self.device}: nothing that dryfit knows differs between {self.first} and {self.second}"
+        return f"{self.device}: {len(self.differences)} differences between {self.first} and {self.second}"
+
+
+def compare_targets(first: str, second: str, device: str = "DLA") -> TargetDifferences:
+    """How two platforms or versions of a device differ: rules, formats, memory pools, platforms.
+
+    Args:
+        first: `orin`, `orin@8.5`, or a device with a version, `dla@10.3`: the first of its platforms that has it.
+        second: the same.
+        device: of sides that name none.
+
+    Raises:
+        UnknownNameError: there is no such device or platform.
+        ConfigError: the sides are of two devices, or the same, or a platform does not have the version.
+
+    Example:
+        >>> found = dryfit.compare_targets("orin@8.4", "orin@8.5").differences
+        >>> [(one.first, one.second) for one in found if one.about == "segments"]
+        [('8', '16')]
+    """
+    sides = [_side(text, device) for text in (first, second)]
+    names = [" ".join(filter(None, [side.platform, side.software])) for side in sides]
+    devices = [side.device for side in sides]
+    if devices[0] != devices[1]:
+        raise ConfigError("Two devices cannot be compared, only variants of one", found=" and ".join(devices))
+    if names[0] == names[1]:
+        raise ConfigError("Both sides are the same", where="targets diff", found=names[0])
+    facts = [_flat(side) for side in sides]
+    found = [
+        TargetDifference(*key, facts[0].get(key, "none"), facts[1].get(key, "none"))
+        for key in dict.fromkeys([*facts[0], *facts[1]])
+        if facts[0].get(key) != facts[1].get(key)
+    ]
+    return TargetDifferences(devices[0], names[0], names[1], found)
+
+
+def _side(text: str, device: str) -> TargetAnswer:
+    """What is known of `PLATFORM`, `PLATFORM@VERSION` or `DEVICE@VERSION`."""
+    name, _, version = text.partition("@")
+    target = registry.find_target(name)
+    if target is None:
+        return describe_target(device, name, version or None)
+    for platform in target.platforms:
+        try:
+            return _described(target, platform, target.software(version or None, platform))
+        except ConfigError:
+            continue  # another platform may have it
+    raise ConfigError(
+        f"No platform of {target.device} has this software version",
+        found=version,
+        allowed=", ".join(map(version_text, target.software_versions)) or "none: it has one rule set",
+    )
+
+
+def _flat(side: TargetAnswer) -> Mapping[tuple[str, str], str]:
+    """Facts as (what they are about, name) to value, in the order in which they are shown."""
+    limit = side.segment_limit
+    flat = {
+        ("platform", "platforms with this software"): ", ".join(side.platforms_with_software),
+        ("platform", "cores"): str(side.cores),
+        ("segments", "segments a core"): "no limit" if limit is None else str(limit),
+    }
+    for one in side.formats:
+        aligned = f"lines of a multiple of {one.line_alignment_bytes} bytes" if one.line_alignment_bytes > 1 else "yes"
+        flat["format", f"{one.direction} format {one.format} ({one.type})"] = aligned
+    flat |= {("pool", f"pool {pool.name}"): pool.default for pool in side.memory_pools}
+    flat |= {("arithmetic", f"rounding of {one.precision}"): one.rounding for one in side.arithmetic}
+    for rule in side.limits:
+        never = "refuses every such layer: " if rule.refuses_every_layer else ""
+        flat["rule", rule.rule] = f"{never}{rule.text}"
+    return flat
+
+
+def targets_schema() -> dict[str, Any]:
+    """The JSON Schema of what `dryfit targets list`, `show` and `diff` print."""
+    return schema_of_any([TargetsAnswer, TargetAnswer, TargetDifferences], "dryfit targets --json")
