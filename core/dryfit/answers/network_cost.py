@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.builder.decisions import segment_estimate, transfer_estimate
 from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
-from dryfit.builder.segments.cost import segment_estimate, transfer_estimate
 from dryfit.engine.plan import Reformat
 from dryfit.target.cost import CostEstimate, Energy, combined_error
 

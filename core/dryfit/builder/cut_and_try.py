@@ -35,8 +35,7 @@ from dryfit.builder.precision.chosen import Precisions
 from dryfit.builder.precision.layer_precisions import choose_precisions
 from dryfit.builder.precision.scales import NetworkScales
 from dryfit.builder.segments.device_memory import MemoryContents, memory_contents, segment_pool_bytes
-from dryfit.builder.segments.fitting import parts_that_fit, units_in_order
-from dryfit.builder.segments.pools import PoolNeeds
+from dryfit.builder.segments.pools import PoolNeeds, parts_that_fit, units_in_order
 from dryfit.errors import DryfitError, UnknownNameError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network

@@ -18,9 +18,9 @@ from dryfit.answers.placement_search.copies import FlowCopies
 from dryfit.answers.placement_search.objective import Meter, Objective, total, value_of
 from dryfit.answers.placement_search.types import DeviceTypes
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.decisions import segment_estimate
 from dryfit.builder.design import Design
 from dryfit.builder.placement.cutter import Cutter, batch_of
-from dryfit.builder.segments.cost import segment_estimate
 from dryfit.builder.segments.pools import PoolNeeds
 from dryfit.target.cost import CostEstimate
 

@@ -1,17 +1,97 @@
-"""What a standalone loadable asks of a network, its config and the design: the engine capability DLA_STANDALONE.
+"""What a standalone loadable asks of a network and its config: the engine capability DLA_STANDALONE.
 
-The rules are a table, as those on modes are. Those that need no design are looked at before anything is placed, and all
-that are broken are told together.
+The rules are a table, as those on modes are. Each looks at network and config by a check, which returns what it found,
+in words. They are looked at before anything is placed, and all that are broken are told together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.builder.config import standalone_checks
-from dryfit.builder.config.builder_config import BuilderConfig, EngineCapability
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, EngineCapability
 from dryfit.errors import BuildError
+from dryfit.network.copying import io_type
+from dryfit.network.network import Network
+from dryfit.plugins import registry
 from dryfit.rule import Rule
+
+
+def other_devices(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """A default device that writes no loadables, and layers that were put on another one."""
+    default = config.default_device_type
+    found = []
+    if not registry.target(default).has_loadables:
+        found.append(f"default device {default}, which has no loadables")
+    others = config.explicit_device_types(network)
+    return found + [f"{device} for layer {name!r}" for name, device in others.items() if device != default]
+
+
+def fallback(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The device to fall back to."""
+    del network
+    return [] if config.fallback_device is None else [f"fallback to {config.fallback_device}"]
+
+
+def no_precision(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """That no flag permits a type which the default device computes in, where it needs one."""
+    target = registry.target(config.default_device_type)
+    flags = {"HALF": BuilderFlag.FP16, "INT8": BuilderFlag.INT8}
+    is_open = target.default_precision is None and not network.is_strongly_typed
+    permitted = [name for name, flag in flags.items() if config.get_flag(flag)]
+    return ["neither FP16 nor INT8"] if is_open and not permitted else []
+
+
+def no_direct_io(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """That inputs and outputs may be copied."""
+    del network
+    return [] if config.get_flag(BuilderFlag.DIRECT_IO) else ["DIRECT_IO is off"]
+
+
+def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """Inputs and outputs whose type is none of the device, or whose formats are not stated or none of the device."""
+    target = registry.target(config.default_device_type)
+    if not target.has_loadables:
+        return []  # which other_devices tells
+    reads = ((tensor, target.input_formats) for tensor in network.inputs)
+    writes = ((tensor, target.output_formats) for tensor in network.outputs)
+    found = []
+    for tensor, formats in (*reads, *writes):
+        dtype = io_type(tensor)
+        known = {one.name for one in formats.get(dtype, ())}
+        possible = ", ".join(sorted(known))
+        strange = sorted((tensor.allowed_formats or frozenset()) - known)
+        if not known:
+            types = ", ".join(sorted(one.name for one in formats))
+            found.append(f"tensor {tensor.name!r} is {dtype.name}, where {types} are possible")
+        elif tensor.allowed_formats is None:
+            found.append(f"tensor {tensor.name!r} states none of {possible}")
+        elif strange:
+            found.append(f"{', '.join(strange)} of tensor {tensor.name!r}, where {possible} are possible")
+    return found
+
+
+def left_over_constants(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """Layers of explicit quantization, and constants that are outputs or that nobody reads."""
+    del config
+    found = [f"layer {one.name!r}" for one in network.layers if one.kind in ("quantize", "dequantize")]
+    outputs = {tensor.name for tensor in network.outputs}
+    return found + [
+        f"constant {one.name!r}"
+        for one in network.layers
+        if one.kind == "constant" and (one.outputs[0].name in outputs or not one.outputs[0].consumers)
+    ]
+
+
+def open_shapes(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """Inputs whose extents no profile fixes."""
+    profiles = [config.get_optimization_profile(index) for index in range(config.num_optimization_profiles)]
+    fixed = profiles[0].fixed_shapes if len(profiles) == 1 else {}
+    return [
+        f"input {tensor.name!r} {tensor.shape}"
+        for tensor in network.inputs
+        if -1 in tensor.shape and tensor.name not in fixed
+    ]
+
 
 CHAPTER = "TensorRT 10 developer guide, Working with DLA"
 MODE = f"{CHAPTER}: DLA Standalone Mode"
@@ -23,7 +103,7 @@ STANDALONE_RULES: Sequence[Rule] = (
         MODE,
         "Set default_device_type to DLA, and reset the device types of single layers",
         "SA-01",
-        finder=standalone_checks.other_devices,
+        finder=other_devices,
     ),
     Rule(
         "standalone.fallback",
@@ -31,7 +111,7 @@ STANDALONE_RULES: Sequence[Rule] = (
         MODE,
         "Clear the flag GPU_FALLBACK (on the command line: leave out --fallback)",
         "SA-02",
-        finder=standalone_checks.fallback,
+        finder=fallback,
     ),
     Rule(
         "standalone.precision",
@@ -39,7 +119,7 @@ STANDALONE_RULES: Sequence[Rule] = (
         MODE,
         "Set the flag FP16 or INT8 (on the command line: --precision fp16)",
         "SA-01",
-        finder=standalone_checks.no_precision,
+        finder=no_precision,
     ),
     Rule(
         "standalone.direct_io",
@@ -47,7 +127,7 @@ STANDALONE_RULES: Sequence[Rule] = (
         MODE,
         "Set the flag DIRECT_IO (on the command line: --direct-io)",
         "SA-01",
-        finder=standalone_checks.no_direct_io,
+        finder=no_direct_io,
     ),
     Rule(
         "standalone.formats",
@@ -56,7 +136,7 @@ STANDALONE_RULES: Sequence[Rule] = (
         "Set type and allowed_formats of these tensors (on the command line, for example: --input-io-formats "
         "fp16:chw16 --output-io-formats fp16:chw16)",
         "SA-01",
-        finder=standalone_checks.open_formats,
+        finder=open_formats,
     ),
     Rule(
         "standalone.fixed_shapes",
@@ -64,7 +144,7 @@ STANDALONE_RULES: Sequence[Rule] = (
         f"{CHAPTER}: general restrictions",
         "Give the inputs one shape, or one profile whose minimum, optimum and maximum are equal",
         "SA-03",
-        finder=standalone_checks.open_shapes,
+        finder=open_shapes,
     ),
     Rule(
         "standalone.left_over_constants",
@@ -72,7 +152,7 @@ STANDALONE_RULES: Sequence[Rule] = (
         "reports of TensorRT builders: a constant left over from Q/DQ makes a standalone build fail (inferred)",
         "Turn Q/DQ into a calibration cache (`dryfit translate`), and remove what nobody reads",
         "SA-08",
-        finder=standalone_checks.left_over_constants,
+        finder=left_over_constants,
     ),
 )
 """What is known before anything is placed."""

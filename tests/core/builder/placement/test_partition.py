@@ -6,7 +6,7 @@ from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.partition import partition_network
 from dryfit.builder.placement.roles import layer_roles
 from dryfit.builder.placement.target_variant import TargetVariant
-from dryfit.builder.segments.fitting import parts_that_fit
+from dryfit.builder.segments.pools import parts_that_fit
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.target import Platform, SegmentRules, Target

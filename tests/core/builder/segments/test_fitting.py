@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.core.builder.networks import activation, add, chain, convolution, image_network
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.segments.fitting import parts_that_fit, units_in_order
+from dryfit.builder.segments.pools import parts_that_fit, units_in_order
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 
