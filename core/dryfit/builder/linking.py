@@ -69,26 +69,14 @@ def link(
             "compile kernels",
             lambda: compile_kernels(groups, operations, concrete, layouts, functools.partial(_rounding, config)),
         )
-    memory = stages.run(
-        "plan memory",
-        lambda: plan_device_memory(cut.contents, layouts),
-        lambda result: [
-            f"{one.tensor}: {one.size} bytes at {one.offset} of {one.device}/{one.pool}"
-            for one in result.placements.values()
-        ],
-    )
-    unused = [
-        *unused_settings(config, design),
-        *exceeded_workspaces(config, design, lowered, groups),
-        *cut.choice.without_effect({fused.group.main.name: fused.kernel.name for fused in groups}),
-        *overflow_warnings(design.network, lowered.network),
-    ]
-    for warning in unused:
+    memory = stages.run("plan memory", lambda: plan_device_memory(cut.contents, layouts), DeviceMemory.lines)
+    later_warnings = _warnings(design, groups, config)
+    for warning in later_warnings:
         logger.warning("%s", warning)
     if export is not None:
         export.take(lowered.network, groups, layouts, compilation)
     drop_packed_weights(lowered.network, [(fused.group, fused.kernel) for fused in groups])
-    decisions = decisions_of(design, unused)
+    decisions = decisions_of(design, later_warnings)
     return stages.run(
         "write the plan",
         lambda: Plan(
@@ -103,6 +91,16 @@ def link(
             packages=used_packages(lowered.network, operations),
         ),
     )
+
+
+def _warnings(design: Design, groups: Sequence[FusedGroup], config: BuilderConfig) -> list[str]:
+    """What turns out once kernels are chosen: settings without effect, limits exceeded, and FP16 overflow."""
+    return [
+        *unused_settings(config, design),
+        *exceeded_workspaces(config, design, design.cut.lowered, groups),
+        *design.cut.choice.without_effect({fused.group.main.name: fused.kernel.name for fused in groups}),
+        *overflow_warnings(design.network, design.cut.lowered.network),
+    ]
 
 
 def segment_compilation(design: Design) -> SegmentCompilation:

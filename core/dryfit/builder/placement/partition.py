@@ -107,22 +107,33 @@ def partition_network(
             break
         stuck = [number for number in causes if fallback_device in (None, cutter.variant(segments[number]).device)]
         is_end = fallback_device is None or bool(stuck)
-        rejected += [
-            RejectedSegment(
-                device=cutter.variant(segments[number]).device,
-                layers=[cutter.layers[layer].name for layer in segments[number]],
-                cause=cause,
-                shortages=shortages.get(number, ()),
-                fallback="" if is_end else fallback_device or "",
-            )
-            for number, cause in causes.items()
-            if number in stuck or not is_end
-        ]
+        going = {number: cause for number, cause in causes.items() if number in stuck or not is_end}
+        rejected += _rejected(cutter, segments, going, shortages, "" if is_end else fallback_device or "")
         if fallback_device is None or stuck:
             refused = [f"{cutter.describe(segments[number])}: {causes[number]}" for number in stuck]
             break
         cutter.move(segments, causes, fallback_device)
     return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused, rejected, cutter.cuts)
+
+
+def _rejected(
+    cutter: Cutter,
+    segments: Sequence[Segment],
+    causes: Mapping[int, str],
+    shortages: Mapping[int, Sequence[PoolShortage]],
+    fallback: str,
+) -> list[RejectedSegment]:
+    """The records of segments that cannot stay where they are."""
+    return [
+        RejectedSegment(
+            device=cutter.variant(segments[number]).device,
+            layers=[cutter.layers[layer].name for layer in segments[number]],
+            cause=cause,
+            shortages=shortages.get(number, ()),
+            fallback=fallback,
+        )
+        for number, cause in causes.items()
+    ]
 
 
 def layer_edges(network: Network, assignment: Assignment) -> list[Edge]:

@@ -7,7 +7,7 @@ board. A device that declares no pool for activations has everything there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -40,6 +40,11 @@ class DeviceMemory:
 
     placements: Mapping[str, Placement]
     pool_sizes: Mapping[str, int]
+
+    def lines(self) -> Iterator[str]:
+        """What a dump says of it."""
+        for one in self.placements.values():
+            yield f"{one.tensor}: {one.size} bytes at {one.offset} of {one.device}/{one.pool}"
 
 
 @attrs.frozen
