@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dryfit.builder.assessment import Assessment, assessment_of
-from dryfit.builder.build import build_plan, decide
+from dryfit.builder.build import build_for_export, build_plan, decide
 from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.config.standalone import is_standalone, refuse_standalone_engine
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.precision.scales import FoundRanges
 from dryfit.builder.refusals import require_buildable
-from dryfit.builder.segments.export import SegmentExport
+from dryfit.builder.segments.export import segment_files
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, DryfitError
@@ -164,12 +164,11 @@ class Builder(KnownAttributes):
             PlacementError: parts of the network can run nowhere; of many that fail the same rules the first are named.
             BuildError: something was asked for that cannot be built, a pass fails, or the progress monitor cancelled.
         """
-        return self._plan(network, config)
+        return build_plan(network, config, _found_ranges(network, config), dump_directory=self._dump_directory)
 
-    def _plan(self, network: Network, config: BuilderConfig, export: SegmentExport | None = None) -> Plan:
-        directory = None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
-        found = _found_ranges(network, config)
-        return build_plan(network, config, found, dump_directory=directory, export=export)
+    @property
+    def _dump_directory(self) -> Path | None:
+        return None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
 
     def build_engine(self, network: Network, config: BuilderConfig) -> Engine:
         """An engine that runs here.
@@ -211,9 +210,9 @@ class Builder(KnownAttributes):
             PluginError: a target's exporter gave something else than bytes.
             DryfitError: what `build_serialized_network` raises.
         """
-        export = SegmentExport()
-        plan = self._plan(network, config, export)
-        files, refused = export.files(plan)
+        found = _found_ranges(network, config)
+        plan, exported = build_for_export(network, config, found, dump_directory=self._dump_directory)
+        files, refused = segment_files(plan, exported)
         logger.info("%d loadables", len(files))
         return Loadables(files, plan, refused)
 

@@ -15,7 +15,7 @@ from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.precision.scales import FoundRanges
 from dryfit.builder.refit.preparation import check_refit_flags, prepared_for_refit
 from dryfit.builder.refusals import require_buildable
-from dryfit.builder.segments.export import SegmentExport
+from dryfit.builder.segments.export import Exported
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
 from dryfit.network.network import Network
@@ -49,7 +49,6 @@ def build_plan(
     found: FoundRanges | None = None,
     *,
     dump_directory: Path | None = None,
-    export: SegmentExport | None = None,
 ) -> Plan:
     """Decide where and how each layer runs, and pack its weights. The network stays as it is.
 
@@ -58,11 +57,27 @@ def build_plan(
         config: what it is built with.
         found: what the config's calibrator found; None where it has none.
         dump_directory: where a text of each stage's result goes; None for nowhere.
-        export: takes the segments that their targets can write as files.
 
     Raises:
         DryfitError: what `dryfit.building.Builder.build_plan` raises, but for calibration.
     """
+    return _built(network, config, found, dump_directory, exports=False)[0]
+
+
+def build_for_export(
+    network: Network,
+    config: BuilderConfig,
+    found: FoundRanges | None = None,
+    *,
+    dump_directory: Path | None = None,
+) -> tuple[Plan, Exported]:
+    """(the plan, the segments that their targets can write as files), as `build_plan` builds it."""
+    return _built(network, config, found, dump_directory, exports=True)
+
+
+def _built(
+    network: Network, config: BuilderConfig, found: FoundRanges | None, dump_directory: Path | None, *, exports: bool
+) -> tuple[Plan, Exported]:
     num_stages = NUM_STAGES + linking.NUM_STAGES
     check_refit_flags(config, network)
     observer = _observer(network, config)
@@ -73,14 +88,14 @@ def build_plan(
         ) as stages:
             design = design_network(network, config, stages, found, joins_layers=True)
             require_buildable(design, config)
-            linked = linking.link(network, design, config, stages, export)
+            linked, exported = linking.link(network, design, config, stages, exports=exports)
             plan = prepared_for_refit(linked, network, config, design)
     finally:
         observer.build_finished(plan)
     logger.info("%d layers in %d segments", len(plan.operations), len(plan.segments))
     for offloading in offloadings(plan.segments, plan.rejected):
         logger.info("%s", offloading)
-    return plan
+    return plan, exported
 
 
 def _observer(network: Network, config: BuilderConfig) -> BuildObserver:

@@ -17,7 +17,7 @@ from dryfit.builder.kernels.choice import kernel_times, optimum_specs
 from dryfit.builder.kernels.packed_weights import drop_packed_weights
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.segments.device_memory import DeviceMemory, choose_host_layouts, plan_device_memory
-from dryfit.builder.segments.export import SegmentExport
+from dryfit.builder.segments.export import Exported, planned_exports
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.unused_settings import exceeded_workspaces, overflow_warnings, unused_settings
 from dryfit.engine.packages import layer_key, method_key, target_key
@@ -37,16 +37,16 @@ NUM_STAGES = 5
 
 
 def link(
-    network: Network, design: Design, config: BuilderConfig, stages: Stages, export: SegmentExport | None = None
-) -> Plan:
-    """The plan of a design in which everything has its place.
+    network: Network, design: Design, config: BuilderConfig, stages: Stages, *, exports: bool = False
+) -> tuple[Plan, Exported]:
+    """(the plan of a design in which everything has its place, the segments that their targets can write as files).
 
     Args:
         network: the user's.
         design: the decisions about it.
         config: what it is built with.
         stages: log and progress.
-        export: takes the segments that their targets can write as files.
+        exports: whether segments are to be written as files; else there are none.
 
     Raises:
         BuildError: no kernel runs a layer, or the progress monitor cancelled the build.
@@ -73,11 +73,10 @@ def link(
     later_warnings = _warnings(design, groups, config)
     for warning in later_warnings:
         logger.warning("%s", warning)
-    if export is not None:
-        export.take(lowered.network, groups, layouts, compilation)
+    exported = planned_exports(lowered.network, groups, layouts, compilation) if exports else {}
     drop_packed_weights(lowered.network, [(fused.group, fused.kernel) for fused in groups])
     decisions = decisions_of(design, later_warnings)
-    return stages.run(
+    plan = stages.run(
         "write the plan",
         lambda: Plan(
             **fields_of(Decisions, decisions),
@@ -91,6 +90,7 @@ def link(
             packages=used_packages(lowered.network, operations),
         ),
     )
+    return plan, exported
 
 
 def _warnings(design: Design, groups: Sequence[FusedGroup], config: BuilderConfig) -> list[str]:

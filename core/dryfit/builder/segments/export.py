@@ -16,62 +16,54 @@ from dryfit.target.group import SegmentGroup
 from dryfit.target.kernels import HostLayout
 from dryfit.target.segments import HostOperation, HostRun, PlannedSegment
 
+Exported = Mapping[int, PlannedSegment]
+"""Index of each segment that its target can write as a file to what its exporter gets."""
 
-@attrs.frozen(eq=False)
-class SegmentExport:
-    """The segments of one build that their targets can write as files.
 
-    Attributes:
-        planned: index of a segment to what its exporter gets; only of targets that have one.
+def planned_exports(
+    network: Network, groups: Sequence[FusedGroup], layouts: Mapping[str, HostLayout], compilation: SegmentCompilation
+) -> Exported:
+    """What exporters need of the segments of a build, while layers still have their weights.
+
+    Args:
+        network: the engine's.
+        groups: its groups, in execution order.
+        layouts: tensor name to how the host keeps it.
+        compilation: of the same build.
     """
+    of_segment: dict[int, list[FusedGroup]] = {}
+    for fused in groups:
+        if fused.place.segment >= 0 and registry.target(fused.place.device).export_segment_at is not None:
+            of_segment.setdefault(fused.place.segment, []).append(fused)
+    found = {}
+    for index, inside in of_segment.items():
+        own = [*inside, *_conversions(inside, groups)]
+        names = {layer.name for fused in own for layer in fused.group.layers}
+        whole = SegmentGroup([layer for layer in network.layers if layer.name in names])
+        planned = compilation.planned(whole, own[0].place)
+        compilation.fix_shapes(planned.network)
+        found[index] = attrs.evolve(planned, host_run=_host_run(planned, own, layouts))
+    return found
 
-    planned: dict[int, PlannedSegment] = attrs.field(factory=dict)
 
-    def take(
-        self,
-        network: Network,
-        groups: Sequence[FusedGroup],
-        layouts: Mapping[str, HostLayout],
-        compilation: SegmentCompilation,
-    ) -> None:
-        """Keep what exporters need, while layers still have their weights.
+def segment_files(plan: Plan, exported: Exported) -> tuple[dict[int, bytes], dict[int, BuildError]]:
+    """Index of each segment that has a file for its device's own runtime to that file, and of others to why not.
 
-        Args:
-            network: the engine's.
-            groups: its groups, in execution order.
-            layouts: tensor name to how the host keeps it.
-            compilation: of the same build.
-        """
-        of_segment: dict[int, list[FusedGroup]] = {}
-        for fused in groups:
-            if fused.place.segment >= 0 and registry.target(fused.place.device).export_segment_at is not None:
-                of_segment.setdefault(fused.place.segment, []).append(fused)
-        for index, inside in of_segment.items():
-            own = [*inside, *_conversions(inside, groups)]
-            names = {layer.name for fused in own for layer in fused.group.layers}
-            whole = SegmentGroup([layer for layer in network.layers if layer.name in names])
-            planned = compilation.planned(whole, own[0].place)
-            compilation.fix_shapes(planned.network)
-            self.planned[index] = attrs.evolve(planned, host_run=_host_run(planned, own, layouts))
+    Files are the programs of compiled segments, and what exporters write.
 
-    def files(self, plan: Plan) -> tuple[dict[int, bytes], dict[int, BuildError]]:
-        """Index of each segment that has a file for its device's own runtime to that file, and of others to why not.
-
-        Files are the programs of compiled segments, and what exporters write.
-
-        Raises:
-            BuildError: no segment can be written, and there are some.
-            PluginError: an exporter gave something else than bytes.
-        """
-        files, refused = dict(plan.programs), dict[int, BuildError]()
-        for index, planned in sorted(self.planned.items()):
-            try:
-                files[index] = target_bytes(EXPORTER, attrs.evolve(planned, pools=plan.segments[index].pools))
-            except BuildError as error:
-                refused[index] = error
-        if refused and not files:
-            raise one_error("No segment can be written", list(refused.values()))
-        return dict(sorted(files.items())), refused
+    Raises:
+        BuildError: no segment can be written, and there are some.
+        PluginError: an exporter gave something else than bytes.
+    """
+    files, refused = dict(plan.programs), dict[int, BuildError]()
+    for index, planned in sorted(exported.items()):
+        try:
+            files[index] = target_bytes(EXPORTER, attrs.evolve(planned, pools=plan.segments[index].pools))
+        except BuildError as error:
+            refused[index] = error
+    if refused and not files:
+        raise one_error("No segment can be written", list(refused.values()))
+    return dict(sorted(files.items())), refused
 
 
 def _conversions(own: Sequence[FusedGroup], groups: Sequence[FusedGroup]) -> list[FusedGroup]:
