@@ -28,7 +28,7 @@ PAGES = {
     "compare-methods.schema.json": "dryfit.cli.compare_methods_schema:schema_text",
     "compare.schema.json": "dryfit.cli.compare_schema:schema_text",
     "dla-cost-model.md": "docs.pages.dla_cost.page:cost_page",
-    "estimate.schema.json": "dryfit.cli.estimate_schema:schema_text",
+    "estimate.schema.json": "dryfit.answers.estimate:EstimateAnswer",
     "explain.schema.json": "dryfit.cli.explain_schema:schema_text",
     "cli.md": "docs.pages.reference:command_line_page",
     "hooks.md": "docs.pages.hooks:hooks_page",

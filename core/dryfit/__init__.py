@@ -11,6 +11,7 @@ from dryfit.front_door import public_names
 with public_names(__name__):
     from dryfit.answers.check import CheckAnswer as CheckAnswer
     from dryfit.answers.check import check as check
+    from dryfit.answers.estimate import estimate as estimate
     from dryfit.answers.explain_rule import explain_rule as explain_rule
     from dryfit.answers.quantize_methods import quantize_methods as quantize_methods
     from dryfit.answers.targets import compare_targets as compare_targets

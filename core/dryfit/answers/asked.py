@@ -15,8 +15,9 @@ import onnx
 
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.defaults import with_defaults
-from dryfit.answers.options import NetworkOptions, Shapes, shape_text
+from dryfit.answers.options import PRECISION_FLAGS, NetworkOptions, Shapes, Sparsity, shape_text
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.config.profile_shapes import suggested_shape
 from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
@@ -54,6 +55,29 @@ class Asked:
     notes: Sequence[str] = ()
     source: ModelSource | None = None
     folder: Path | None = None
+
+    @property
+    def precisions(self) -> Sequence[str]:
+        """Allowed computation types beside FP32, as the options name them."""
+        if self.options is not None:
+            return list(self.options.precision)
+        return [word for word, flag in PRECISION_FLAGS.items() if self.config.get_flag(BuilderFlag[flag])]
+
+    @property
+    def sparsity(self) -> Sparsity:
+        """Whether zeros of weights count: `disable`, `enable` or `force`."""
+        if self.options is not None:
+            return self.options.sparsity
+        return "enable" if self.config.get_flag(BuilderFlag.SPARSE_WEIGHTS) else "disable"
+
+    def name_board(self) -> None:
+        """Name the board of the default device in the config, so that the other devices are taken to be on it.
+
+        A config of the user's own stays as it is.
+        """
+        if self.options is not None:
+            device = self.config.default_device_type
+            self.config.set_platform(device, self.config.platform(device).name)
 
 
 Defaults = Callable[[NetworkOptions], tuple[NetworkOptions, list[str]]]

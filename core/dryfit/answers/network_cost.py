@@ -3,49 +3,145 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
+from dryfit.answers.json_data import Amount, Count
 from dryfit.builder.decisions import segment_estimate, transfer_estimate
 from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.plan import Reformat
+from dryfit.estimate_text import time_text
 from dryfit.target.cost import CostEstimate, Energy, combined_error
 
 
 @attrs.frozen
-class SegmentCost:
-    """One segment.
+class EstimatedPart:
+    """A part of a network with what a target estimates of one run of it; nothing of it was measured.
+
+    Attributes:
+        estimate: the target's; None where it estimates nothing.
+    """
+
+    NO_ESTIMATE: ClassVar[str] = "no target estimates it"
+
+    estimate: CostEstimate | None = attrs.field(kw_only=True)
+
+    @property
+    def microseconds(self) -> Amount | None:
+        """Estimated, never measured; null where a target estimates none."""
+        return None if self.estimate is None else self.estimate.microseconds
+
+    @property
+    def dram_bytes(self) -> Count:
+        """Bytes between the device and its memory."""
+        return 0 if self.estimate is None else self.estimate.bytes_moved
+
+    @property
+    def macs(self) -> Count:
+        """Multiply-accumulates."""
+        return 0 if self.estimate is None else self.estimate.macs
+
+    @property
+    def energy(self) -> Energy | None:
+        """Estimated, never measured; null where a target estimates none."""
+        return None if self.estimate is None else self.estimate.energy
+
+    @property
+    def basis(self) -> str:
+        """How it was estimated."""
+        return self.NO_ESTIMATE if self.estimate is None else self.estimate.basis
+
+    @property
+    def source(self) -> str:
+        """What the estimate rests on."""
+        return "" if self.estimate is None else self.estimate.source
+
+    @property
+    def fidelity(self) -> str:
+        """`documented`, `inferred` or `confirmed`."""
+        return "inferred" if self.estimate is None else self.estimate.fidelity
+
+    @property
+    def error_factor(self) -> float | None:
+        """How far the time may be off, as a factor up or down: 1.15 for 15 %; null where that is not known."""
+        return None if self.estimate is None else self.estimate.error_factor
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether the time is one that the device cannot beat and does not reach."""
+        return self.estimate is not None and self.estimate.is_lower_bound
+
+    @property
+    def text(self) -> str:
+        """The time to two digits, with its error."""
+        return time_text(self.microseconds, self.error_factor, is_lower_bound=self.is_lower_bound)
+
+
+@attrs.frozen
+class SegmentCost(EstimatedPart):
+    """One segment; the estimate is for one core.
 
     Attributes:
         index: in execution order.
         device: where it runs.
         layers: names, in execution order.
-        estimate: of one run on one core; None where the target estimates nothing.
     """
+
+    NO_ESTIMATE: ClassVar[str] = "the target estimates nothing"
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "index": "id",
+        "device": "device",
+        "layer_count": "layers",
+        **{name: name for name in ("microseconds", "dram_bytes", "macs", "energy", "basis", "source", "fidelity")},
+        **{name: name for name in ("error_factor", "is_lower_bound", "text")},
+    }
 
     index: int
     device: str
     layers: Sequence[str]
-    estimate: CostEstimate | None
+
+    @property
+    def layer_count(self) -> Count:
+        """How many layers of the network."""
+        return len(self.layers)
 
 
 @attrs.frozen
-class TransferCost:
+class TransferCost(EstimatedPart):
     """A tensor that goes from one device to another.
 
     Attributes:
         tensor: its name.
-        source, destination: devices.
+        sender, destination: devices.
         copier: the one of them that makes the copy: not the one whose target estimates it, whose border it crosses.
-        estimate: of one run; None where neither device's target estimates it.
     """
 
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "tensor": "tensor",
+        "sender": "from",
+        "destination": "to",
+        **{name: name for name in ("microseconds", "energy", "basis", "source", "error_factor", "text")},
+    }
+
     tensor: str
-    source: str
+    sender: str
     destination: str
     copier: str
-    estimate: CostEstimate | None
+
+
+@attrs.frozen
+class TotalEnergy:
+    """What several parts of a network draw.
+
+    Attributes:
+        amount: of the unit.
+        unit: that of all parts.
+    """
+
+    amount: Amount
+    unit: str
 
 
 @attrs.frozen
@@ -67,20 +163,19 @@ class NetworkCost:
     @property
     def without_time(self) -> Sequence[str]:
         """Devices that segments run on and whose targets estimate no time."""
-        return sorted({one.device for one in self.segments if _time(one.estimate) is None})
+        return sorted({one.device for one in self.segments if one.microseconds is None})
 
     @property
     def latency_microseconds(self) -> float | None:
         """The time of one run, with segments and copies one after the other; None where a part has no time."""
         if self.without_time:
             return None
-        estimates = [*(one.estimate for one in self.segments), *(one.estimate for one in self.transfers)]
-        return sum((_time(estimate) or 0.0 for estimate in estimates), 0.0)
+        return sum((one.microseconds or 0.0 for one in (*self.segments, *self.transfers)), 0.0)
 
     @property
     def lower_bounds(self) -> Sequence[str]:
         """Devices whose time is one that they cannot beat, rather than one that they are thought to take."""
-        return sorted({one.device for one in self.segments if one.estimate is not None and one.estimate.is_lower_bound})
+        return sorted({one.device for one in self.segments if one.is_lower_bound})
 
     @property
     def latency_error(self) -> float | None:
@@ -88,11 +183,11 @@ class NetworkCost:
 
         None where the error of a part is not known, and where times that are lower bounds are more than the error.
         """
-        return _error([*(one.estimate for one in self.segments), *(one.estimate for one in self.transfers)])
+        return _error([*self.segments, *self.transfers])
 
     def busy_error(self, device: str) -> float | None:
         """How far `busy_microseconds` of a device may be off."""
-        return _error([one.estimate for one in self.segments if one.device == device])
+        return _error([one for one in self.segments if one.device == device])
 
     @property
     def energy_error(self) -> float | None:
@@ -101,7 +196,7 @@ class NetworkCost:
 
     def busy_microseconds(self, device: str) -> float | None:
         """The time that one run keeps one core of a device at its segments; None where one of them has no time."""
-        times = [_time(one.estimate) for one in self.segments if one.device == device]
+        times = [one.microseconds for one in self.segments if one.device == device]
         known = [time for time in times if time is not None]
         return sum(known) if len(known) == len(times) else None
 
@@ -129,29 +224,27 @@ class NetworkCost:
             for device in dict.fromkeys(one.device for one in self.segments)
         }
         for transfer in self.transfers:
-            times[transfer.copier] = times.get(transfer.copier, 0.0) + (_time(transfer.estimate) or 0.0)
+            times[transfer.copier] = times.get(transfer.copier, 0.0) + (transfer.microseconds or 0.0)
         return times
 
     @property
     def energies(self) -> Sequence[tuple[str, Energy | None]]:
         """What each segment draws, with its device, and each copy that is estimated, with the device that makes it."""
-        parts = [(one.device, one.estimate) for one in self.segments]
-        parts += [(one.copier, one.estimate) for one in self.transfers if one.estimate is not None]
-        return [(device, None if estimate is None else estimate.energy) for device, estimate in parts]
+        copies = [(one.copier, one.energy) for one in self.transfers if one.estimate is not None]
+        return [*((one.device, one.energy) for one in self.segments), *copies]
 
     @property
-    def energy(self) -> tuple[float, str] | None:
-        """What one run draws, and in which unit; None where a part has no energy, or parts have several units."""
+    def energy(self) -> TotalEnergy | None:
+        """What one run draws; None where a part has no energy, or parts have several units."""
         known = [energy for _, energy in self.energies if energy is not None]
         units = {energy.unit for energy in known}
         if len(units) != 1 or len(known) != len(self.energies):
             return None
-        return sum(energy.amount for energy in known), units.pop()
+        return TotalEnergy(sum(energy.amount for energy in known), units.pop())
 
     def macs(self, device: str | None = None) -> int:
         """Multiply-accumulates of one run, on one device or on all."""
-        chosen = [one for one in self.segments if device is None or one.device == device]
-        return sum(one.estimate.macs for one in chosen if one.estimate is not None)
+        return sum(one.macs for one in self.segments if device is None or one.device == device)
 
 
 def network_cost(design: Design) -> NetworkCost:
@@ -186,19 +279,14 @@ def transfer_cost(variants: Mapping[str, TargetVariant], copy: Reformat, source:
     for device, copier in ((destination, source), (source, destination)):
         found = transfer_estimate(variants[device], copy.size) if device in variants else None
         if found is not None:
-            return TransferCost(copy.tensor, source, destination, copier, found)
-    return TransferCost(copy.tensor, source, destination, source, None)
+            return TransferCost(copy.tensor, source, destination, copier, estimate=found)
+    return TransferCost(copy.tensor, source, destination, source, estimate=None)
 
 
-def _error(estimates: Sequence[CostEstimate | None]) -> float | None:
-    known = [one for one in estimates if one is not None and one.microseconds]
-    parts = [(one.microseconds or 0.0, 1.0 if one.is_lower_bound else one.error_factor) for one in known]
-    error = combined_error(parts)
+def _error(parts: Sequence[EstimatedPart]) -> float | None:
+    known = [(one.microseconds, one) for one in parts if one.microseconds]
+    error = combined_error((time, 1.0 if one.is_lower_bound else one.error_factor) for time, one in known)
     if error is None:
         return None
-    bounded = sum(one.microseconds or 0.0 for one in known if one.is_lower_bound)
-    return None if bounded > (error - 1) * sum(time for time, _ in parts) else error
-
-
-def _time(estimate: CostEstimate | None) -> float | None:
-    return None if estimate is None else estimate.microseconds
+    bounded = sum(time for time, one in known if one.is_lower_bound)
+    return None if bounded > (error - 1) * sum(time for time, _ in known) else error

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import attrs
 
@@ -30,6 +30,7 @@ CONSTRAINTS = {"obey": "OBEY_PRECISION_CONSTRAINTS", "prefer": "PREFER_PRECISION
 CAPABILITIES = ("standard", "safety", "dla_standalone")
 INPUT_FORMATS, OUTPUT_FORMATS, DIRECT_IO = "--input-io-formats", "--output-io-formats", "--direct-io"
 SPARSITY = ("disable", "enable", "force")
+Sparsity = Literal["disable", "enable", "force"]
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
@@ -227,7 +228,7 @@ class NetworkOptions:
     engine_capability: str = attrs.field(default="standard", converter=_lower, validator=_word(CAPABILITIES))
     standalone: bool = False
     mem_pool_size: str | None = attrs.field(default=None, converter=_pools)
-    sparsity: str = attrs.field(default="disable", validator=_word(SPARSITY))
+    sparsity: Sparsity = attrs.field(default="disable", validator=_word(SPARSITY))
     quantize_method: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=_methods)
 
     @classmethod

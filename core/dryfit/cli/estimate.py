@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from dryfit.answers.defaults import with_scales
-from dryfit.answers.options import NetworkOptions, Options
-from dryfit.cli.console import json_option, print_json
-from dryfit.cli.log import log_to_stderr
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_note, show_answer
 from dryfit.cli.network_options import network_options
 
 
@@ -24,13 +22,9 @@ def estimate(model: Path, options: Options, as_json: bool) -> None:
     --calibration-cache or --ranges gives them. Times have two digits and their error. Formula and parameters:
     docs/reference/dla-cost-model.md.
     """
-    from dryfit.cli.estimate_report import estimate_report
-    from dryfit.cli.estimate_tables import print_estimate
+    from dryfit.answers.estimate import estimate as answer_of
 
-    asked, assumed = with_scales(NetworkOptions.said(options))
-    with log_to_stderr(None):
-        report = estimate_report(model, asked, assumed)
-    if as_json:
-        print_json(report)
-    else:
-        print_estimate(report)
+    answer = answer_of(model, **options)
+    for note in answer.notes:
+        print_note(note)
+    show_answer(answer, as_json=as_json)

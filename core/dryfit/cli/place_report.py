@@ -121,7 +121,7 @@ def _option(option: PlacementOption, proposal: PlacementProposal) -> dict[str, A
 
 def _energy(cost: NetworkCost) -> dict[str, Any] | None:
     found = cost.energy
-    return None if found is None else {"amount": found[0], "unit": found[1]}
+    return None if found is None else {"amount": found.amount, "unit": found.unit}
 
 
 def _change(change: Change) -> dict[str, Any]:

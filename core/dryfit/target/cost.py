@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dryfit.network.tensor import TensorSpec
     from dryfit.target.power_mode import PowerMode
     from dryfit.target.target import Platform
+
+Bound = Literal["compute", "memory", "overhead"]
 
 
 @attrs.frozen(eq=False)
@@ -100,9 +102,9 @@ class StepCost:
         return (max(compute, memory) if self.overlaps else compute + memory) + self.overhead_microseconds
 
     @property
-    def bound(self) -> str:
+    def bound(self) -> Bound:
         """What takes most of the time: `compute`, `memory` or `overhead`; the first of them where two take the same."""
-        times = {
+        times: dict[Bound, float] = {
             "compute": self.compute_microseconds,
             "memory": self.memory_microseconds,
             "overhead": self.overhead_microseconds,

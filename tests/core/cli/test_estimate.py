@@ -7,7 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dryfit.cli.estimate_schema import SCHEMA
+import dryfit
+from dryfit.answers.estimate import EstimateAnswer
 from dryfit.estimate_text import duration, two_digits
 
 SHAPE = ("--shape", "image=2x1x8x8", "--platform", "agx-orin-64")
@@ -15,7 +16,7 @@ SHAPE = ("--shape", "image=2x1x8x8", "--platform", "agx-orin-64")
 
 def answer(dryfit_command: Any, model: Any, *options: str) -> Any:
     found = dryfit_command("estimate", model, *SHAPE, *options, "--json").json
-    jsonschema.validate(found, SCHEMA, jsonschema.Draft202012Validator)
+    jsonschema.validate(found, EstimateAnswer.schema(), jsonschema.Draft202012Validator)
     return found
 
 
@@ -25,6 +26,14 @@ def test_it_asks_about_the_accelerator_of_the_board_where_nothing_was_said(
     found = answer(dryfit_command, digits_model, "--platform", "agx-orin-64", "--power-mode", "MAXN")
     assert (found["device"], found["platform"], found["power_mode"]) == ("DLA", "agx-orin-64", "MAXN")
     assert found["assumed"] == ["--device DLA", "--precision fp16", "--fallback GPU"]
+
+
+def test_the_command_prints_the_answer_of_python(dryfit_command: Any, digits_model: Any) -> None:
+    found = dryfit.estimate(digits_model, platform="agx-orin-64", precision="int8", shape={"image": (2, 1, 8, 8)})
+    asked = ("estimate", digits_model, *SHAPE, "--int8")
+    assert found.to_json() + "\n" == dryfit_command(*asked, "--json").out
+    assert f"{found}\n" == dryfit_command(*asked).out
+    assert found.network.latency_text in repr(found)
 
 
 def test_a_board_without_an_accelerator_is_asked_about_its_gpu(dryfit_command: Any, digits_model: Any) -> None:

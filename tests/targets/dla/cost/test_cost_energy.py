@@ -146,8 +146,8 @@ def test_a_network_that_runs_on_both_devices_is_placed_on_the_dla(draw, board, m
     assert proposal.own_devices == {}
     assert "GPU" not in proposal.after.macs
     assert proposal.unit == f"DLA microseconds of {board} in {mode}"
-    amount, unit = proposal.after.cost.energy
-    assert (round(amount, 6), unit) == (proposal.after.value, proposal.unit)
+    drawn = proposal.after.cost.energy
+    assert (round(drawn.amount, 6), drawn.unit) == (proposal.after.value, proposal.unit)
 
 
 @pytest.mark.parametrize("mode", ["MAXN", "15W"])
@@ -160,7 +160,7 @@ def test_no_placement_of_a_small_network_draws_less(kinds, mode):
         config = int8_config(mode=mode)
         for layer in itertools.compress(free, leaving):
             config.set_device_type(layer, "GPU")
-        drawn.append(network_cost(designed(network, config)).energy[0])
+        drawn.append(network_cost(designed(network, config)).energy.amount)
     proposal = propose_placement(network, int8_config(mode=mode), Objective.ENERGY)
     assert proposal.after.value == pytest.approx(min(drawn))
 

@@ -1,0 +1,352 @@
+"""What does my network cost on a board, layer by layer? `dryfit.estimate` and `dryfit estimate`. Measures nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Unpack
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.asked import Model, asked, quiet_log
+from dryfit.answers.defaults import with_scales
+from dryfit.answers.json_data import Amount, Count
+from dryfit.answers.network_cost import NetworkCost, SegmentCost, TotalEnergy, TransferCost, network_cost
+from dryfit.answers.options import Options, Sparsity
+from dryfit.answers.placement_text import defaults_line
+from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.refusals import require_places
+from dryfit.building import design_for_assessment
+from dryfit.estimate_text import duration, rate_text, time_text, two_digits, with_error
+from dryfit.short_text import count_text
+from dryfit.target.cost import Bound, StepCost
+
+NOTE = "Every time, throughput, energy and share here is an estimate by a formula; nothing was measured."
+
+
+@attrs.frozen
+class EstimatedStep:
+    """Layers that a device runs as one.
+
+    Attributes:
+        segment: index of their segment.
+        device: where they run.
+        layers: those that the device runs as one.
+        macs: multiply-accumulates, without any rounding up.
+        mac_cycles: cycles of the device's multipliers.
+        dram_bytes: bytes between the device and its memory.
+        compute_microseconds: what the device's arithmetic takes.
+        memory_microseconds: what its memory takes.
+        overhead_microseconds: what a step takes whatever its size.
+        microseconds: time of the whole step.
+        bound: what takes most of the time.
+    """
+
+    segment: Count
+    device: str
+    layers: Sequence[str]
+    macs: Count
+    mac_cycles: Count
+    dram_bytes: Count
+    compute_microseconds: Amount
+    memory_microseconds: Amount
+    overhead_microseconds: Amount
+    microseconds: Amount
+    bound: Bound
+
+
+@attrs.frozen
+class Throughput:
+    """How many images some cores of a device work on, each at a run of its own; copies and other devices left out.
+
+    Attributes:
+        cores: how many work.
+        images_per_second: estimated, never measured; None where the target estimates no time, or nothing runs there.
+    """
+
+    cores: Count
+    images_per_second: Amount | None
+
+
+@attrs.frozen
+class NetworkEstimate:
+    """Figures of the whole network, for one run where nothing else is said. All are estimates.
+
+    Attributes:
+        macs: multiply-accumulates.
+        macs_on_device: those of the segments on the device that was asked about.
+        latency_microseconds: segments and copies one after the other; None where a target estimates no time.
+        latency_error_factor: how far the latency may be off, as a factor up or down; None where that is not known.
+        latency_text: the latency to two digits, with its error.
+        lower_bounds: devices whose time is one that they cannot beat.
+        busy_microseconds: time of one core of the device; None where its target estimates none.
+        busy_error_factor: how far that time may be off; None where that is not known.
+        throughput: by how many cores of the device work.
+        tops_used: operations of all cores of the device, in 10^12 a second, two operations a multiply-accumulate; None
+            without a time.
+        pipeline_images_per_second: with all devices and copies at work at once on different runs; None without a time.
+        energy: of segments and copies; None where a target estimates none.
+        energy_error_factor: how far the energy may be off; None where that is not known.
+        without_time: devices whose targets estimate no time.
+    """
+
+    macs: Count
+    macs_on_device: Count
+    latency_microseconds: Amount | None
+    latency_error_factor: float | None
+    latency_text: str
+    lower_bounds: Sequence[str]
+    busy_microseconds: Amount | None
+    busy_error_factor: float | None
+    throughput: Sequence[Throughput]
+    tops_used: Amount | None
+    pipeline_images_per_second: Amount | None
+    energy: TotalEnergy | None
+    energy_error_factor: float | None
+    without_time: Sequence[str]
+
+
+@attrs.frozen(repr=False)
+class EstimateAnswer(Answer):
+    """What a model is estimated to cost as its layers would be placed.
+
+    Attributes:
+        model: what the user calls it: the path of the file, or the name of the network.
+        device: default device of the layers.
+        platform: its variant.
+        power_mode: of the board; None where the platform states none.
+        software: the version whose rules hold; empty where there is one rule set.
+        precisions: allowed computation types beside FP32.
+        fallback: device of layers that the first refuses; None for none.
+        assumed: the defaults that were used, as options of the command line.
+        sparsity: whether zeros of weights were taken to be skipped where a device does that.
+        sparse_layers: layers whose zeros were taken to be skipped.
+        note: that every figure is an estimate.
+        devices: those that layers run on.
+        batch: images of one run: the first extent of the first input.
+        layers: steps of the segments, in execution order.
+        segments: in execution order.
+        transfers: copies between devices.
+        network: figures of the whole network.
+        notes: sentences about options that were taken otherwise than said.
+
+    Example:
+        >>> answer = dryfit.estimate("model.onnx", platform="agx-orin-64", shape={"image": (1, 1, 8, 8)})
+        >>> answer.network.latency_text
+        '~690 us (within a factor of 3.6)'
+    """
+
+    COMMAND: ClassVar[str] = "estimate"
+
+    model: str
+    device: str
+    platform: str
+    power_mode: str | None
+    software: str
+    precisions: Sequence[str]
+    fallback: str | None
+    assumed: Sequence[str]
+    sparsity: Sparsity
+    sparse_layers: Sequence[str]
+    note: str
+    devices: Sequence[str]
+    batch: Count
+    layers: Sequence[EstimatedStep]
+    segments: Sequence[SegmentCost]
+    transfers: Sequence[TransferCost]
+    network: NetworkEstimate
+    _notes: Sequence[str] = ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._notes
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What `dryfit estimate` prints."""
+        return _blocks(self)
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        return f"{_heading(self)}: {self.network.latency_text} for one run of batch {self.batch}"
+
+
+def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpack[Options]) -> EstimateAnswer:
+    """What a model is estimated to cost on a board: multiplier cycles, bytes, time and throughput. Measures nothing.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        config: how it would be built; None where options say it. It stays as it is: devices whose board it does not
+            name are estimated for their first platform.
+        options: named as the options of `dryfit estimate`, with the same defaults.
+
+    Raises:
+        PlacementError: a layer can run nowhere.
+        ConfigError: options, config and model do not fit together.
+        NetworkError: the network is wrong; all problems are listed.
+        OnnxImportError: the model is damaged or has operators that are not supported.
+        UnknownNameError: there is no such device, platform, power mode or word.
+
+    Example:
+        >>> answer = dryfit.estimate("model.onnx", platform="agx-orin-64", shape={"image": (1, 1, 8, 8)})
+        >>> [one.text for one in answer.segments if one.device == "GPU"]
+        ['at least 5.0 us', 'at least 5.0 us', 'at least 10 us']
+    """
+    subject = asked(model, config, options, defaults=with_scales)
+    subject.name_board()
+    chosen = subject.config
+    with quiet_log():
+        design = design_for_assessment(subject.network, chosen)
+        require_places(design, chosen)
+        cost = network_cost(design)
+        settings = chosen.settings(subject.network)
+    device = chosen.default_device_type
+    clocks = chosen.clocks(device)
+    return EstimateAnswer(
+        model=subject.name,
+        device=device,
+        platform=settings["platforms"].get(device, ""),
+        power_mode=None if clocks is None else clocks.name,
+        software=settings["software"].get(device, ""),
+        precisions=subject.precisions,
+        fallback=settings["fallback_device"],
+        assumed=list(subject.assumed),
+        sparsity=subject.sparsity,
+        sparse_layers=sorted(design.sparse_layers),
+        note=NOTE,
+        devices=sorted({one.device for one in cost.segments}),
+        batch=cost.batch,
+        layers=[_step(step, one) for one in cost.segments if one.estimate for step in one.estimate.steps],
+        segments=cost.segments,
+        transfers=cost.transfers,
+        network=_network(cost, device),
+        notes=subject.notes,
+    )
+
+
+def _step(step: StepCost, segment: SegmentCost) -> EstimatedStep:
+    return EstimatedStep(
+        segment=segment.index,
+        device=segment.device,
+        layers=list(step.layers),
+        macs=step.macs,
+        mac_cycles=step.cycles,
+        dram_bytes=step.bytes_moved,
+        compute_microseconds=step.compute_microseconds,
+        memory_microseconds=step.memory_microseconds,
+        overhead_microseconds=step.overhead_microseconds,
+        microseconds=step.microseconds,
+        bound=step.bound,
+    )
+
+
+def _network(cost: NetworkCost, device: str) -> NetworkEstimate:
+    cores = max(cost.cores[device], 1)
+    throughput = [Throughput(count, cost.images_per_second(device, count)) for count in range(1, cores + 1)]
+    best = throughput[-1].images_per_second
+    latency, error, bounds = cost.latency_microseconds, cost.latency_error, cost.lower_bounds
+    return NetworkEstimate(
+        macs=cost.macs(),
+        macs_on_device=cost.macs(device),
+        latency_microseconds=latency,
+        latency_error_factor=error,
+        latency_text=time_text(latency, error, is_lower_bound=bool(bounds)),
+        lower_bounds=list(bounds),
+        busy_microseconds=cost.busy_microseconds(device),
+        busy_error_factor=cost.busy_error(device),
+        throughput=throughput,
+        tops_used=None if best is None else 2 * cost.macs(device) / cost.batch * best / 1e12,
+        pipeline_images_per_second=cost.pipeline_images_per_second,
+        energy=cost.energy,
+        energy_error_factor=None if cost.energy is None else cost.energy_error,
+        without_time=list(cost.without_time),
+    )
+
+
+# Text -----------------------------------------------------------------------------------------------------------------
+
+
+def _blocks(answer: EstimateAnswer) -> Iterator[Block]:
+    yield Line(_heading(answer))
+    yield Line(answer.note)
+    yield from defaults_line(answer.assumed)
+    yield Line()
+    if answer.layers:
+        yield Table(
+            "Estimated cost of each step of one run (a single step is less certain than the sum)",
+            ["layers that run as one", "device", "MAC cycles", "DRAM", "time", "bound by"],
+            [
+                (
+                    _names(one.layers),
+                    one.device,
+                    two_digits(one.mac_cycles),
+                    bytes_text(one.dram_bytes),
+                    duration(one.microseconds),
+                    one.bound,
+                )
+                for one in answer.layers
+            ],
+        )
+    segments = [
+        (one.index, one.device, one.layer_count, one.text, bytes_text(one.dram_bytes)) for one in answer.segments
+    ]
+    yield Table("Estimated cost of each segment", ["segment", "device", "layers", "time", "DRAM"], segments)
+    copies = [(one.tensor, one.sender, one.destination, one.text) for one in answer.transfers]
+    if copies:
+        yield Table("Estimated cost of copies between devices", ["tensor", "from", "to", "time"], copies)
+    yield Entries("Basis", _bases(answer))
+    yield Line(f"Estimates for one run of batch {answer.batch}:")
+    yield from (Line(f"  {text}") for text in _figures(answer))
+
+
+def _figures(answer: EstimateAnswer) -> Iterator[str]:
+    network, device = answer.network, answer.device
+    error, bounds = network.latency_error_factor, network.lower_bounds
+    bounded = f"; {', '.join(bounds)} at the lower bound of its time" if bounds and error is not None else ""
+    yield f"latency (no overlap of segments and copies): {network.latency_text}{bounded}"
+    for one in network.throughput:
+        cores = device if len(network.throughput) == 1 else count_text(one.cores, f"{device} core")
+        rate = rate_text(one.images_per_second, network.busy_error_factor, is_upper_bound=device in bounds)
+        yield f"throughput, {cores}: {rate if device in answer.devices else f'n/a (no layer runs on {device})'}"
+    if network.tops_used is not None:
+        yield f"{device} utilization at that rate: {two_digits(network.tops_used)} TOPS"
+    if network.pipeline_images_per_second is not None:
+        rate = rate_text(network.pipeline_images_per_second, error, is_upper_bound=bool(bounds))
+        yield f"throughput, all devices and copies at work at once: {rate}"
+    if network.energy is not None:
+        amount, unit = two_digits(network.energy.amount), network.energy.unit
+        scale = "" if unit == "joules" else " (relative)"
+        yield f"energy{scale}: {with_error(f'{amount} {unit}', network.energy_error_factor)}"
+    if network.without_time:
+        yield f"no time is estimated for {', '.join(network.without_time)}"
+
+
+def _bases(answer: EstimateAnswer) -> list[tuple[str, str, str]]:
+    """(device, how it was estimated, source), each once."""
+    found = [(one.device, f"{one.basis} ({one.fidelity})", one.source) for one in answer.segments]
+    found += [("copies", one.basis, one.source) for one in answer.transfers]
+    if answer.network.energy is not None:
+        found += [
+            (f"energy of {one.device}", f"{one.energy.basis} ({one.fidelity})", one.energy.source)
+            for one in answer.segments
+            if one.energy is not None
+        ]
+        drawn = [one.energy for one in answer.transfers if one.energy is not None]
+        found += [("energy of copies", one.basis, one.source) for one in drawn]
+    return list(dict.fromkeys(found))
+
+
+def _heading(answer: EstimateAnswer) -> str:
+    mode = "" if answer.power_mode is None else f" in power mode {answer.power_mode}"
+    wanted = f"{device_text(answer.device, answer.platform, answer.software)}{mode}"
+    if answer.device in answer.devices:
+        return f"Estimate of {answer.model} on {wanted}"
+    # Figures of one device must not stand under the name of another.
+    used = " and ".join(answer.devices) or "no device"
+    return f"Estimate of {answer.model} on {used}: no layer runs on {wanted}"
+
+
+def _names(layers: Sequence[str]) -> str:
+    first = table_name(layers[0])
+    return first if len(layers) == 1 else f"{first} + {len(layers) - 1}"
