@@ -29,7 +29,7 @@ PAGES = {
     "compare.schema.json": "dryfit.cli.compare_schema:schema_text",
     "dla-cost-model.md": "docs.pages.dla_cost.page:cost_page",
     "estimate.schema.json": "dryfit.answers.estimate:EstimateAnswer",
-    "explain.schema.json": "dryfit.cli.explain_schema:schema_text",
+    "explain.schema.json": "dryfit.answers.explain:ExplainAnswer",
     "cli.md": "docs.pages.reference:command_line_page",
     "hooks.md": "docs.pages.hooks:hooks_page",
     "export-trtexec.schema.json": "dryfit.cli.export_trtexec_schema:schema_text",

@@ -12,7 +12,9 @@ with public_names(__name__):
     from dryfit.answers.check import CheckAnswer as CheckAnswer
     from dryfit.answers.check import check as check
     from dryfit.answers.estimate import estimate as estimate
+    from dryfit.answers.explain import explain as explain
     from dryfit.answers.explain_rule import explain_rule as explain_rule
+    from dryfit.answers.model_edits import apply_edits as apply_edits
     from dryfit.answers.quantize_methods import quantize_methods as quantize_methods
     from dryfit.answers.targets import compare_targets as compare_targets
     from dryfit.answers.targets import describe_target as describe_target

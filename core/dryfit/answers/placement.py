@@ -83,8 +83,8 @@ class PlacementSummary:
 
 
 @attrs.frozen(repr=False)
-class Placement:
-    """What a placement shows, of a network that was assessed or of an engine's plan.
+class PlacementHeading:
+    """What a placement is of: a model, and how it is to be placed.
 
     Attributes:
         model: what the user calls it: the path of the file, or the name of the network or engine.
@@ -93,6 +93,21 @@ class Placement:
         software: the version whose rules hold; empty where there is one rule set.
         precisions: allowed computation types beside FP32.
         fallback: device of layers that the first refuses; None for none.
+    """
+
+    model: str
+    device: str
+    platform: str
+    software: str
+    precisions: Sequence[str]
+    fallback: str | None
+
+
+@attrs.frozen(repr=False)
+class Placement(PlacementHeading):
+    """What a placement shows, of a network that was assessed or of an engine's plan.
+
+    Attributes:
         assumed: the defaults that were used, as options of the command line.
         simulated: what of the device is simulated.
         plugins: plugins that were active, each as `name version (distribution)`; sorted.
@@ -108,12 +123,6 @@ class Placement:
         own_devices: layer name to device, of the layers that were given a device of their own.
     """
 
-    model: str
-    device: str
-    platform: str
-    software: str
-    precisions: Sequence[str]
-    fallback: str | None
     assumed: Sequence[str]
     simulated: str
     plugins: Sequence[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from dryfit.answers.placement import LayerAnswer, Placement
+from dryfit.answers.placement import LayerAnswer, Placement, PlacementHeading
 from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name
 from dryfit.builder.assessment import OperatorRule
 from dryfit.builder.decisions import SHAPE_COMPUTATION
@@ -162,7 +162,7 @@ def estimate_text(estimate: CostEstimate) -> str:
     return f"estimated: {', '.join(facts)} ({estimate.fidelity}: {estimate.basis})"
 
 
-def heading(answer: Placement) -> str:
+def heading(answer: PlacementHeading) -> str:
     """What was asked."""
     device = device_text(answer.device, answer.platform, answer.software)
     precisions = ", ".join(word.upper() for word in answer.precisions) or "FP32"

@@ -1,20 +1,26 @@
-"""Which formats of a network's inputs and outputs do without copies: each is set, and the network designed again.
+"""Why tensors are copied, and which formats of inputs and outputs avoid it: each is set and tried.
 
 Nothing here is reckoned from a table: what is told of a format was found by applying it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
+from dryfit.answers.json_data import Count
+from dryfit.answers.options import INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.trtexec_spellings import IoFormat, io_formats_set
+from dryfit.builder.config.trtexec_spellings import IoFormat, io_formats_set, io_formats_text
 from dryfit.builder.design import Design
+from dryfit.builder.formats.forms import REFORMAT_RULES
 from dryfit.builder.formats.sides import Sides
 from dryfit.builder.refusals import refusals_of
 from dryfit.building import design_for_assessment
+from dryfit.engine.plan import Reformat
 from dryfit.engine.progress import stepped
 from dryfit.errors import DryfitError
 from dryfit.network.network import Network
@@ -30,19 +36,29 @@ class FormatTrial:
         io_format: what it was given.
         tensor_bytes: what it takes so.
         removes: whether the tensor is copied no more.
-        reformats, reformat_bytes: copies of the whole network, and their bytes.
+        reformats, reformat_bytes: copies of the whole network then, and their bytes.
         moved_bytes: these and what devices convert inside; None where the network cannot be built so.
         problem: why not; "" where it can.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "option_text": "io_format",
+        **{name: name for name in ("reformats", "reformat_bytes", "moved_bytes")},
+    }
 
     tensor: str
     io_format: IoFormat
     tensor_bytes: int = 0
     removes: bool = False
-    reformats: int = 0
-    reformat_bytes: int = 0
+    reformats: Count = 0
+    reformat_bytes: Count = 0
     moved_bytes: int | None = None
     problem: str = ""
+
+    @property
+    def option_text(self) -> str:
+        """Type and format of the tensor, as `--input-io-formats` takes them."""
+        return str(self.io_format)
 
 
 @attrs.frozen
@@ -64,6 +80,102 @@ class Removals:
     def best(self, tensor: str) -> FormatTrial | None:
         """What removes the copy of an input or output and moves the fewest bytes; None where nothing does."""
         return next((one for one in self.trials.get(tensor, ()) if one.removes), None)
+
+
+@attrs.frozen
+class ExplainedReformat(Reformat):
+    """A copy between two types, formats or devices, and what does without it.
+
+    Attributes:
+        removed_by: the type and format of the input or output that was tried and does without the copy; None where none
+            does, or none was looked for.
+    """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        **Reformat.JSON_NAMES,
+        "remedy": "remedy",
+        "rule_source": "source",
+        "removed_by": "removed_by",
+    }
+
+    removed_by: FormatTrial | None = None
+
+    @property
+    def remedy(self) -> str:
+        """What can be done about copies of this rule."""
+        return REFORMAT_RULES[self.rule].remedy
+
+    @property
+    def rule_source(self) -> str:
+        """What the rule rests on."""
+        return REFORMAT_RULES[self.rule].source
+
+
+@attrs.frozen
+class Copies:
+    """The copies of a whole network.
+
+    Attributes:
+        reformats: how many.
+        reformat_bytes: bytes that they write.
+    """
+
+    reformats: Count
+    reformat_bytes: Count
+
+
+@attrs.frozen
+class IoFormats:
+    """What all formats that remove a copy do together.
+
+    Attributes:
+        apply: the options that set them.
+        before: as the network is.
+        after: with them.
+    """
+
+    apply: str
+    before: Copies
+    after: Copies
+
+
+def explained_reformats(
+    reformats: Sequence[Reformat], network: Network, layers: Collection[str], removals: Removals | None
+) -> list[ExplainedReformat]:
+    """The copies at some layers, each with what does without it.
+
+    Args:
+        reformats: of the network.
+        network: it.
+        layers: names of the layers.
+        removals: what was tried; None where nothing was.
+    """
+    tensors = {
+        tensor.name
+        for layer in network.layers
+        if layer.name in layers
+        for tensor in (*layer.inputs, *layer.outputs)
+        if tensor is not None
+    }
+    return [
+        ExplainedReformat(**attrs.asdict(one), removed_by=None if removals is None else removals.best(one.tensor))
+        for one in reformats
+        if one.tensor in tensors
+    ]
+
+
+def io_formats_together(reformats: Sequence[Reformat], network: Network, removals: Removals | None) -> IoFormats | None:
+    """All formats that remove a copy; None where none does, or none was looked for."""
+    if removals is None or removals.together is None:
+        return None
+    together = removals.together
+    words = []
+    for option, tensors in ((INPUT_FORMATS, network.inputs), (OUTPUT_FORMATS, network.outputs)):
+        entries = [removals.io_formats[tensor.name] for tensor in tensors]
+        if entries != [IoFormat.of(tensor) for tensor in tensors]:
+            words += [option, io_formats_text(entries)]
+    before = Copies(len(reformats), sum(one.size for one in reformats))
+    return IoFormats(shlex.join(words), before, Copies(together.reformats, together.reformat_bytes))
 
 
 def find_removals(network: Network, config: BuilderConfig, design: Design | None = None) -> Removals:
@@ -103,10 +215,6 @@ def find_removals(network: Network, config: BuilderConfig, design: Design | None
     own = {tensor.name: IoFormat.of(tensor) for tensor in (*network.inputs, *network.outputs)}
     together = _tried(network, config, chosen, *chosen)
     return Removals(trials, None if together.problem else together, {**own, **chosen})
-
-
-def _by_worth(trial: FormatTrial) -> tuple[bool, bool, int, int]:
-    return not trial.removes, trial.moved_bytes is None, trial.moved_bytes or 0, trial.tensor_bytes
 
 
 def _candidates(network: Network, tensor: Tensor, sides: Sides) -> dict[IoFormat, int]:

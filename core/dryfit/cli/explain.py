@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from dryfit.answers.defaults import with_defaults
 from dryfit.answers.options import NetworkOptions, Options
-from dryfit.cli.console import json_option, print_json
+from dryfit.cli.console import json_option, print_json, print_note, show_answer
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import network_options
-from dryfit.errors import ConfigError
 
 
 @click.command()
@@ -53,35 +50,29 @@ def explain(
     the model in memory. The defaults are those of `dryfit check`. --quantization shows precisions, scales and paths of
     Q/DQ instead; its default precision for a model without Q/DQ is INT8.
     """
-    asked, assumed = with_defaults(NetworkOptions.said(options))
+    from dryfit.answers import explain as explanation
+    from dryfit.answers import model_edits
+    from dryfit.engine.progress import TerminalProgress
+
     if quantization and (edits is not None or no_edits):
         raise click.UsageError("--quantization speaks of no edits: leave out --apply and --no-edits")
     if (edits is None) != (output is None):
         raise click.UsageError("--apply and --output belong together")
     if edits is not None and layer is not None:
         raise click.UsageError("--apply takes no LAYER: name a node by ID@NODE")
-    with log_to_stderr(None):
-        if quantization:
+    if quantization:
+        with log_to_stderr(None):
             _explain_quantization(model, layer, NetworkOptions.said(options), as_json)
-        elif edits is not None and output is not None:
-            _apply(model, asked, edits, output, force, as_json)
-        else:
-            _explain(model, layer, asked, assumed, no_edits, as_json)
-
-
-def _explain(
-    model: Path, layer: str | None, options: NetworkOptions, assumed: list[str], no_edits: bool, as_json: bool
-) -> None:
-    from dryfit.cli.explain_report import explain_report
-    from dryfit.cli.explain_tables import print_explanation
-    from dryfit.engine.progress import TerminalProgress
-
-    with TerminalProgress() as progress:
-        report = explain_report(model, layer, options, assumed, with_edits=not no_edits, progress=progress)
-    if as_json:
-        print_json(report)
+        return
+    answer: explanation.ExplainAnswer | model_edits.EditedModelAnswer
+    if edits is not None:
+        answer = model_edits.apply_edits(model, edits, output, force=force, **options)
     else:
-        print_explanation(report)
+        with TerminalProgress() as progress:
+            answer = explanation.explain(model, layer, edits=not no_edits, progress=progress, **options)
+    for note in answer.notes:
+        print_note(note)
+    show_answer(answer, as_json=as_json)
 
 
 def _explain_quantization(model: Path, layer: str | None, options: NetworkOptions, as_json: bool) -> None:
@@ -93,18 +84,3 @@ def _explain_quantization(model: Path, layer: str | None, options: NetworkOption
         print_json(report)
     else:
         print_quantization(report)
-
-
-def _apply(model: Path, options: NetworkOptions, edits: str, output: Path, force: bool, as_json: bool) -> None:
-    from dryfit.cli.explain_apply import apply_report
-    from dryfit.cli.explain_tables import print_applied
-
-    if output.exists() and not force:
-        raise ConfigError(
-            "The file exists already", where=f"--output {output}", remedy="Choose another name, or give --force"
-        )
-    report: dict[str, Any] = apply_report(model, options, edits, output)
-    if as_json:
-        print_json(report)
-    else:
-        print_applied(report)

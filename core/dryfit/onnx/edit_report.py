@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 from onnx import ModelProto
@@ -19,7 +20,7 @@ each is an import and an assessment."""
 
 @attrs.frozen(order=False)
 class Cost:
-    """What a placement costs; the less the better, in the order of the attributes.
+    """What a placement costs; the less the better, in the order of the attributes. A saving may be negative.
 
     Attributes:
         refused_layers: layers that the device does not take.
@@ -53,20 +54,53 @@ class Proposal:
 
     Attributes:
         choices: what to apply, in order.
-        places: the nodes that are rewritten.
+        places: the ONNX nodes that are rewritten.
+        before: cost of the model as it is.
         cost: of the edited model.
         saved: how much less than the model costs as it is; negative where it costs more.
     """
 
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "text": "apply",
+        "title": "title",
+        "changes": "changes",
+        "sources": "source",
+        "places": "nodes",
+        "before": "before",
+        "cost": "after",
+        "saved": "saved",
+    }
+
     choices: Sequence[EditChoice]
     places: Sequence[str]
+    before: Cost
     cost: Cost
     saved: Cost
 
     @property
     def text(self) -> str:
-        """As `--apply` takes it."""
+        """What `--apply` takes."""
         return ",".join(choice.text for choice in self.choices)
+
+    @property
+    def edits(self) -> Sequence[Edit]:
+        """The edits, each once."""
+        return list(dict.fromkeys(choice.edit for choice in self.choices))
+
+    @property
+    def title(self) -> str:
+        """What the edits do, in a few words."""
+        return "; ".join(edit.title for edit in self.edits)
+
+    @property
+    def changes(self) -> Sequence[str]:
+        """What each edit makes of what, and when it cannot be done."""
+        return [edit.changes for edit in self.edits]
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Who recommends each edit, or why it is exact."""
+        return [edit.source for edit in self.edits]
 
 
 @attrs.frozen
@@ -167,7 +201,7 @@ class _Search:
         except DryfitError as error:
             self._unmeasured[",".join(choice.text for choice in choices)] = str(error)
             return None
-        return Proposal(choices, places, cost, _saved(self._before, cost))
+        return Proposal(choices, places, self._before, cost, _saved(self._before, cost))
 
     def _everywhere(self, edit: Edit) -> Proposal | None:
         return self._try([EditChoice(edit)])

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from dryfit.answers.check import CheckAnswer
+from dryfit.answers.explain import ExplainAnswer
 from dryfit.cli.answer_schemas import BUILD, INSPECT
-from dryfit.cli.explain_schema import SCHEMA as EXPLAIN
 
 DEVICE = """
 import numpy as np
@@ -94,7 +94,7 @@ def test_the_word_estimate_stands_beside_every_time(dryfit_command: Any, digits_
 
 def test_explain_tells_the_estimates(dryfit_command: Any, digits_model: Any) -> None:
     answer = dryfit_command("explain", digits_model, *OPTIONS, "--no-edits", "--json").json
-    jsonschema.validate(answer, EXPLAIN, jsonschema.Draft202012Validator)
+    jsonschema.validate(answer, ExplainAnswer.schema(), jsonschema.Draft202012Validator)
     assert answer["estimates"][0]["device"] == "ACME_COST"
 
 

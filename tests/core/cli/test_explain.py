@@ -11,9 +11,9 @@ import onnx
 import pytest
 from tests.core.onnx.models import model, numbers, run_runtime
 
+from dryfit.answers.explain import ExplainAnswer
 from dryfit.builder import build
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.cli.explain_schema import SCHEMA
 from dryfit.engine.progress import TerminalProgress
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
@@ -41,7 +41,7 @@ def average_model(tmp_path: Path) -> Path:
 
 
 def test_the_answer_is_what_the_schema_promises(dryfit_command: Any, digits_model: Path, average_model: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(ExplainAnswer.schema())
     for command in (
         (digits_model, *DIGITS),
         (digits_model, "softmax", *DIGITS),
@@ -50,7 +50,7 @@ def test_the_answer_is_what_the_schema_promises(dryfit_command: Any, digits_mode
         (digits_model, *DIGITS, "--no-edits"),
     ):
         answer = dryfit_command("explain", *command, "--json").json
-        jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+        jsonschema.validate(answer, ExplainAnswer.schema(), jsonschema.Draft202012Validator)
 
 
 def test_every_violation_of_every_layer_is_there_and_grouped_by_its_rule(

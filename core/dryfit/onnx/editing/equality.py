@@ -35,13 +35,13 @@ class Proof:
     """What was compared.
 
     Attributes:
-        runs: how often both models were run.
+        seeds: of the random inputs, one run of both models each.
         values: names of what was compared.
         largest_difference: the largest that was found, as a share of the value's largest absolute one.
         tolerance: the largest share that was allowed: it depends on the values' types.
     """
 
-    runs: int
+    seeds: Sequence[int]
     values: Sequence[str]
     largest_difference: float
     tolerance: float
@@ -86,7 +86,7 @@ def prove_equal(
             if name in found:
                 largest = max(largest, _compared(name, array, found[name], seed))
                 tolerance = max(tolerance, _tolerance(array))
-    return Proof(len(seeds), values, largest, tolerance)
+    return Proof(seeds, values, largest, tolerance)
 
 
 def _common_values(old: ModelProto, new: ModelProto) -> list[str]:

@@ -1,0 +1,165 @@
+"""In what arithmetic the layers of a placement or an engine are computed, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dryfit.answers.json_data import Count
+from dryfit.answers.placement import LayerAnswer, placement_of
+from dryfit.answers.text import Block, Entries, Table
+from dryfit.engine.plan import Operation, Plan
+from dryfit.engine.resolved_operation import version_numbers
+from dryfit.network.data_types import DataType
+from dryfit.plugins import registry
+from dryfit.target.arithmetic import Approximation
+from dryfit.target.target import Target
+
+
+@attrs.frozen
+class ApproximatedLayers:
+    """Layers that a device computes in a way of its own.
+
+    Attributes:
+        kernel: the target's kernel that computes them.
+        text: what it computes in their place, in a sentence.
+        layers: their names.
+        fidelity: `documented`, `inferred` or `confirmed`.
+        source: document and section, or "our choice, because ...".
+    """
+
+    kernel: str
+    text: str
+    layers: Sequence[str]
+    fidelity: str
+    source: str
+
+
+@attrs.frozen
+class LayerArithmetic:
+    """How a device computes in one type that layers have there.
+
+    Attributes:
+        device: its name.
+        software: its version; empty for a device without versions.
+        precision: the computation type.
+        layers: how many layers are computed so.
+        accumulator: the type that sums are kept in.
+        rounds: after what results are rounded: a group of layers or each layer.
+        rounding: how results are rounded: `half_to_even`, `half_away_from_zero`, `half_up`, or the name of the device's
+            own function.
+        weight_rounding: how weights that the builder quantizes are rounded; in the same words.
+        fidelity: `documented`, `inferred` or `confirmed`.
+        source: document and section, or "our choice, because ...".
+        approximations: layers that the device computes in a way of its own.
+    """
+
+    device: str
+    software: str
+    precision: str
+    layers: Count
+    accumulator: str
+    rounds: str
+    rounding: str
+    weight_rounding: str
+    fidelity: str
+    source: str
+    approximations: Sequence[ApproximatedLayers]
+
+
+def arithmetic_of(
+    layers: Sequence[LayerAnswer], settings: Mapping[str, Any], operations: Sequence[Operation] | None = None
+) -> list[LayerArithmetic]:
+    """One entry for each device and computation type of the layers, in the order in which they first occur.
+
+    Quantized operators are left out: the rules of their methods define their arithmetic, and not the device.
+
+    Args:
+        layers: of a placement.
+        settings: those of the config; they have the software versions.
+        operations: those of an engine, which show the layers that are approximated. Without them all layers of the
+            kinds that may be approximated are listed.
+    """
+    places: dict[tuple[str, str], list[LayerAnswer]] = {}
+    for layer in layers:
+        if layer.device is not None and layer.segment is not None and layer.kind != "quantized_operator":
+            places.setdefault((layer.device, layer.precision), []).append(layer)
+    found = (_entry(*place, members, settings, operations) for place, members in places.items())
+    return [one for one in found if one is not None]
+
+
+def plan_arithmetic(plan: Plan) -> list[LayerArithmetic]:
+    """The arithmetic of an engine's layers."""
+    layers = placement_of(plan.network.name, plan, plan.settings).layers
+    return arithmetic_of(layers, plan.settings, plan.operations)
+
+
+def _entry(
+    device: str,
+    precision: str,
+    layers: Sequence[LayerAnswer],
+    settings: Mapping[str, Any],
+    operations: Sequence[Operation] | None,
+) -> LayerArithmetic | None:
+    """The arithmetic of one type; None where the device declares none, or its package is not installed."""
+    target = registry.find_target(device)
+    record = None if target is None else target.arithmetic.get(DataType[precision])
+    if target is None or record is None:
+        return None
+    text = str(settings["software"].get(device, ""))
+    software = version_numbers(text, device)
+    approximated = [(one, _approximated(one, target, layers, operations)) for one in record.approximations]
+    return LayerArithmetic(
+        device=device,
+        software=text,
+        precision=precision,
+        layers=len(layers),
+        accumulator=record.accumulator.name,
+        rounds=record.rounds,
+        rounding=record.rounding_for(software).value,
+        weight_rounding=record.weight_rounding_for(software).value,
+        fidelity=record.fidelity,
+        source=record.source,
+        approximations=[
+            ApproximatedLayers(one.kernel, one.text, names, one.fidelity, one.source)
+            for one, names in approximated
+            if names
+        ],
+    )
+
+
+def _approximated(
+    one: Approximation, target: Target, layers: Sequence[LayerAnswer], operations: Sequence[Operation] | None
+) -> list[str]:
+    """Names of the layers that an approximation is for: of an engine, those that it has; else those of its kinds."""
+    if operations is not None:
+        return [name for step in operations if step.kernel == one.kernel for name in step.source_layers]
+    kinds = {kind for kernel in target.kernels if kernel.name == one.kernel for kind in kernel.kinds}
+    return [layer.name for layer in layers if layer.kind in kinds]
+
+
+def arithmetic_blocks(entries: Sequence[LayerArithmetic], title: str = "Arithmetic") -> Iterator[Block]:
+    """The table, and below it the approximations with their sources."""
+    rows = [
+        (
+            f"{one.device} {one.software}".strip(),
+            one.precision,
+            one.layers,
+            one.accumulator,
+            f"{one.rounding}, once a {one.rounds}",
+            one.weight_rounding,
+            one.fidelity,
+        )
+        for one in entries
+    ]
+    columns = ["device", "precision", "layers", "sums in", "results rounded", "weights rounded", "fidelity"]
+    if rows:
+        yield Table(title, columns, rows)
+    approximations = [
+        (", ".join(one.layers) or one.kernel, f"{one.text} ({one.fidelity})", f"Source: {one.source}.")
+        for entry in entries
+        for one in entry.approximations
+    ]
+    yield Entries("Approximations", approximations)

@@ -1,0 +1,281 @@
+"""Why do layers leave a device, and which edits would keep them there? `dryfit.explain` and `dryfit explain`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Unpack
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.arithmetic import LayerArithmetic, arithmetic_of
+from dryfit.answers.asked import Asked, Model, asked, quiet_log
+from dryfit.answers.explain_text import explanation_blocks, explanation_line
+from dryfit.answers.explained_layers import (
+    ExplainedLayer,
+    ExplainSummary,
+    FailedRule,
+    explained_layer,
+    failed_rules,
+    summary_of,
+)
+from dryfit.answers.json_data import Count
+from dryfit.answers.model_edits import PlacedModel, fixed_shapes, measure_of, placed
+from dryfit.answers.network_cost import EstimatedPart
+from dryfit.answers.options import Options
+from dryfit.answers.placement import LayerAnswer, Placement, PlacementHeading
+from dryfit.answers.placement_text import unknown_layer
+from dryfit.answers.reformat_removal import (
+    ExplainedReformat,
+    IoFormats,
+    Removals,
+    explained_reformats,
+    find_removals,
+    io_formats_together,
+)
+from dryfit.answers.text import Block
+from dryfit.builder.assessment import OperatorRule
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.engine.progress import ProgressMonitor
+from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
+from dryfit.onnx.model_file import read_model
+from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+
+
+@attrs.frozen
+class EstimatedSegment(EstimatedPart):
+    """What a segment is estimated to cost in one run.
+
+    Attributes:
+        segment: its index.
+        device: where it runs.
+    """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "segment": "segment",
+        "device": "device",
+        "microseconds": "microseconds",
+        "dram_bytes": "bytes_moved",
+        **{name: name for name in ("macs", "basis", "source", "fidelity", "energy", "is_lower_bound", "error_factor")},
+        "is_nominal": "is_nominal",
+    }
+
+    segment: Count
+    device: str
+
+    @property
+    def is_nominal(self) -> bool:
+        """Whether it rests on the figures of a machine that stands for the one that was asked about."""
+        return self.estimate is not None and self.estimate.is_nominal
+
+
+@attrs.frozen
+class UnmeasuredEdit:
+    """An edit that could not be measured.
+
+    Attributes:
+        id: what `--apply` takes.
+        reason: why not.
+    """
+
+    id: str
+    reason: str
+
+
+@attrs.frozen(repr=False)
+class ExplainAnswer(PlacementHeading, Answer):
+    """Why layers leave a device, what that costs, and which edits of the model would keep them there.
+
+    Attributes:
+        simulated: what of the device is simulated.
+        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        assumed: the defaults that were used, as options of the command line.
+        layer: the layer that was asked about; None for all.
+        layers: in the order of the network.
+        causes: failed rules, that of the most multiply-accumulates first.
+        estimates: what each segment is estimated to cost, for devices whose targets estimate it; never measured.
+        arithmetic: how each device computes in each type that layers have there.
+        quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
+        left: layers that stay in real numbers though the network has a quantize method.
+        reformats: copies between types, formats or devices, at the layers that are explained.
+        io_formats: what all formats that remove a reformat do together; None where none does, or none was looked for.
+        dynamic_inputs: inputs with extents that are not fixed.
+        summary: counts.
+        edits: edits that pay, each measured alone, the largest saving first.
+        together: all that pay at once; None for one or none.
+        unmeasured_edits: edits that could not be measured.
+        notes: sentences about options that were taken otherwise than said.
+
+    Example:
+        >>> answer = dryfit.explain("model.onnx", device="DLA", shape={"image": (1, 1, 8, 8)})
+        >>> [(cause.rule, cause.layers) for cause in answer.causes if "elu2" in cause.layers]
+        [('dla.activation.type', ['elu2'])]
+    """
+
+    COMMAND: ClassVar[str] = "explain"
+
+    simulated: str
+    plugins: Sequence[str]
+    assumed: Sequence[str]
+    layer: str | None
+    layers: Sequence[ExplainedLayer]
+    causes: Sequence[FailedRule]
+    estimates: Sequence[EstimatedSegment]
+    arithmetic: Sequence[LayerArithmetic]
+    quantized_operators: Sequence[OperatorRule]
+    left: Sequence[LeftLayer]
+    reformats: Sequence[ExplainedReformat]
+    io_formats: IoFormats | None
+    dynamic_inputs: Sequence[str]
+    summary: ExplainSummary
+    edits: Sequence[Proposal]
+    together: Proposal | None
+    unmeasured_edits: Sequence[UnmeasuredEdit]
+    _notes: Sequence[str] = ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._notes
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What `dryfit explain` prints."""
+        return explanation_blocks(self)
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        return explanation_line(self)
+
+
+def explain(
+    model: Model,
+    layer: str | None = None,
+    config: BuilderConfig | None = None,
+    *,
+    edits: bool = True,
+    progress: ProgressMonitor | None = None,
+    **options: Unpack[Options],
+) -> ExplainAnswer:
+    """Why layers, or one layer, cannot run on a device, and which edits of the model would help.
+
+    Each edit, and each format of an input or output that would do without a reformat, is measured by applying it to the
+    model in memory. Edits rewrite ONNX nodes: a `dryfit.Network` has everything else explained.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        layer: name of a layer or of an ONNX node; None for all layers.
+        config: how it would be built; None where options say it.
+        edits: whether to look for edits, and for formats of inputs and outputs.
+        progress: is told of the placement and of everything that is tried, and can cancel.
+        options: named as the options of `dryfit explain`, with the same defaults.
+
+    Raises:
+        UnknownNameError: there is no such layer, device, platform or word.
+        ConfigError: options, config and model do not fit together; not that a build would fail.
+        NetworkError: the network is wrong; all problems are listed.
+        OnnxImportError: the model is damaged or has operators that are not supported.
+        ExecutionError: `progress` cancelled.
+
+    Example:
+        >>> answer = dryfit.explain("model.onnx", "elu2", device="DLA", shape={"image": (1, 1, 8, 8)})
+        >>> answer.layers[0].violations[0].actual
+        'ELU'
+    """
+    subject = asked(model, config, options, needs_shapes=False)
+    with quiet_log(), _watched(subject.config, progress):
+        found = placed(subject.name, subject.network, subject.config, subject.assumed)
+        chosen = _chosen(found.placement, layer)
+        names = {one.name for one in chosen}
+        leaving = [one for one in found.leaving if one.name in names]
+        causes = failed_rules(found, leaving)
+        removals = find_removals(subject.network, subject.config, found.design) if edits else None
+        nodes = None if layer is None else {node for one in chosen for node in one.onnx_nodes}
+        proposed = _edits(subject, found, causes, nodes, progress) if edits else None
+    return _answer(subject, found, layer, chosen, leaving, causes, removals, proposed)
+
+
+def _answer(
+    subject: Asked,
+    found: PlacedModel,
+    layer: str | None,
+    chosen: Sequence[LayerAnswer],
+    leaving: Sequence[LayerAnswer],
+    causes: Sequence[FailedRule],
+    removals: Removals | None,
+    proposed: EditReport | None,
+) -> ExplainAnswer:
+    placement, network = found.placement, subject.network
+    names = {one.name for one in chosen}
+    return ExplainAnswer(
+        **{field.name: getattr(placement, field.name) for field in attrs.fields(PlacementHeading)},
+        simulated=placement.simulated,
+        plugins=placement.plugins,
+        assumed=placement.assumed,
+        layer=layer,
+        layers=[explained_layer(found, one) for one in chosen],
+        causes=causes,
+        estimates=[
+            EstimatedSegment(one.index, one.device, estimate=one.estimate)
+            for one in placement.segments
+            if one.estimate is not None
+        ],
+        arithmetic=arithmetic_of(chosen, subject.config.settings(network)),
+        quantized_operators=[one for one in placement.quantized_operators if one.layer in names],
+        left=[one for one in found.left if one.layer in names],
+        reformats=explained_reformats(placement.reformats, network, names, removals),
+        io_formats=io_formats_together(placement.reformats, network, removals),
+        dynamic_inputs=[tensor.name for tensor in network.inputs if -1 in tensor.shape],
+        summary=summary_of(found, leaving, len(chosen)),
+        edits=[] if proposed is None else proposed.proposals,
+        together=None if proposed is None else proposed.together,
+        unmeasured_edits=[]
+        if proposed is None
+        else [UnmeasuredEdit(choice, why) for choice, why in proposed.unmeasured.items()],
+        notes=subject.notes,
+    )
+
+
+@contextlib.contextmanager
+def _watched(config: BuilderConfig, progress: ProgressMonitor | None) -> Iterator[None]:
+    """Let a monitor watch what is done with a config, which has its own again afterwards."""
+    own = config.progress_monitor
+    config.progress_monitor = own if progress is None else progress
+    try:
+        yield
+    finally:
+        config.progress_monitor = own
+
+
+def _edits(
+    subject: Asked,
+    found: PlacedModel,
+    causes: Sequence[FailedRule],
+    nodes: set[str] | None,
+    progress: ProgressMonitor | None,
+) -> EditReport | None:
+    """The edits that pay; None for a network, which has no ONNX nodes to edit."""
+    if subject.source is None:
+        return None
+    model, external = read_model(subject.source, subject.folder)
+    return propose_edits(
+        model,
+        external,
+        measure_of(subject, progress),
+        [cause.rule for cause in causes],
+        fixed_shapes(subject),
+        nodes,
+        cost=found.cost,
+        progress=progress,
+    )
+
+
+def _chosen(placement: Placement, name: str | None) -> Sequence[LayerAnswer]:
+    """The layers of a name, or of an ONNX node's name; all of them where none is given."""
+    layers = placement.layers
+    if name is None:
+        return layers
+    found = [one for one in layers if one.name == name] or [one for one in layers if name in one.onnx_nodes]
+    if not found:
+        raise unknown_layer(name, {one.name for one in layers} | {node for one in layers for node in one.onnx_nodes})
+    return found
