@@ -36,7 +36,7 @@ PAGES = {
     "inspect.schema.json": "dryfit.cli.answer_schemas:inspect_text",
     "mode-rules.md": "docs.pages.rules:mode_rules_page",
     "onnx-operators.md": "docs.pages.onnx_operators:onnx_operators_page",
-    "place.schema.json": "dryfit.cli.place_schema:schema_text",
+    "place.schema.json": "dryfit.answers.place:PlaceAnswer",
     "plugins.schema.json": "dryfit.cli.plugins_schema:schema_text",
     "python-api.md": "docs.pages.reference:python_page",
     "qdq.schema.json": "dryfit.cli.qdq_schema:schema_text",

@@ -21,10 +21,24 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+from dryfit.errors import ConfigError
+
 _SUFFIX = ".dryfit-tmp"
 _TEMPORARY = re.compile(rf"\..*\.[0-9a-f]{{16}}{re.escape(_SUFFIX)}", re.DOTALL)
 
 Chunks = Iterable[bytes | memoryview]
+
+
+def refuse_to_overwrite(path: Path, *, force: bool) -> None:
+    """Refuse a file that exists already, unless it may be overwritten.
+
+    Raises:
+        ConfigError: it exists.
+    """
+    if path.exists() and not force:
+        raise ConfigError(
+            "The file exists already", where=f"--output {path}", remedy="Choose another name, or give --force"
+        )
 
 
 def write_atomically(path: str | os.PathLike[str], chunks: Chunks, permissions: int = 0o666) -> None:

@@ -31,6 +31,8 @@ _SIMPLE = {bool: "boolean", int: "integer", float: "number", str: "string", type
 
 def plain(value: object) -> Any:
     """A record, or what a record holds, as dictionaries, lists, texts and numbers."""
+    if isinstance(value, enum.StrEnum):
+        return value.value
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, enum.Enum):
@@ -167,6 +169,8 @@ def _schema(hint: Any, definitions: dict[str, Any], *, is_optional: bool = False
             definitions[kind.__name__] = {}  # a record may hold itself
             definitions[kind.__name__] = _object_schema(kind, definitions)
         return {"$ref": f"#/$defs/{kind.__name__}"}
+    if issubclass(kind, enum.StrEnum):
+        return {"enum": [one.value for one in kind]}
     if issubclass(kind, str | PurePath):
         return {"type": "string"}
     if issubclass(kind, enum.Enum):

@@ -19,6 +19,7 @@ from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import LISTED_NAMES, has_left
 from dryfit.answers.text import Block, Line, bytes_text
+from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.builder.assessment import assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
@@ -257,18 +258,6 @@ def apply_edits(
         edited=edited.model,
         notes=subject.notes,
     )
-
-
-def refuse_to_overwrite(path: Path, *, force: bool) -> None:
-    """Refuse a file that exists already, unless it may be overwritten.
-
-    Raises:
-        ConfigError: it exists.
-    """
-    if path.exists() and not force:
-        raise ConfigError(
-            "The file exists already", where=f"--output {path}", remedy="Choose another name, or give --force"
-        )
 
 
 def change_text(before: Cost, after: Cost) -> str:

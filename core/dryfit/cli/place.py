@@ -6,12 +6,9 @@ from pathlib import Path
 
 import click
 
-from dryfit.answers.defaults import with_every_precision
-from dryfit.answers.options import NetworkOptions, Options
-from dryfit.cli.console import json_option, print_json, print_note
-from dryfit.cli.log import log_to_stderr
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_note, show_answer
 from dryfit.cli.network_options import network_options
-from dryfit.errors import ConfigError
 
 OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
 
@@ -51,24 +48,9 @@ def place(
     GPU. By its own model the proposal is never worse than what a build does by itself. How it is found:
     docs/how-to/place-by-cost.md.
     """
-    from dryfit.cli.place_output import write_placement
-    from dryfit.cli.place_report import place_report, proposal_of
-    from dryfit.cli.place_tables import print_proposal
+    from dryfit.answers.place import place as answer_of
 
-    if output is not None and output.exists() and not force:
-        raise ConfigError(
-            "The file exists already", where=f"--output {output}", remedy="Choose another name, or give --force"
-        )
-    asked, assumed = with_every_precision(NetworkOptions.said(options))
-    with log_to_stderr(None):
-        network, config, proposal = proposal_of(model, asked, objective)
-    compared = (proposal.before, proposal.after)
-    for warning in dict.fromkeys(warning for one in compared for warning in one.assessment.memory_warnings):
-        print_note(warning)
-    report = place_report(str(model), asked, assumed, network, config, proposal, output)
-    if output is not None:
-        write_placement(output, network, report)
-    if as_json:
-        print_json(report)
-    else:
-        print_proposal(report)
+    answer = answer_of(model, objective=objective, output=output, force=force, **options)
+    for note in answer.notes:
+        print_note(note)
+    show_answer(answer, as_json=as_json)

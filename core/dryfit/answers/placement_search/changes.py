@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -22,8 +23,17 @@ class Change:
         layers: names, in execution order.
         source, destination: devices.
         reason: why, in one sentence without its full stop.
-        value_otherwise: the value of the objective, by the model of segments, if they stayed; None where they can not.
+        value_otherwise: the value of the objective, by the model of segments, if they alone stayed; None where they
+            cannot.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "layers": "layers",
+        "source": "from",
+        "destination": "to",
+        "reason": "reason",
+        "value_otherwise": "value_otherwise",
+    }
 
     layers: Sequence[str]
     source: str
