@@ -43,7 +43,7 @@ PAGES = {
     "quantization-lint.md": "docs.pages.quantization_lint:lint_page",
     "quantization-moves.md": "docs.pages.quantization_moves:moves_page",
     "quantize-methods.md": "docs.pages.quantize_methods:quantize_methods_page",
-    "quantization.schema.json": "dryfit.cli.quantization_schema:schema_text",
+    "quantization.schema.json": "dryfit.answers.explain_quantization:QuantizationAnswer",
     "quantize-methods.schema.json": "dryfit.answers.quantize_methods:QuantizeMethodsAnswer",
     "refit.schema.json": "dryfit.cli.answer_schemas:refit_text",
     "rule-numbers.md": "docs.pages.rules:rule_numbers_page",

@@ -13,6 +13,7 @@ with public_names(__name__):
     from dryfit.answers.check import check as check
     from dryfit.answers.estimate import estimate as estimate
     from dryfit.answers.explain import explain as explain
+    from dryfit.answers.explain_quantization import explain_quantization as explain_quantization
     from dryfit.answers.explain_rule import explain_rule as explain_rule
     from dryfit.answers.model_edits import apply_edits as apply_edits
     from dryfit.answers.place import place as place

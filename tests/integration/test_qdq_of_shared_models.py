@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dryfit.answers.quantization_trace import QuantizationOutcome, trace_quantizations
+from dryfit.answers.quantization_trace import trace_quantizations
+from dryfit.answers.traced_quantization import QuantizationOutcome
 from dryfit.building import Builder, design_for_assessment
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.quantization.lint import lint_network

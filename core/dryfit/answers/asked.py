@@ -94,6 +94,7 @@ def asked(
     options: Mapping[str, Any],
     *,
     defaults: Defaults = with_defaults,
+    defaults_of: Callable[[Network], Defaults] | None = None,
     needs_shapes: bool = True,
 ) -> Asked:
     """What a question is about.
@@ -103,6 +104,7 @@ def asked(
         config: the user's own; None where options describe one.
         options: keyword arguments, see `Options`; `example_inputs` of a PyTorch module too. None beside a config.
         defaults: fills in what was not said.
+        defaults_of: gives the function that does so for a network, where that depends on it.
         needs_shapes: whether each dynamic input needs a shape; else only where some shapes are ranges.
 
     Raises:
@@ -118,8 +120,14 @@ def asked(
         network = source if isinstance(source, Network) else network_from_onnx(source, folder=folder)
         onnx_source = None if isinstance(source, Network) else source
         return Asked(name or network.name, network, config, None, source=onnx_source, folder=folder)
-    filled, assumed = defaults(NetworkOptions.said(said))
-    network = load_network(source, filled, folder)
+    stated = NetworkOptions.said(said)
+    if defaults_of is None:
+        filled, assumed = defaults(stated)
+        network = load_network(source, filled, folder)
+    else:
+        # Defaults fill in devices and precisions, on which the import does not depend.
+        network = load_network(source, stated, folder)
+        filled, assumed = defaults_of(network)(stated)
     if needs_shapes or filled.shape_values or any(len(shapes) == 3 for shapes in filled.shape.values()):
         require_shapes(network, filled.shape)
     with quiet_log():

@@ -6,7 +6,6 @@ which need no kernel to be compiled or measured; and, for what stands alone in t
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import attrs
 
 from dryfit.answers.quantization_obstacles import Obstacles
+from dryfit.answers.traced_quantization import QuantizationOutcome, TracedQuantization
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.design import Design
@@ -21,57 +21,15 @@ from dryfit.builder.fusion.fuse import choose_kernels
 from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.kernels.choice import optimum_specs
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.quantization.rewrites import Rewrite, RewriteAction
 from dryfit.target.group import SegmentGroup
 
-
-class QuantizationOutcome(enum.Enum):
-    """Where a quantize or dequantize layer ended up; the values are the words of reports."""
-
-    FOLDED = "folded"
-    """It was applied to a constant while building."""
-    MERGED = "merged"
-    """Another one that does the same stands for it."""
-    CANCELLED = "cancelled"
-    """It and one of the other direction change nothing together."""
-    FUSED = "fused"
-    """It is part of the steps that it belongs to, and costs nothing of its own."""
-    PARTLY = "partly fused"
-    """It is part of some steps, and runs for other readers as a step of its own."""
-    ALONE = "alone"
-    """It is a step of its own."""
-    CLAIMED = "claimed"
-    """A plugin took it, and what stands beside it, as one layer."""
-    OPERATOR = "quantized operator"
-    """A quantize method computes it, and what stands beside it, as one layer on codes."""
-    REMOVED = "removed"
-    """Nothing needs its result."""
-    UNPLACED = "unplaced"
-    """The network has layers that can run nowhere, so that no steps are made."""
-
-
-@attrs.frozen
-class TracedQuantization:
-    """One quantize or dequantize layer of the user's network.
-
-    Attributes:
-        layer: the layer, in the user's network.
-        outcome: where it ended up.
-        steps: names of the main layers of the steps that it is part of, in execution order.
-        part: which part of these it is: `input`, `output`, `inside`; "" for none.
-        reason: why, in one sentence without its full stop.
-        rewrites: what the passes did to it, in order.
-    """
-
-    layer: Quantize | Dequantize
-    outcome: QuantizationOutcome
-    steps: tuple[str, ...] = ()
-    part: str = ""
-    reason: str = ""
-    rewrites: tuple[Rewrite, ...] = ()
+_TYPES = " x "
+"""Between the types of two operands."""
 
 
 @attrs.frozen
@@ -88,6 +46,17 @@ class QuantizationTrace:
     quantizations: Sequence[TracedQuantization]
     macs_by_type: Mapping[str, int]
     computed_in: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def integer_share(self) -> float:
+        """The share of multiply-accumulates whose operands are all integers; 0 where there are none."""
+        total = sum(self.macs_by_type.values())
+        whole = sum(
+            count
+            for name, count in self.macs_by_type.items()
+            if all(DataType[one].is_integer for one in name.split(_TYPES))
+        )
+        return whole / total if total else 0.0
 
 
 def trace_quantizations(network: Network, design: Design, config: BuilderConfig) -> QuantizationTrace:
@@ -255,4 +224,4 @@ def quantized_type(fused: FusedGroup, layer: Layer) -> str:
     ]
     if not operands or len(sources) < len(operands) or getattr(layer, "kernel", None) is not None:
         return ""
-    return " x ".join(sorted({source.dtype.name for source in sources if source is not None}))
+    return _TYPES.join(sorted({source.dtype.name for source in sources if source is not None}))

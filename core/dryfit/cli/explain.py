@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from dryfit.answers.options import NetworkOptions, Options
-from dryfit.cli.console import json_option, print_json, print_note, show_answer
-from dryfit.cli.log import log_to_stderr
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_note, show_answer
 from dryfit.cli.network_options import network_options
 
 
@@ -50,8 +49,10 @@ def explain(
     the model in memory. The defaults are those of `dryfit check`. --quantization shows precisions, scales and paths of
     Q/DQ instead; its default precision for a model without Q/DQ is INT8.
     """
-    from dryfit.answers import explain as explanation
-    from dryfit.answers import model_edits
+    from dryfit.answers.explain import ExplainAnswer
+    from dryfit.answers.explain import explain as answer_of
+    from dryfit.answers.explain_quantization import QuantizationAnswer, explain_quantization
+    from dryfit.answers.model_edits import EditedModelAnswer, apply_edits
     from dryfit.engine.progress import TerminalProgress
 
     if quantization and (edits is not None or no_edits):
@@ -60,27 +61,14 @@ def explain(
         raise click.UsageError("--apply and --output belong together")
     if edits is not None and layer is not None:
         raise click.UsageError("--apply takes no LAYER: name a node by ID@NODE")
+    answer: ExplainAnswer | QuantizationAnswer | EditedModelAnswer
     if quantization:
-        with log_to_stderr(None):
-            _explain_quantization(model, layer, NetworkOptions.said(options), as_json)
-        return
-    answer: explanation.ExplainAnswer | model_edits.EditedModelAnswer
-    if edits is not None:
-        answer = model_edits.apply_edits(model, edits, output, force=force, **options)
+        answer = explain_quantization(model, layer, **options)
+    elif edits is not None:
+        answer = apply_edits(model, edits, output, force=force, **options)
     else:
         with TerminalProgress() as progress:
-            answer = explanation.explain(model, layer, edits=not no_edits, progress=progress, **options)
+            answer = answer_of(model, layer, edits=not no_edits, progress=progress, **options)
     for note in answer.notes:
         print_note(note)
     show_answer(answer, as_json=as_json)
-
-
-def _explain_quantization(model: Path, layer: str | None, options: NetworkOptions, as_json: bool) -> None:
-    from dryfit.cli.quantization_report import quantization_report
-    from dryfit.cli.quantization_tables import print_quantization
-
-    report = quantization_report(model, layer, options)
-    if as_json:
-        print_json(report)
-    else:
-        print_quantization(report)

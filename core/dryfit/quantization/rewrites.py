@@ -15,8 +15,9 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from enum import Enum
+from enum import StrEnum
 from types import MappingProxyType
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -25,7 +26,7 @@ from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 
 
-class RewriteAction(Enum):
+class RewriteAction(StrEnum):
     """What a pass did to a quantize or dequantize layer; the values are the words of reports."""
 
     FOLDED = "folded"
@@ -58,6 +59,11 @@ class Rewrite:
         >>> str(step)
         "'q' moved over 'pool': max pooling picks values"
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "pass_name": "pass",
+        **{name: name for name in ("action", "over", "reason", "compared_scales")},
+    }
 
     pass_name: str
     layer: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -19,7 +20,7 @@ from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.range_sharing import SharingGroup, coverings, sharing_groups
 
 
-class RangeOrigin(enum.Enum):
+class RangeOrigin(enum.StrEnum):
     """Where a range comes from; the values are those of the JSON of `dryfit explain --quantization`."""
 
     BY_HAND = "by hand"
@@ -48,6 +49,17 @@ class ScaleEntry:
         needed_by: names of the layers that read or write the tensor.
     """
 
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "tensor": "name",
+        "scale": "scale",
+        "range": "range",
+        "origin": "origin",
+        "sources": "sources",
+        "rule": "rule",
+        "words": "reason",
+        "needed_by": "needed_by",
+    }
+
     tensor: str
     dynamic_range: DynamicRange | None
     origin: RangeOrigin
@@ -57,8 +69,19 @@ class ScaleEntry:
     needed_by: Sequence[str] = ()
 
     @property
+    def scale(self) -> float | None:
+        """A binary32 number; null where it is missing."""
+        return None if self.dynamic_range is None else self.dynamic_range.scale
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The smallest and the largest value; null where it is missing."""
+        found = self.dynamic_range
+        return None if found is None else (found.minimum, found.maximum)
+
+    @property
     def words(self) -> str:
-        """The origin with what there is to tell of it."""
+        """Origin, sources and rule in words; why it is missing."""
         if self.origin in (RangeOrigin.SHARED, RangeOrigin.PROPAGATED):
             relation = "with" if self.origin is RangeOrigin.SHARED else "from"
             return f"{self.origin.value} {relation} {', '.join(map(repr, self.sources))} by {self.rule}"

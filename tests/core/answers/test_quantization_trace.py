@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.core.onnx.models import model, numbers
 
-from dryfit.answers.quantization_trace import QuantizationTrace, TracedQuantization, trace_quantizations
+from dryfit.answers.quantization_trace import QuantizationTrace, trace_quantizations
+from dryfit.answers.traced_quantization import TracedQuantization
 from dryfit.building import Builder, design_for_assessment
 from dryfit.onnx.importer import network_from_onnx
 

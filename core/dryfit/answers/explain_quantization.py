@@ -1,0 +1,257 @@
+"""What does the quantization become? `dryfit.explain_quantization` and `dryfit explain --quantization`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Unpack
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.asked import Defaults, Model, asked, quiet_log
+from dryfit.answers.defaults import with_defaults
+from dryfit.answers.json_data import Count
+from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.placement import PlacementHeading, placement_of
+from dryfit.answers.placement_text import heading, unknown_layer
+from dryfit.answers.quantization_text import quantization_blocks, summary_text
+from dryfit.answers.quantization_trace import QuantizationTrace, trace_quantizations
+from dryfit.answers.text import Block
+from dryfit.answers.traced_quantization import TracedQuantization
+from dryfit.builder.assessment import Assessment, assessment_of
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.quantization_mode import is_explicit
+from dryfit.builder.precision.chosen import PrecisionCause
+from dryfit.building import design_for_assessment
+from dryfit.engine.plan import LayerPlacement
+from dryfit.network.network import Network
+from dryfit.quantization.scale_table import RangeConflict, ScaleEntry
+
+
+@attrs.frozen
+class LayerPrecision:
+    """The precision of a layer, and why.
+
+    Attributes:
+        name: the user's layer.
+        kind: its layer kind.
+        onnx_nodes: names of the nodes that the layer came from.
+        device: None for a layer that can run nowhere it may go.
+        precision: the type that the layer is computed in; where Q/DQ are part of its step, that of its operands.
+        cause: what decided; None for a layer without a place, and for a computation of shapes.
+        reason: the same in words.
+        missing_scales: tensors of the layer without a scale, where that is the cause.
+    """
+
+    name: str
+    kind: str
+    onnx_nodes: Sequence[str]
+    device: str | None
+    precision: str
+    cause: PrecisionCause | None
+    reason: str
+    missing_scales: Sequence[str]
+
+
+@attrs.frozen
+class QuantizationSummary:
+    """Counts over what was explained; multiply-accumulates are those of the whole network.
+
+    Attributes:
+        layers: layers other than Q/DQ.
+        fallback_layers: layers that are not on the device that they were given, Q/DQ among them.
+        layers_by_precision: precision to layers.
+        quantizations: quantize and dequantize layers.
+        quantizations_by_outcome: where they ended up, to how many.
+        tensors: tensors with an entry.
+        tensors_by_origin: where scales come from, to how many.
+        macs: multiply-accumulates of one run.
+        macs_by_type: the same by the type of the operands.
+        macs_integer_share: the share of those whose operands are all integers.
+    """
+
+    layers: Count
+    fallback_layers: Count
+    layers_by_precision: Mapping[str, Count]
+    quantizations: Count
+    quantizations_by_outcome: Mapping[str, Count]
+    tensors: Count
+    tensors_by_origin: Mapping[str, Count]
+    macs: Count
+    macs_by_type: Mapping[str, Count]
+    macs_integer_share: Annotated[float, ("minimum", 0)]
+
+
+@attrs.frozen(repr=False)
+class QuantizationAnswer(PlacementHeading, Answer):
+    """The precision of each layer with its reason, the scale of each tensor, and where each Q/DQ ended up.
+
+    Attributes:
+        simulated: what of the device is simulated.
+        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        assumed: the defaults that were used, as options of the command line.
+        layer: the layer that was asked about; None for all.
+        layers: in the order of the network; constants belong to their readers, and Q/DQ are in `quantizations`.
+        quantizations: quantize and dequantize layers, in the order of the model.
+        tensors: floating-point tensors that are no constants, in the order of the network; none where Q/DQ have the
+            scales.
+        conflicts: ranges that contradict each other.
+        unknown: names of scales that no tensor of the network has.
+        warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
+        summary: counts.
+        notes: sentences about options that were taken otherwise than said.
+
+    Example:
+        >>> answer = dryfit.explain_quantization("model.onnx", shape={"image": (1, 1, 8, 8)})
+        >>> answer.summary.tensors_by_origin
+        {'missing': 15}
+    """
+
+    COMMAND: ClassVar[str] = "explain --quantization"
+
+    simulated: str
+    plugins: Sequence[str]
+    assumed: Sequence[str]
+    layer: str | None
+    layers: Sequence[LayerPrecision]
+    quantizations: Sequence[TracedQuantization]
+    tensors: Sequence[ScaleEntry]
+    conflicts: Sequence[RangeConflict]
+    unknown: Sequence[str]
+    warnings: Sequence[str]
+    summary: QuantizationSummary
+    _notes: Sequence[str] = ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._notes
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What `dryfit explain --quantization` prints."""
+        return quantization_blocks(self)
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        return f"{heading(self)}: {summary_text(self.summary)}"
+
+
+def explain_quantization(
+    model: Model, layer: str | None = None, config: BuilderConfig | None = None, **options: Unpack[Options]
+) -> QuantizationAnswer:
+    """The precision of each layer with its reason, the scale of each tensor, and where each Q/DQ ended up.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        layer: name of a layer or of an ONNX node; None for all. Tensors and Q/DQ are then those of these layers.
+        config: how it would be built; None where options say it.
+        options: named as the options of `dryfit explain`, with the same defaults; but without a precision a model
+            without Q/DQ is asked about INT8, and one with Q/DQ needs none.
+
+    Raises:
+        UnknownNameError: there is no such layer, device, platform or word.
+        ConfigError: options, config and model do not fit together.
+        NetworkError: the network is wrong; all problems are listed.
+        OnnxImportError: the model is damaged or has operators that are not supported.
+        BuildError: no kernel runs one of the layers.
+
+    Example:
+        >>> answer = dryfit.explain_quantization("model.onnx", "conv1", shape={"image": (1, 1, 8, 8)})
+        >>> answer.layers[0].reason
+        "No scale for 'image'"
+    """
+    subject = asked(model, config, options, defaults_of=_defaults, needs_shapes=False)
+    network, chosen = subject.network, subject.config
+    with quiet_log():
+        design = design_for_assessment(network, chosen)
+        assessment = assessment_of(design, chosen)
+        trace = trace_quantizations(network, design, chosen)
+        placement = placement_of(subject.name, assessment, chosen.settings(network), subject.assumed)
+    layers, quantizations = _chosen(assessment, trace, layer)
+    names = {one.layer for one in layers}
+    is_stated = is_explicit(network)
+    tensors = [
+        entry
+        for entry in assessment.scales.entries.values()
+        if not is_stated and (layer is None or names.intersection(entry.needed_by))
+    ]
+    precisions = [_layer(one, assessment, trace.computed_in.get(one.layer)) for one in layers]
+    return QuantizationAnswer(
+        **{field.name: getattr(placement, field.name) for field in attrs.fields(PlacementHeading)},
+        simulated=placement.simulated,
+        plugins=placement.plugins,
+        assumed=placement.assumed,
+        layer=layer,
+        layers=precisions,
+        quantizations=quantizations,
+        tensors=tensors,
+        conflicts=assessment.scales.conflicts,
+        unknown=assessment.scales.unknown,
+        warnings=assessment.warnings,
+        summary=QuantizationSummary(
+            layers=len(layers),
+            fallback_layers=placement.summary.fallback_layers,
+            layers_by_precision=_counted(one.precision for one in precisions),
+            quantizations=len(quantizations),
+            quantizations_by_outcome=_counted(one.outcome.value for one in quantizations),
+            tensors=len(tensors),
+            tensors_by_origin=_counted(entry.origin.value for entry in tensors),
+            macs=sum(trace.macs_by_type.values()),
+            macs_by_type=dict(trace.macs_by_type),
+            macs_integer_share=trace.integer_share,
+        ),
+        notes=subject.notes,
+    )
+
+
+def _defaults(network: Network) -> Defaults:
+    """INT8 where the network has no Q/DQ, which alone say what is quantized."""
+    precision = None if is_explicit(network) else "int8"
+
+    def filled(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
+        return with_defaults(options, precision)
+
+    return filled
+
+
+def _counted(words: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(words).items()))
+
+
+def _chosen(
+    assessment: Assessment, trace: QuantizationTrace, name: str | None
+) -> tuple[list[LayerPlacement], list[TracedQuantization]]:
+    """The layers of a name, or of an ONNX node's name, and the Q/DQ of their steps; all of them where none is given."""
+    quantizations = list(trace.quantizations)
+    traced = {one.name for one in quantizations}
+    layers = [one for one in assessment.layers if one.layer not in traced]
+    if name is None:
+        return layers, quantizations
+    found = [one for one in layers if one.layer == name] or [one for one in layers if name in one.onnx_nodes]
+    names = {one.layer for one in found}
+    beside = [
+        one
+        for one in quantizations
+        if one.name == name or name in one.onnx_nodes or names.intersection((one.name, *one.steps))
+    ]
+    if not found and not beside:
+        known = {one.layer for one in layers} | {node for one in layers for node in one.onnx_nodes} | traced
+        raise unknown_layer(name, known)
+    return found, beside
+
+
+def _layer(layer: LayerPlacement, assessment: Assessment, operands: str | None) -> LayerPrecision:
+    """A layer with its precision, which is that of its operands where these are quantized."""
+    reason = assessment.reasons.get(layer.layer)
+    text = layer.cause if reason is None else reason.text
+    return LayerPrecision(
+        name=layer.layer,
+        kind=layer.kind,
+        onnx_nodes=list(layer.onnx_nodes),
+        device=layer.device or None,
+        precision=operands or layer.precision.name,
+        cause=None if reason is None else reason.cause,
+        reason=f"Its step reads {operands}, as the Q/DQ around it say" if operands else text,
+        missing_scales=[] if reason is None else list(reason.tensors),
+    )
