@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Unpack
 
 import attrs
@@ -20,40 +20,31 @@ from dryfit.builder.refusals import require_places
 from dryfit.building import design_for_assessment
 from dryfit.estimate_text import duration, rate_text, time_text, two_digits, with_error
 from dryfit.short_text import count_text
-from dryfit.target.cost import Bound, StepCost
+from dryfit.target.cost import StepCost
 
 NOTE = "Every time, throughput, energy and share here is an estimate by a formula; nothing was measured."
 
 
-@attrs.frozen
-class EstimatedStep:
+@attrs.frozen(kw_only=True)
+class EstimatedStep(StepCost):
     """Layers that a device runs as one.
 
     Attributes:
         segment: index of their segment.
         device: where they run.
-        layers: those that the device runs as one.
-        macs: multiply-accumulates, without any rounding up.
-        mac_cycles: cycles of the device's multipliers.
-        dram_bytes: bytes between the device and its memory.
-        compute_microseconds: what the device's arithmetic takes.
-        memory_microseconds: what its memory takes.
-        overhead_microseconds: what a step takes whatever its size.
-        microseconds: time of the whole step.
-        bound: what takes most of the time.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        **{name: name for name in ("segment", "device", "layers", "macs")},
+        "cycles": "mac_cycles",
+        "bytes_moved": "dram_bytes",
+        **{f"{part}_microseconds": f"{part}_microseconds" for part in ("compute", "memory", "overhead")},
+        "microseconds": "microseconds",
+        "bound": "bound",
+    }
 
     segment: Count
     device: str
-    layers: Sequence[str]
-    macs: Count
-    mac_cycles: Count
-    dram_bytes: Count
-    compute_microseconds: Amount
-    memory_microseconds: Amount
-    overhead_microseconds: Amount
-    microseconds: Amount
-    bound: Bound
 
 
 @attrs.frozen
@@ -217,27 +208,16 @@ def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpac
         note=NOTE,
         devices=sorted({one.device for one in cost.segments}),
         batch=cost.batch,
-        layers=[_step(step, one) for one in cost.segments if one.estimate for step in one.estimate.steps],
+        layers=[
+            EstimatedStep(**attrs.asdict(step, recurse=False), segment=one.index, device=one.device)
+            for one in cost.segments
+            if one.estimate
+            for step in one.estimate.steps
+        ],
         segments=cost.segments,
         transfers=cost.transfers,
         network=_network(cost, device),
         notes=subject.notes,
-    )
-
-
-def _step(step: StepCost, segment: SegmentCost) -> EstimatedStep:
-    return EstimatedStep(
-        segment=segment.index,
-        device=segment.device,
-        layers=list(step.layers),
-        macs=step.macs,
-        mac_cycles=step.cycles,
-        dram_bytes=step.bytes_moved,
-        compute_microseconds=step.compute_microseconds,
-        memory_microseconds=step.memory_microseconds,
-        overhead_microseconds=step.overhead_microseconds,
-        microseconds=step.microseconds,
-        bound=step.bound,
     )
 
 
@@ -280,8 +260,8 @@ def _blocks(answer: EstimateAnswer) -> Iterator[Block]:
                 (
                     _names(one.layers),
                     one.device,
-                    two_digits(one.mac_cycles),
-                    bytes_text(one.dram_bytes),
+                    two_digits(one.cycles),
+                    bytes_text(one.bytes_moved),
                     duration(one.microseconds),
                     one.bound,
                 )

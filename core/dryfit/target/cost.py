@@ -67,11 +67,11 @@ class StepCost:
 
     Attributes:
         layers: their names, in execution order.
-        compute_microseconds: that the device's arithmetic takes.
-        memory_microseconds: that its memory takes.
-        overhead_microseconds: that a step takes whatever its size.
-        cycles: of the device's clock, that its arithmetic takes; 0 where it is not reckoned in cycles.
-        bytes_moved: between the device and its memories.
+        compute_microseconds: time that the device's arithmetic takes.
+        memory_microseconds: time that its memory takes.
+        overhead_microseconds: time that a step takes whatever its size.
+        cycles: clock cycles of the device's arithmetic; 0 where the estimate does not count cycles.
+        bytes_moved: bytes between the device and its memories.
         macs: multiply-accumulates, without any padding.
         overlaps: whether arithmetic and memory work at the same time, so that the longer of the two counts.
     """
