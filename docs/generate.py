@@ -39,7 +39,7 @@ PAGES = {
     "place.schema.json": "dryfit.answers.place:PlaceAnswer",
     "plugins.schema.json": "dryfit.cli.plugins_schema:schema_text",
     "python-api.md": "docs.pages.reference:python_page",
-    "qdq.schema.json": "dryfit.cli.qdq_schema:schema_text",
+    "qdq.schema.json": "dryfit.answers.lint:LintAnswer",
     "quantization-lint.md": "docs.pages.quantization_lint:lint_page",
     "quantization-moves.md": "docs.pages.quantization_moves:moves_page",
     "quantize-methods.md": "docs.pages.quantize_methods:quantize_methods_page",

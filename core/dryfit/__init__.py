@@ -15,6 +15,7 @@ with public_names(__name__):
     from dryfit.answers.explain import explain as explain
     from dryfit.answers.explain_quantization import explain_quantization as explain_quantization
     from dryfit.answers.explain_rule import explain_rule as explain_rule
+    from dryfit.answers.lint import lint as lint
     from dryfit.answers.model_edits import apply_edits as apply_edits
     from dryfit.answers.place import place as place
     from dryfit.answers.quantize_methods import quantize_methods as quantize_methods

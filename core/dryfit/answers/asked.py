@@ -113,7 +113,7 @@ def asked(
         UnknownNameError: there is no such option, device, platform or word.
     """
     said = dict(options)
-    source, folder, name = _source(model, said.pop(EXAMPLE_INPUTS, None))
+    source, folder, name = model_source(model, said.pop(EXAMPLE_INPUTS, None))
     if config is not None:
         if said:
             raise ConfigError("Options and a config exclude each other", found=", ".join(said))
@@ -230,8 +230,13 @@ def quiet_log() -> Iterator[None]:
 # Sources --------------------------------------------------------------------------------------------------------------
 
 
-def _source(model: Model, example_inputs: Any) -> tuple[ModelSource | Network, Path | None, str]:
-    """(what is imported, folder of external data, name)."""
+def model_source(model: Model, example_inputs: Any = None) -> tuple[ModelSource | Network, Path | None, str]:
+    """(what is imported, folder of external data, name); the name of a network is left to it.
+
+    Raises:
+        ConfigError: this is no model, or example inputs are missing or not wanted.
+        NetworkError: PyTorch's exporter fails.
+    """
     torch_module: Any = sys.modules.get("torch")
     if torch_module is not None and isinstance(model, torch_module.nn.Module | torch_module.export.ExportedProgram):
         return _exported(torch_module, model, example_inputs), None, type(model).__name__

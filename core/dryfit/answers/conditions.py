@@ -189,3 +189,23 @@ PLACEMENT_SUBJECTS = Subjects(
     rules=_placement_rules,
 )
 """What conditions on a placement look at: `dryfit.check` and `dryfit check --fail-on`."""
+
+
+def _lint_rules(_: str) -> Collection[str]:
+    """The ids of all rules and their first words, whatever was said: a wrong word has a closest."""
+    from dryfit.quantization.lint import all_lint_rules
+
+    return {beginning for rule in all_lint_rules() for beginning in beginnings(rule)}
+
+
+LINT_SUBJECTS = Subjects(
+    {
+        "errors": "what devices refuse",
+        "warnings": "what costs accuracy or time",
+        "notes": "what is worth knowing",
+        "findings": "all of these",
+    },
+    aliases={"error": "errors", "warning": "warnings", "note": "notes", "finding": "findings"},
+    rules=_lint_rules,
+)
+"""What conditions on Q/DQ look at: `dryfit.lint` and `dryfit qdq lint --fail-on`."""

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from tests.core.onnx.models import model, numbers
 
-from dryfit.cli.qdq_schema import SCHEMA
+from dryfit.answers.lint import LintAnswer
 from dryfit.quantization.lint import all_lint_rules
+
+SCHEMA = LintAnswer.schema()
 
 
 @pytest.fixture
@@ -131,9 +133,9 @@ def test_junit_fails_for_conditions_alone_and_skips_rules_with_findings(
     )
 
 
-def test_a_model_without_quantization_has_nothing_to_tell(dryfit_command: Any, digits_model: Path) -> None:
+def test_a_model_without_quantization_has_no_findings(dryfit_command: Any, digits_model: Path) -> None:
     ended = dryfit_command("qdq", "lint", digits_model, "--fail-on", "findings")
-    assert (ended.code, ended.out) == (0, f"{digits_model}: 0 quantizations and 0 dequantizations, nothing to tell\n")
+    assert (ended.code, ended.out) == (0, f"{digits_model}: 0 quantizations and 0 dequantizations, no findings\n")
 
 
 @pytest.mark.parametrize("rule", all_lint_rules())
