@@ -7,13 +7,17 @@ and writes nothing (the guides are compared by a test).
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import json
+import operator
 import sys
 from pathlib import Path
 from typing import Any
 
 from guides import guide_pages, is_same_page, page_as_it_should_be
+
+from dryfit.answers.json_data import json_schema
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the pages import one another as docs.pages
 
@@ -48,22 +52,26 @@ PAGES = {
     "refit.schema.json": "dryfit.cli.answer_schemas:refit_text",
     "rule-numbers.md": "docs.pages.rules:rule_numbers_page",
     "run.schema.json": "dryfit.cli.answer_schemas:run_text",
-    "sparsity.schema.json": "dryfit.cli.sparsity_schema:schema_text",
+    "sparsity.schema.json": "dryfit.answers.sparsity:SparsityAnswer|dryfit.answers.pruned_model:PruneAnswer",
     "supported-layers.md": "docs.pages.supported_layers:supported_layers_page",
-    "targets.schema.json": "dryfit.answers.targets:targets_schema",
+    "targets.schema.json": "dryfit.answers.targets:TargetsAnswer|dryfit.answers.targets:TargetAnswer|dryfit.answers.targets:TargetDifferences",
     "tensor-formats.md": "docs.pages.tensor_formats:formats_page",
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.cli.translate_schema:schema_text",
     "warmup.schema.json": "dryfit.cli.answer_schemas:warmup_text",
 }
-"""File name in `docs/reference` to the function that returns its text, or to the answer whose JSON Schema it is."""
+"""File name in `docs/reference` to the function that returns its text, or to the answers whose JSON Schema it is."""
 
 
 def page(name: str) -> str:
     """The text that a page should have."""
-    module, _, function = PAGES[name].partition(":")
-    found: Any = getattr(importlib.import_module(module), function)
-    made: Any = found.schema() if isinstance(found, type) else found()
+    places = (one.partition(":") for one in PAGES[name].split("|"))
+    found: list[Any] = [getattr(importlib.import_module(module), own) for module, _, own in places]
+    if len(found) > 1:
+        command = name.removesuffix(".schema.json")
+        made: Any = json_schema(functools.reduce(operator.or_, found), f"dryfit {command} --json")
+    else:
+        made = found[0].schema() if isinstance(found[0], type) else found[0]()
     text: str = made if isinstance(made, str) else json.dumps(made, indent=2)
     return text.rstrip("\n") + "\n"
 

@@ -209,3 +209,23 @@ LINT_SUBJECTS = Subjects(
     rules=_lint_rules,
 )
 """What conditions on Q/DQ look at: `dryfit.lint` and `dryfit qdq lint --fail-on`."""
+
+
+def _sparsity_rules(_: str) -> Collection[str]:
+    """The ids of all rules on sparse weights and their first words, whatever was said."""
+    from dryfit.plugins import registry
+
+    tables = [target.sparsity.rules for target in registry.targets().values() if target.sparsity is not None]
+    return {beginning for table in tables for rule in table.all_rules for beginning in beginnings(rule.id)}
+
+
+SPARSITY_SUBJECTS = Subjects(
+    {
+        "dense": "layers whose zeros are not skipped, in number or % of the multiply-accumulates",
+        "ineligible": "layers whose zeros would not be skipped with any weights, in number or %",
+        "unpruned": "eligible layers whose weights do not have the pattern, in number or %",
+    },
+    units={subject: {PERCENT} for subject in ("dense", "ineligible", "unpruned")},
+    rules=_sparsity_rules,
+)
+"""What conditions on sparse weights look at: `dryfit.find_sparsity` and `dryfit sparsity check --fail-on`."""

@@ -24,6 +24,8 @@ Count = Annotated[int, ("minimum", 0)]
 """A number of things, or of bytes."""
 Amount = Annotated[float, ("minimum", 0)]
 """A time, a rate or an energy."""
+Share = Annotated[float, ("minimum", 0), ("maximum", 1)]
+"""A part of a whole."""
 
 _ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {5,}.*)*)", re.MULTILINE)
 _SIMPLE = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
@@ -90,37 +92,21 @@ def members(record: type) -> tuple[Member, ...]:
     return _members[record]
 
 
-def json_schema(record: type, title: str) -> dict[str, Any]:
+def json_schema(record: type | types.UnionType, title: str) -> dict[str, Any]:
     """The JSON Schema of a record's JSON.
 
     Args:
-        record: an attrs class.
+        record: an attrs class, or a union of those that the JSON may be.
         title: of the document.
     """
     definitions: dict[str, Any] = {}
-    body = _object_schema(record, definitions)
+    body = _object_schema(record, definitions) if isinstance(record, type) else _schema(record, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
         **body,
         **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
     }
-
-
-def schema_of_any(answers: Sequence[type[Any]], title: str) -> dict[str, Any]:
-    """The JSON Schema of what is one of several answers, each with its own title.
-
-    Args:
-        answers: classes of answers.
-        title: of the document.
-    """
-    schemas = [answer.schema() for answer in answers]
-    definitions: dict[str, Any] = {}
-    for one in schemas:
-        definitions |= one.pop("$defs", {})
-        del one["$schema"]
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "anyOf": schemas}
-    return {**head, "$defs": dict(sorted(definitions.items()))}
 
 
 def descriptions(record: type) -> dict[str, str]:
@@ -153,7 +139,7 @@ def _object_schema(record: type, definitions: dict[str, Any]) -> dict[str, Any]:
 def _schema(hint: Any, definitions: dict[str, Any], *, is_optional: bool = False) -> dict[str, Any]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return {**_schema(arguments[0], definitions, is_optional=is_optional), **dict([arguments[1]])}
+        return {**_schema(arguments[0], definitions, is_optional=is_optional), **dict(arguments[1:])}
     if origin in (Union, types.UnionType):
         kept = [one for one in arguments if not (is_optional and one is type(None))]
         return _any_of([_schema(one, definitions) for one in kept])

@@ -6,21 +6,28 @@ several layers share stay shared, so they are pruned where all of their readers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
-from dryfit.answers.weight_readers import WeightReader, weight_readers
+from dryfit.answers.json_data import Count, Share
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.sparse_weights import network_sparsity
 from dryfit.building import designed
 from dryfit.network.copying import copy_network
+from dryfit.network.layer import Layer
+from dryfit.network.layers.kernel_layer import KernelLayer
+from dryfit.network.layers.movement import Identity
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.network import Network
-from dryfit.network.weights_role import NamedWeights, set_weights
+from dryfit.network.tensor import Tensor
+from dryfit.network.weights_role import NamedWeights, WeightsRole, set_weights
 from dryfit.quantization.sparse_pattern import SparsePattern
+from dryfit.reference.quantization import spread
 from dryfit.short_text import count_text
 
 Array = np.ndarray[Any, Any]
@@ -44,12 +51,21 @@ class PrunedWeights:
         energy_kept: what is left of the sum of their squares, 0 to 1.
     """
 
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        name: name for name in ("name", "layers", "size", "zeroed", "energy_kept")
+    }
+
     name: str
     layers: Sequence[str]
     before: Array
     after: Array
-    zeroed: int
-    energy_kept: float
+    zeroed: Count
+    energy_kept: Share
+
+    @property
+    def size(self) -> Count:
+        """How many weights there are."""
+        return self.after.size
 
 
 @attrs.frozen
@@ -107,7 +123,17 @@ def plan_pruning(network: Network, config: BuilderConfig) -> Pruning:
         DryfitError: the network cannot be assessed; what `dryfit.building.assess` raises.
     """
     design = designed(network, config, f"Looking for weights to prune in {network.name}")
-    default = TargetVariant.chosen(config, config.default_device_type)
+    return planned_pruning(network, design, TargetVariant.chosen(config, config.default_device_type))
+
+
+def planned_pruning(network: Network, design: Design, default: TargetVariant) -> Pruning:
+    """What pruning would change in a network whose design is known.
+
+    Args:
+        network: the user's.
+        design: what was decided about it.
+        default: is asked about layers on devices that skip no zeros.
+    """
     patterns: dict[str, SparsePattern] = {}
     already = []
     for one in network_sparsity(design, default):
@@ -133,10 +159,20 @@ def pruned_network(network: Network, config: BuilderConfig) -> tuple[Network, Pr
         [('conv1.weight', 18432)]
     """
     pruning = plan_pruning(network, config)
+    return pruned_copy(network, pruning), pruning
+
+
+def pruned_copy(network: Network, pruning: Pruning) -> Network:
+    """A copy of a network with pruned weights."""
     copy = copy_network(network)
-    copy.set_weights_names({one.name: one.values for one in network.named_weights()})
+    keep_weights_names(network, copy)
     pruning.apply(copy)
-    return copy, pruning
+    return copy
+
+
+def keep_weights_names(network: Network, copy: Network) -> None:
+    """Give the weights of a copy the names that they have in the network."""
+    copy.set_weights_names({one.name: one.values for one in network.named_weights()})
 
 
 def _planned(network: Network, patterns: Mapping[str, SparsePattern], already: Sequence[str]) -> Pruning:
@@ -179,3 +215,82 @@ def _pruned(weights: NamedWeights, reader: WeightReader, pattern: SparsePattern)
         zeroed=int(np.count_nonzero(real) - np.count_nonzero(still)),
         energy_kept=float(np.square(still, dtype=np.float64).sum()) / total if total else 1.0,
     )
+
+
+# Readers of weights, also behind quantizations ------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class WeightReader:
+    """One use of weights.
+
+    Attributes:
+        layer: name of the one that computes with them; "" where they are an output of the network.
+        is_weights: whether they are the kernel of a convolution or deconvolution, rather than a bias or data.
+        shape: in which it reads them.
+        scale: of quantized weights, as it broadcasts against them; 1 for real ones.
+        zero: what stands for 0 among quantized weights; broadcasts too.
+    """
+
+    layer: str
+    is_weights: bool
+    shape: tuple[int, ...]
+    scale: Array | float = 1.0
+    zero: Array | int = 0
+
+    def real(self, values: Array) -> Array:
+        """The real numbers of stored values: float32, or float64 of float64."""
+        wide = np.float64 if values.dtype == np.float64 else np.float32
+        real: Array = (values.astype(wide) - np.asarray(self.zero, wide)) * np.asarray(self.scale, wide)
+        return real
+
+
+def weight_readers(weights: NamedWeights) -> list[WeightReader]:
+    """Every use of weights, in the order of their places."""
+    found: list[WeightReader] = []
+    for layer, role in weights.places:
+        if role is WeightsRole.CONSTANT:
+            found += _behind(layer.outputs[0], WeightReader("", is_weights=False, shape=layer.outputs[0].shape))
+        else:
+            is_kernel = role is WeightsRole.KERNEL and isinstance(layer, KernelLayer)
+            found.append(WeightReader(layer.name, is_weights=is_kernel, shape=_kernel_shape(layer, role, weights)))
+    return found
+
+
+def _kernel_shape(layer: Layer, role: WeightsRole, weights: NamedWeights) -> tuple[int, ...]:
+    kernel: Array | None = getattr(layer, "kernel", None) if role is WeightsRole.KERNEL else None
+    shape: tuple[int, ...] = weights.values.shape if kernel is None else kernel.shape
+    return shape
+
+
+def _behind(tensor: Tensor, reader: WeightReader) -> Iterator[WeightReader]:
+    if tensor.is_network_output:
+        yield reader
+    for layer, index in tensor.consumers:
+        if index == 0 and (layer.is_conversion or isinstance(layer, Identity)):
+            yield from _behind(layer.outputs[0], _through(layer, reader))
+        else:
+            yield attrs.evolve(reader, layer=layer.name, is_weights=isinstance(layer, KernelLayer) and index == 1)
+
+
+def _through(layer: Layer, reader: WeightReader) -> WeightReader:
+    """The reader behind a layer: stored integers mean what the first dequantization makes of them."""
+    if not isinstance(layer, Dequantize) or layer.inputs[0] is None or _is_quantized_here(layer):
+        return reader
+    scale, zero = (_value(layer, index) for index in (1, 2))
+    return attrs.evolve(reader, scale=1.0 if scale is None else scale, zero=0 if zero is None else zero)
+
+
+def _is_quantized_here(layer: Dequantize) -> bool:
+    """Whether the integers are made by a quantize layer, so that real weights stand in the network."""
+    source = layer.inputs[0]
+    return source is not None and source.producer is not None and source.producer.kind == "quantize"
+
+
+def _value(layer: Dequantize, index: int) -> Array | None:
+    """The constant scale or zero point of a dequantization, as it broadcasts; None where there is none."""
+    tensor = layer.inputs[index] if len(layer.inputs) > index else None
+    source = layer.inputs[0]
+    if tensor is None or source is None or tensor.spec.value is None:
+        return None
+    return spread(layer, tensor.spec.value, source.shape, layer.axis, layer.block_shape)

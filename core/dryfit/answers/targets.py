@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from dryfit.answers.answer import Answer
-from dryfit.answers.json_data import Count, schema_of_any
+from dryfit.answers.json_data import Count
 from dryfit.answers.text import Block, Line, Table, bytes_text
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
@@ -496,8 +496,3 @@ def _flat(side: TargetAnswer) -> Mapping[tuple[str, str], str]:
         never = "refuses every such layer: " if rule.refuses_every_layer else ""
         flat["rule", rule.rule] = f"{never}{rule.text}"
     return flat
-
-
-def targets_schema() -> dict[str, Any]:
-    """The JSON Schema of what `dryfit targets list`, `show` and `diff` print."""
-    return schema_of_any([TargetsAnswer, TargetAnswer, TargetDifferences], "dryfit targets --json")

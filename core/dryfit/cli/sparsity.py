@@ -1,14 +1,21 @@
-"""`dryfit sparsity`: weights of which a device skips the zeros."""
+"""`dryfit sparsity`: weights whose zeros a device skips: which layers have them, and a pruned copy of a model."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from dryfit.answers.conditions import SPARSITY_SUBJECTS, FailCondition
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_line, print_note, show
+from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
+from dryfit.cli.network_options import network_options
 
 COMMANDS = {
-    "check": "dryfit.cli.sparsity_check:check",
-    "prune": "dryfit.cli.sparsity_prune:prune",
+    "check": "dryfit.cli.sparsity:check",
+    "prune": "dryfit.cli.sparsity:prune",
 }
 """Name to place of every command."""
 
@@ -16,3 +23,66 @@ COMMANDS = {
 @click.group(cls=LazyGroup, places=COMMANDS)
 def sparsity() -> None:
     """Weights with zeros that a device skips, such as 2:4. No model runs."""
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@fail_on_option(SPARSITY_SUBJECTS, "unpruned,dense>20%,dla.sparsity.output_maps")
+@click.option("--verbose", is_flag=True, help="Also show what does not decide: warnings and notes.")
+@network_options
+@json_option
+@click.pass_context
+def check(
+    context: click.Context,
+    model: Path,
+    fail_on: tuple[FailCondition, ...],
+    verbose: bool,
+    options: Options,
+    as_json: bool,
+) -> None:
+    """Show in which layers of an ONNX MODEL the device skips zeros of weights, and every rule against the others.
+
+    What counts are the weights as the device stores them. Defaults are those of `dryfit estimate`: the accelerator, all
+    its precisions, scales for every tensor, fallback to the GPU.
+    """
+    from dryfit.answers.sparsity import find_sparsity
+
+    answer = find_sparsity(model, fail_on=fail_on, **options)
+    for note in answer.notes:
+        print_note(note)
+    if as_json:
+        print_line(answer.to_json())
+    else:
+        show(answer.blocks(verbose=verbose))
+    context.exit(print_failed(answer.conditions))
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the pruned copy is written.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
+@network_options
+@json_option
+def prune(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:
+    """Write a copy of an ONNX MODEL, pruned by magnitude where the device then skips the zeros.
+
+    Of each four neighbors along the input channels the two largest stay; of equal ones the first. Pruned weights
+    compute something else: measure the accuracy, and train again.
+    """
+    from dryfit.answers.pruned_model import prune as answer_of
+
+    answer = answer_of(model, output, force=force, **options)
+    for note in answer.notes:
+        print_note(note)
+    if as_json:
+        print_line(answer.to_json())
+        return
+    show(answer.blocks())
+    print_note(answer.note)

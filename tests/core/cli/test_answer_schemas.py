@@ -6,9 +6,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from dryfit.answers.json_data import json_schema
 from dryfit.answers.quantize_methods import QuantizeMethodsAnswer
-from dryfit.answers.targets import TargetAnswer, TargetDifferences, TargetsAnswer, targets_schema
+from dryfit.answers.targets import TargetAnswer, TargetDifferences, TargetsAnswer
 from dryfit.cli import answer_schemas
+
+TARGETS = json_schema(TargetsAnswer | TargetAnswer | TargetDifferences, "dryfit targets --json")
 
 
 def check(answer: dict[str, Any], schema: dict[str, Any]) -> None:
@@ -45,9 +48,9 @@ def test_build_inspect_and_run_answer_as_their_schemas_promise(
 )
 def test_targets_answers_as_its_schema_promises(dryfit_command: Any, arguments: tuple[str, ...]) -> None:
     answer = dryfit_command("targets", *arguments, "--json").json
-    check(answer, targets_schema())
+    check(answer, TARGETS)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**answer, "device": 1, "targets": [{}]}, targets_schema())
+        jsonschema.validate({**answer, "device": 1, "targets": [{}]}, TARGETS)
 
 
 @pytest.mark.parametrize("arguments", [(), ("tflite",), ("onnx", "--operator", "softmax")])

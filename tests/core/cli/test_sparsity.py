@@ -12,7 +12,11 @@ import pytest
 from tests.core.builder.sparse_networks import pruned_by_hand
 from tests.core.onnx.models import model, numbers
 
-from dryfit.cli.sparsity_schema import SCHEMA
+from dryfit.answers.json_data import json_schema
+from dryfit.answers.pruned_model import PruneAnswer
+from dryfit.answers.sparsity import SparsityAnswer
+
+SCHEMA = json_schema(SparsityAnswer | PruneAnswer, "dryfit sparsity --json")
 
 KERNELS = {"w0": numbers(32, 68, 1, 1), "w1": numbers(64, 32, 1, 1, seed=1), "w2": numbers(67, 68, 1, 1, seed=2)}
 

@@ -1,0 +1,202 @@
+"""A copy of a model whose weights have the zeros that a device skips: `dryfit.prune` and `dryfit sparsity prune`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Unpack
+
+import attrs
+from onnx import ModelProto
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.asked import Model, asked, load_network, quiet_log
+from dryfit.answers.builder_config import config_of
+from dryfit.answers.defaults import with_every_precision
+from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.placement_text import defaults_line
+from dryfit.answers.pruning import (
+    ACCURACY,
+    LeftWeights,
+    PrunedWeights,
+    Pruning,
+    keep_weights_names,
+    planned_pruning,
+    pruned_copy,
+)
+from dryfit.answers.sparsity_layers import (
+    SparsityQuestion,
+    SparsitySummary,
+    sparsity_layers,
+    sparsity_summary,
+)
+from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.building import designed
+from dryfit.errors import ConfigError
+from dryfit.network.network import Network
+from dryfit.onnx.external_data import ExternalData
+from dryfit.onnx.model_file import read_model, write_model
+from dryfit.onnx.pruned_model import ExchangedWeights, with_weights
+
+_NOT_STORED = "the model computes them, has them in a function, or uses them elsewhere too"
+
+
+@attrs.frozen(repr=False, kw_only=True, eq=False)
+class PruneAnswer(SparsityQuestion, Answer):
+    """A pruned copy of a model, and what was pruned.
+
+    Attributes:
+        output: the file that was written; None for none.
+        pruning: what was pruned, and what was not.
+        before: counts of the model.
+        after: counts of the copy.
+        note: what pruning means for the accuracy.
+        pruned_model: the copy: an ONNX model, or a network where one was given.
+        notes: sentences about options that were taken otherwise than said.
+
+    Example:
+        >>> answer = dryfit.prune("model.onnx", "pruned.onnx", platform="agx-orin-64")
+        >>> [(one.name, one.zeroed) for one in answer.pruned]
+        [('conv2.weight', 18432)]
+    """
+
+    COMMAND: ClassVar[str] = "sparsity prune"
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        name: name
+        for name in (
+            *("model", "output", "device", "platform", "software", "precisions", "fallback", "assumed", "pattern"),
+            *("pruned", "left", "before", "after", "note"),
+        )
+    }
+
+    output: Path | None
+    pruning: Pruning
+    before: SparsitySummary
+    after: SparsitySummary
+    note: str = ACCURACY
+    pruned_model: ModelProto | Network
+    notes: Sequence[str] = ()
+
+    @property
+    def pruned(self) -> Sequence[PrunedWeights]:
+        """In the order of the network."""
+        return self.pruning.pruned
+
+    @property
+    def left(self) -> Sequence[LeftWeights]:
+        """What would have gained and stays."""
+        return self.pruning.left
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What was pruned, what was left and why, and what it gains."""
+        yield from defaults_line(self.assumed)
+        rows = [
+            (one.name, one.layers, f"{one.zeroed:,}", f"{one.size:,}", f"{100 * one.energy_kept:.1f} %")
+            for one in self.pruned
+        ]
+        if rows:
+            yield Table("", ["weights", "layers", "made 0", "of", "squares kept"], rows)
+        yield Entries("Left as they are", [(", ".join(one.layers), one.reason, "") for one in self.left])
+        yield Line(self.summary_line())
+        yield Line(str(self.after))
+
+    def summary_line(self) -> str:
+        """What was pruned, in one line."""
+        return f"{self.output or self.model}: {self.pruning}"
+
+
+def prune(
+    model: Model,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    force: bool = False,
+    **options: Unpack[Options],
+) -> PruneAnswer:
+    """A copy of a model, pruned by magnitude where the device then skips the zeros. The model stays as it is.
+
+    Of each four neighbors along the input channels the two largest stay; of equal ones the first. Pruned weights
+    compute something else: measure the accuracy, and train again.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        output: the file of the copy; None for none: see `PruneAnswer.pruned_model`. Networks are not written.
+        force: whether to overwrite the file.
+        options: named as the options of `dryfit sparsity prune`, with the defaults of `find_sparsity`.
+
+    Raises:
+        ConfigError: the file exists, or is the model itself; options and model do not fit together.
+        NetworkError: the network is wrong; all problems are listed.
+        OnnxImportError: the model is damaged or has operators that are not supported.
+        UnknownNameError: there is no such device, platform or word.
+
+    Example:
+        >>> dryfit.prune("model.onnx", "pruned.onnx").after.sparse_macs_share
+        0.875
+    """
+    path = None if output is None else Path(output)
+    if path is not None:
+        _require_free(model, path, force=force)
+    subject = asked(model, None, {**options, "sparsity": "disable"}, defaults=with_every_precision)
+    network, config, said = subject.network, subject.config, subject.options or NetworkOptions()
+    default = TargetVariant.chosen(config, config.default_device_type)
+    if isinstance(model, Network):
+        keep_weights_names(model, network)
+    with quiet_log():
+        design = designed(network, config, f"Looking for weights to prune in {network.name}")
+        before = sparsity_summary(sparsity_layers(design, default))
+        pruning = planned_pruning(network, design, default)
+    copy: ModelProto | Network
+    if subject.source is None:
+        copy = pruned_copy(model, pruning)
+        pruning.apply(network)  # our own copy, whose layers the config's devices belong to
+    else:
+        onnx_model, external = read_model(subject.source, subject.folder)
+        copy, pruning = _pruned_model(onnx_model, external, network, pruning)
+        network = load_network(copy, said, subject.folder)
+        config, _ = config_of(network, said)
+    with quiet_log():
+        after = sparsity_summary(sparsity_layers(designed(network, config, "Looking at the pruned copy"), default))
+    if path is not None and isinstance(copy, ModelProto):
+        write_model(copy, path, external, subject.folder or path.parent)
+    return PruneAnswer(
+        **attrs.asdict(SparsityQuestion.of(subject, default), recurse=False),
+        output=path,
+        pruning=pruning,
+        before=before,
+        after=after,
+        pruned_model=copy,
+        notes=subject.notes,
+    )
+
+
+def _require_free(model: Model, output: Path, *, force: bool) -> None:
+    """Refuse an output that is there, or that cannot be written.
+
+    Raises:
+        ConfigError: it is the model, exists and may not be overwritten, or a network was given.
+    """
+    where = f"--output {output}"
+    if isinstance(model, Network):
+        raise ConfigError("Only ONNX models are written", where=where, remedy="Take PruneAnswer.pruned_model")
+    is_file = isinstance(model, str | os.PathLike)
+    if is_file and output.exists() and output.samefile(model):
+        raise ConfigError("The model itself is never pruned", where=where, remedy="Choose another name for the copy")
+    if output.exists() and not force:
+        raise ConfigError("The file exists already", where=where, remedy="Choose another name, or give --force")
+
+
+def _pruned_model(
+    model: ModelProto, external: ExternalData, network: Network, pruning: Pruning
+) -> tuple[ModelProto, Pruning]:
+    """A copy of an ONNX model with pruned weights, and the pruning without what the model does not store."""
+    wanted = {}
+    for one in pruning.pruned:
+        nodes = [node for name in one.layers for node in network.layer(name).onnx_nodes]
+        wanted[ExchangedWeights(nodes, one.before, one.after)] = one
+    copy, missing = with_weights(model, external, list(wanted))
+    lost = [wanted[one] for one in missing]
+    kept = [one for one in pruning.pruned if one not in lost]
+    left = [*pruning.left, *(LeftWeights(one.name, one.layers, _NOT_STORED) for one in lost)]
+    return copy, attrs.evolve(pruning, pruned=kept, left=left)

@@ -1,0 +1,183 @@
+"""Layers with weights whose zeros a device skips or could skip: the records that answers about sparsity share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.answers.asked import Asked
+from dryfit.answers.json_data import Count, Share
+from dryfit.answers.options import PRECISION_FLAGS
+from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.builder.design import Design
+from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.builder.sparse_weights import LayerSparsity, network_sparsity
+from dryfit.short_text import count_text
+from dryfit.target.verdict import Violation
+
+
+@attrs.frozen(kw_only=True)
+class SparsityLayer:
+    """One layer with known weights.
+
+    Attributes:
+        name: the user's layer.
+        kind: its layer kind.
+        onnx_nodes: names of the nodes that the layer came from.
+        device: where it runs; None where nothing can run it.
+        asked: the device whose rules were asked; None where none skips zeros.
+        macs: multiply-accumulates of one run, zeros counted.
+        macs_share: of all that layers with weights have.
+        eligible: whether other weights of the same shape would have their zeros skipped.
+        has_pattern: whether the stored weights have the pattern; None where that does not matter.
+        sparse: whether zeros are skipped where the layer runs.
+        violations: why zeros are not skipped.
+        warnings: doubts that do not decide.
+        notes: what is worth knowing.
+    """
+
+    name: str
+    kind: str
+    onnx_nodes: Sequence[str]
+    device: str | None
+    asked: str | None
+    macs: Count
+    macs_share: Share
+    eligible: bool
+    has_pattern: bool | None
+    sparse: bool
+    violations: Sequence[Violation]
+    warnings: Sequence[Violation]
+    notes: Sequence[Violation]
+
+    @property
+    def is_unpruned(self) -> bool:
+        """Whether only the places of its zeros keep them from being skipped."""
+        return self.eligible and not self.has_pattern
+
+    @property
+    def why_not(self) -> str:
+        """Why zeros are not skipped, in the last words of the rules."""
+        words = [one.rule.rpartition(".")[2] for one in self.violations]
+        if self.asked is None:
+            words.append(f"{self.device or 'no device'} skips none")
+        elif self.device != self.asked:
+            words.append(f"runs on {self.device or 'no device'}")
+        return ", ".join(words)
+
+
+@attrs.frozen(kw_only=True)
+class SparsitySummary:
+    """Counts over a network.
+
+    Attributes:
+        layers: layers with known weights.
+        eligible: layers whose zeros could be skipped.
+        unpruned: eligible layers whose weights do not have the pattern.
+        sparse: layers whose zeros are skipped.
+        macs: multiply-accumulates of one run, zeros counted.
+        eligible_macs_share: those of eligible layers.
+        sparse_macs_share: those of layers whose zeros are skipped.
+    """
+
+    layers: Count
+    eligible: Count
+    unpruned: Count
+    sparse: Count
+    macs: Count
+    eligible_macs_share: Share
+    sparse_macs_share: Share
+
+    def __str__(self) -> str:
+        return (
+            f"Zeros are skipped in {self.sparse} of {count_text(self.layers, 'layer')} with weights, "
+            f"{100 * self.sparse_macs_share:.1f} % of the multiply-accumulates; {self.eligible} are eligible "
+            f"({100 * self.eligible_macs_share:.1f} %), {self.unpruned} of them not pruned"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class SparsityQuestion:
+    """What was asked about sparse weights.
+
+    Attributes:
+        model: what the user calls it: the path of the file, or the network's name.
+        device: the device that was asked about.
+        platform: its variant.
+        software: the version whose rules hold; empty where there is one rule set.
+        precisions: allowed computation types beside FP32.
+        fallback: device of layers that the first refuses; None for none.
+        assumed: the defaults that were used, as options of the command line.
+        pattern: such as 2:4; None where the device skips no zeros.
+    """
+
+    model: str
+    device: str
+    platform: str
+    software: str
+    precisions: Sequence[str]
+    fallback: str | None
+    assumed: Sequence[str]
+    pattern: str | None
+
+    @classmethod
+    def of(cls, subject: Asked, default: TargetVariant) -> SparsityQuestion:
+        """What is asked of a model."""
+        config, sparsity = subject.config, default.target.sparsity
+        said = None if subject.options is None else subject.options.precision
+        return cls(
+            model=subject.name,
+            device=default.device,
+            platform=default.platform.name,
+            software=default.software_text,
+            precisions=said or [word for word, flag in PRECISION_FLAGS.items() if config.get_flag(BuilderFlag[flag])],
+            fallback=config.fallback_device,
+            assumed=subject.assumed,
+            pattern=None if sparsity is None else sparsity.pattern.text,
+        )
+
+
+def sparsity_layers(design: Design, default: TargetVariant) -> list[SparsityLayer]:
+    """What there is to say of each layer with weights.
+
+    Args:
+        design: where layers run, and in what types.
+        default: is asked about layers on devices that skip no zeros.
+    """
+    found = network_sparsity(design, default)
+    total = sum(one.macs for one in found)
+    return [_layer(one, total) for one in found]
+
+
+def _layer(one: LayerSparsity, total: int) -> SparsityLayer:
+    verdict = one.verdict
+    return SparsityLayer(
+        name=one.layer,
+        kind=one.kind,
+        onnx_nodes=one.onnx_nodes,
+        device=one.device or None,
+        asked=one.asked,
+        macs=one.macs,
+        macs_share=one.macs / total if total else 0.0,
+        eligible=one.is_eligible,
+        has_pattern=one.has_pattern,
+        sparse=one.is_sparse,
+        violations=() if verdict is None else verdict.violations,
+        warnings=() if verdict is None else verdict.warnings,
+        notes=() if verdict is None else verdict.notes,
+    )
+
+
+def sparsity_summary(layers: Sequence[SparsityLayer]) -> SparsitySummary:
+    """The counts."""
+    macs = sum(one.macs for one in layers)
+    return SparsitySummary(
+        layers=len(layers),
+        eligible=sum(one.eligible for one in layers),
+        unpruned=sum(one.is_unpruned for one in layers),
+        sparse=sum(one.sparse for one in layers),
+        macs=macs,
+        eligible_macs_share=sum(one.macs for one in layers if one.eligible) / macs if macs else 0.0,
+        sparse_macs_share=sum(one.macs for one in layers if one.sparse) / macs if macs else 0.0,
+    )
