@@ -54,10 +54,11 @@ PAGES = {
     "run.schema.json": "dryfit.cli.answer_schemas:run_text",
     "sparsity.schema.json": "dryfit.answers.sparsity:SparsityAnswer|dryfit.answers.pruned_model:PruneAnswer",
     "supported-layers.md": "docs.pages.supported_layers:supported_layers_page",
-    "targets.schema.json": "dryfit.answers.targets:TargetsAnswer|dryfit.answers.targets:TargetAnswer|dryfit.answers.targets:TargetDifferences",
+    "targets.schema.json": "dryfit.answers.targets:TargetsAnswer|dryfit.answers.targets:TargetAnswer"
+    "|dryfit.answers.targets:TargetDifferences",
     "tensor-formats.md": "docs.pages.tensor_formats:formats_page",
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
-    "translate.schema.json": "dryfit.cli.translate_schema:schema_text",
+    "translate.schema.json": "dryfit.answers.translation:TranslateAnswer",
     "warmup.schema.json": "dryfit.cli.answer_schemas:warmup_text",
 }
 """File name in `docs/reference` to the function that returns its text, or to the answers whose JSON Schema it is."""

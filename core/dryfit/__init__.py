@@ -24,6 +24,7 @@ with public_names(__name__):
     from dryfit.answers.targets import compare_targets as compare_targets
     from dryfit.answers.targets import describe_target as describe_target
     from dryfit.answers.targets import targets as targets
+    from dryfit.answers.translate import translate as translate
     from dryfit.builder.config.builder_config import BuilderConfig as BuilderConfig
     from dryfit.builder.config.enumerations import BuilderFlag as BuilderFlag
     from dryfit.builder.config.enumerations import DeviceType as DeviceType

@@ -229,3 +229,16 @@ SPARSITY_SUBJECTS = Subjects(
     rules=_sparsity_rules,
 )
 """What conditions on sparse weights look at: `dryfit.find_sparsity` and `dryfit sparsity check --fail-on`."""
+
+TRANSLATE_SUBJECTS = Subjects(
+    {
+        "codes": "the largest difference of a tensor in INT8 codes",
+        "different": "codes that differ",
+        "missing": "tensors without a scale",
+        "lost": "layers that are INT8 in the Q/DQ model and real in the other",
+        "unequal": "scales of which implicit quantization has one",
+        "weights": "codes of weights that an implicit build finds otherwise",
+        "notes": "what the other form has no words for",
+    }
+)
+"""What conditions on a translation look at: `dryfit.translate` and `dryfit translate --fail-on`."""

@@ -31,6 +31,13 @@ CAPABILITIES = ("standard", "safety", "dla_standalone")
 INPUT_FORMATS, OUTPUT_FORMATS, DIRECT_IO = "--input-io-formats", "--output-io-formats", "--direct-io"
 SPARSITY = ("disable", "enable", "force")
 Sparsity = Literal["disable", "enable", "force"]
+ALGORITHMS = {
+    "entropy": "ENTROPY_CALIBRATION",
+    "entropy2": "ENTROPY_CALIBRATION_2",
+    "minmax": "MINMAX_CALIBRATION",
+    "legacy": "LEGACY_CALIBRATION",
+}
+"""Names of calibrators to TensorRT's algorithms."""
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
@@ -153,7 +160,7 @@ def _lower(said: str) -> str:
     return said.lower()
 
 
-def _word(allowed: Sequence[str]) -> Callable[[Any, Any, Any], None]:
+def one_of(allowed: Sequence[str]) -> Callable[[Any, Any, Any], None]:
     """A validator: one of these words."""
 
     def check(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -210,7 +217,7 @@ class NetworkOptions:
     fallback: str | None = None
     use_dla_core: int | None = None
     precision: tuple[str, ...] = attrs.field(default=(), converter=_precisions)
-    precision_constraints: str | None = attrs.field(default=None, validator=_word(tuple(CONSTRAINTS)))
+    precision_constraints: str | None = attrs.field(default=None, validator=one_of(tuple(CONSTRAINTS)))
     no_tf32: bool = False
     strongly_typed: bool = False
     assume_scales: bool = False
@@ -225,10 +232,10 @@ class NetworkOptions:
     input_io_formats: str | None = None
     output_io_formats: str | None = None
     direct_io: bool = False
-    engine_capability: str = attrs.field(default="standard", converter=_lower, validator=_word(CAPABILITIES))
+    engine_capability: str = attrs.field(default="standard", converter=_lower, validator=one_of(CAPABILITIES))
     standalone: bool = False
     mem_pool_size: str | None = attrs.field(default=None, converter=_pools)
-    sparsity: Sparsity = attrs.field(default="disable", validator=_word(SPARSITY))
+    sparsity: Sparsity = attrs.field(default="disable", validator=one_of(SPARSITY))
     quantize_method: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=_methods)
 
     @classmethod

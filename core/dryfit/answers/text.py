@@ -149,3 +149,8 @@ def bytes_text(size: int) -> str:
         if value < 1024:
             return f"{value:.1f} {unit}"
     return f"{value / 1024:.1f} GiB"
+
+
+def scale_text(scale: float | None) -> str:
+    """A scale in a table."""
+    return f"{scale:.7g}" if scale else "none"

@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from dryfit.answers.options import ALGORITHMS
 from dryfit.cli.cache_files import INPUT_FILE, form_option, output_option, print_written, to_option, write_ranges
 from dryfit.cli.console import json_option, print_json, print_note
 
 if TYPE_CHECKING:
     from dryfit.quantization.cache_header import CacheHeader
-
-ALGORITHMS = {
-    "entropy": "ENTROPY_CALIBRATION",
-    "entropy2": "ENTROPY_CALIBRATION_2",
-    "minmax": "MINMAX_CALIBRATION",
-    "legacy": "LEGACY_CALIBRATION",
-}
-"""Names of calibrators to TensorRT's algorithms."""
 
 HEADED_FORMS = ("tensorrt", "json")
 """Forms that keep TensorRT's first line."""

@@ -10,7 +10,8 @@ import attrs
 import click
 
 from dryfit.answers.conditions import FailCondition, counted_outcomes
-from dryfit.cli.cache_files import INPUT_FILE, form_option, scale_text
+from dryfit.answers.text import scale_text
+from dryfit.cli.cache_files import INPUT_FILE, form_option
 from dryfit.cli.console import json_option, print_json, print_line, print_list, print_table
 from dryfit.cli.fail_on import fail_on_option, print_failed
 

@@ -80,8 +80,3 @@ def entry_answer(entry: StoredRange) -> dict[str, Any]:
         "details": dict(entry.details),
         "statistics": dict(entry.statistics),
     }
-
-
-def scale_text(scale: float | None) -> str:
-    """A scale in a table."""
-    return f"{scale:.7g}" if scale else "none"

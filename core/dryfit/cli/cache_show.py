@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dryfit.cli.cache_files import INPUT_FILE, entry_answer, form_option, scale_text
+from dryfit.answers.text import scale_text
+from dryfit.cli.cache_files import INPUT_FILE, entry_answer, form_option
 from dryfit.cli.console import json_option, print_json, print_line, print_table
 from dryfit.short_text import count_text
 

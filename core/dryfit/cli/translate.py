@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
-import attrs
 import click
 
-from dryfit.answers.builder_config import refuse_quantize_methods
-from dryfit.answers.conditions import FailCondition, counted_outcomes
-from dryfit.answers.options import NetworkOptions, Options
-from dryfit.cli.cache_convert import ALGORITHMS
-from dryfit.cli.console import json_option, print_json
+from dryfit.answers.conditions import TRANSLATE_SUBJECTS, FailCondition
+from dryfit.answers.options import ALGORITHMS, Options
+from dryfit.cli.console import json_option, print_line, print_note, show
 from dryfit.cli.fail_on import fail_on_option, print_failed
+from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import network_options
-
-SUBJECTS = {
-    "codes": "the largest difference of a tensor in INT8 codes",
-    "different": "codes that differ",
-    "missing": "tensors without a scale",
-    "lost": "layers that are INT8 in the Q/DQ model and real in the other",
-    "unequal": "scales of which implicit quantization has one",
-    "weights": "codes of weights that an implicit build finds otherwise",
-    "notes": "what the other form has no words for",
-}
-
-
-@attrs.frozen
-class TranslateOptions:
-    """What the command's own options said; see `dryfit translate --help`."""
-
-    model: Path
-    output: Path
-    weights: str
-    unequal_scales: str
-    strict: bool
-    clip_weights: bool
-    every_rounding: bool
-    unit_scales: bool
-    real_precision: str | None
-    tensorrt_version: str
-    algorithm: str
-    data: str | None
-    samples: int
-    seed: int
 
 
 @click.command()
@@ -111,7 +80,7 @@ class TranslateOptions:
     help="How many samples are compared; without --data random ones; 0 compares nothing.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random samples.")
-@fail_on_option(SUBJECTS, "codes>1,lost")
+@fail_on_option(TRANSLATE_SUBJECTS, "codes>1,lost")
 @network_options
 @json_option
 def translate(
@@ -127,16 +96,14 @@ def translate(
 
     Both networks run here in integer arithmetic, and the largest difference of each tensor is printed.
     """
-    from dryfit.cli.translate_run import translate_to_implicit, translate_to_qdq
-    from dryfit.cli.translate_tables import print_translation
+    from dryfit.answers.translate import translate as answer_of
 
-    said = NetworkOptions.said(options)
-    refuse_quantize_methods(said, "Both forms are compared as devices compute them")
-    own = TranslateOptions(model, output, **chosen)  # type: ignore[arg-type]
-    report = (translate_to_qdq if form == "qdq" else translate_to_implicit)(own, said)
-    outcomes = counted_outcomes(fail_on, {subject: report["summary"][subject] for subject in SUBJECTS})
+    with log_to_stderr(logging.WARNING):
+        answer = answer_of(model, output, to=form, fail_on=fail_on, **chosen, **options)  # type: ignore[misc, arg-type]
+    for note in answer.option_notes:
+        print_note(note)
     if as_json:
-        print_json({**report, "conditions": [attrs.asdict(one) for one in outcomes]})
+        print_line(answer.to_json())
     else:
-        print_translation(report, rounds_all=own.every_rounding)
-    return print_failed(outcomes)
+        show(answer.blocks())
+    return print_failed(answer.conditions)

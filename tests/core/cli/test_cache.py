@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dryfit.answers.conditions import FailCondition, counted_outcomes
+from dryfit.answers.options import ALGORITHMS
 from dryfit.cli import cache_schema
 from dryfit.cli.cache_check import SUBJECTS, TITLES
-from dryfit.cli.cache_convert import ALGORITHMS
 from dryfit.cli.cache_files import FORM_NAMES
 from dryfit.cli.cache_merge import merge
 from dryfit.cli.cache_schema import SCHEMA

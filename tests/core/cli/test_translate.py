@@ -13,9 +13,11 @@ import pytest
 from tests.core.onnx.models import model, numbers
 from tests.core.onnx.translation.quantized_models import constant, named, pair, scalars
 
-from dryfit.cli.translate import SUBJECTS
-from dryfit.cli.translate_schema import SCHEMA
+from dryfit.answers.conditions import TRANSLATE_SUBJECTS
+from dryfit.answers.translation import TranslateAnswer
 from dryfit.quantization.calibration_cache import CalibrationCache, parse
+
+SCHEMA = TranslateAnswer.schema()
 
 
 @pytest.fixture
@@ -127,7 +129,7 @@ def test_every_rounding_makes_both_equal_and_conditions_fail_the_command(
     )
     assert (tmp_path / "out" / "net_layer_output_types.txt").read_text() == "Conv_a:int8,Relu_b:int8"
     assert {one["name"] for one in answer.json["proof"]["tensors"]} == {"b", "y"}
-    assert set(SUBJECTS) <= answer.json["summary"].keys()
+    assert set(TRANSLATE_SUBJECTS.texts) <= answer.json["summary"].keys()
 
 
 def test_a_build_takes_what_was_written_and_computes_the_same(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -84,6 +85,12 @@ class TensorAgreement:
         noise: sum of the squares of the differences.
     """
 
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "tensor": "name",
+        "is_output": "output",
+        **{one: one for one in ("elements", "different", "largest_codes", "largest_difference", "decibels")},
+    }
+
     tensor: str
     scale: float
     explicit_scale: float
@@ -125,6 +132,10 @@ class Agreement:
         tensors: those that both engines store, in the order of the implicit one.
         inside: names of quantized tensors that exist in one of them only inside an engine layer.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        one: one for one in ("samples", "tensors", "inside", "codes", "different", "largest_codes")
+    }
 
     samples: int
     tensors: list[TensorAgreement]

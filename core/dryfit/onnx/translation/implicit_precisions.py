@@ -6,7 +6,8 @@ weights too. The implicit build needs a scale for what it writes as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -34,6 +35,11 @@ class LayerPrecision:
             are real; None for no wish.
         missing: tensors without a scale, for a layer that the Q/DQ model computes in INT8 and that is real now.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "layer": "name",
+        **{one: one for one in ("nodes", "precision", "output_type", "missing")},
+    }
 
     layer: str
     nodes: Sequence[str]

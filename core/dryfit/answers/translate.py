@@ -1,0 +1,288 @@
+"""How would this model be quantized in the other form? `dryfit.translate` and `dryfit translate`.
+
+Scales and precisions become Q/DQ nodes, or Q/DQ nodes become scales and precisions. Both networks are built and
+compared in integer arithmetic.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+import attrs
+import numpy as np
+
+from dryfit.answers.asked import EXAMPLE_INPUTS, Model, load_network, model_source, require_shapes
+from dryfit.answers.builder_config import config_of, refuse_quantize_methods
+from dryfit.answers.conditions import TRANSLATE_SUBJECTS, FailCondition, counted_outcomes
+from dryfit.answers.options import ALGORITHMS, NetworkOptions, Options, one_of
+from dryfit.answers.translation import IntegerBorder, TranslateAnswer, TranslatedFile, TranslatedTensor
+from dryfit.answers.translation_proof import ProofSamples, proof_of
+from dryfit.builder.decisions import layer_placements
+from dryfit.builder.design import Design
+from dryfit.building import designed
+from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.onnx.model_file import ModelSource, read_model, write_model
+from dryfit.onnx.translation.agreement import TranslatedTensor
+from dryfit.onnx.translation.carried_scales import ScaleConflict, UnequalScales
+from dryfit.onnx.translation.explicit_model import ExplicitModel, explicit_model
+from dryfit.onnx.translation.implicit_model import ImplicitModel, ImplicitPolicy, implicit_model, write_implicit_files
+from dryfit.onnx.translation.implicit_precisions import LayerPrecision
+from dryfit.onnx.translation.prepared_model import inlined, prepared_model
+from dryfit.plugins import registry
+from dryfit.quantization.cache_header import CacheHeader, parse_version
+from dryfit.quantization.calibration_stream import CalibrationAlgoType
+from dryfit.quantization.scale_table import RangeOrigin
+
+Array = np.ndarray[Any, Any]
+FORMS = ("qdq", "implicit")
+
+
+@attrs.frozen(kw_only=True)
+class _Translation:
+    """What is translated, and how."""
+
+    name: str
+    source: ModelSource
+    folder: Path | None
+    output: Path
+    options: NetworkOptions
+    weights: str = attrs.field(validator=one_of(("int8", "fp32")))
+    unequal_scales: str = attrs.field(validator=one_of(tuple(one.value for one in UnequalScales)))
+    strict: bool
+    clip_weights: bool
+    every_rounding: bool
+    unit_scales: bool
+    real_precision: str | None = attrs.field(validator=one_of(("fp32", "fp16")))
+    tensorrt_version: str
+    algorithm: str = attrs.field(validator=one_of(tuple(ALGORITHMS)))
+    samples: ProofSamples
+
+    @property
+    def home(self) -> Path:
+        """The folder of the model's external data."""
+        return self.folder or self.output.parent
+
+    @property
+    def stem(self) -> str:
+        """The beginning of the names of written files."""
+        return Path(self.name).stem if isinstance(self.source, Path) else self.name
+
+    @property
+    def shapes(self) -> NetworkOptions:
+        """Only the shapes, for networks that get their scales and types otherwise."""
+        return NetworkOptions(shape=self.options.shape)
+
+
+def translate(
+    model: Model,
+    output: str | os.PathLike[str],
+    *,
+    to: Literal["qdq", "implicit"],
+    fail_on: str | Sequence[str | FailCondition] = (),
+    weights: str = "int8",
+    unequal_scales: str = "largest",
+    strict: bool = False,
+    clip_weights: bool = False,
+    every_rounding: bool = False,
+    unit_scales: bool = False,
+    real_precision: str | None = None,
+    tensorrt_version: str = "8.6.0",
+    algorithm: str = "entropy2",
+    data: str | os.PathLike[str] | None = None,
+    samples: int = 2,
+    seed: int = 0,
+    **options: Unpack[Options],
+) -> TranslateAnswer:
+    """Translate the quantization of an ONNX model, and compare both forms in integer arithmetic.
+
+    Args:
+        model: a path, an ONNX model, or a PyTorch module with `example_inputs`.
+        output: the file of the Q/DQ model, or the folder of the other form's files.
+        to: `qdq`: a model with Q/DQ nodes, from a cache or ranges; `implicit`: a model without, and files beside it.
+        fail_on: conditions, such as `"codes>1,lost"`; see `TranslateAnswer.conditions`.
+        weights: to qdq: `int8` weights with a DQ, or `fp32` weights with Q and DQ.
+        unequal_scales: to implicit: `largest`, `refuse` or `keep`, where a concatenation or one tensor has several.
+        strict: to implicit: refuse a model of which a layer would lose its INT8.
+        clip_weights: to implicit: make weights of the code -128 be -127.
+        every_rounding: to implicit: keep roundings inside of what devices fuse, by output types of layers.
+        unit_scales: to implicit: state the scale 1 for what a convolution adds to another tensor unrounded.
+        real_precision: to implicit: `fp32` or `fp16` for layers that are not INT8; None for the device's.
+        tensorrt_version: to implicit: the version in the cache.
+        algorithm: to implicit: the algorithm in the cache, such as `entropy2`.
+        data: samples for the comparison: a folder, a file, or `module:function`; None for random ones.
+        samples: how many samples are compared; 0 compares nothing.
+        seed: of random samples.
+        options: named as the options of `dryfit translate`.
+
+    Raises:
+        ConfigError: scales are missing, or given where the model has them; options and model do not fit together.
+        OnnxImportError: the model is damaged, has operators that are not supported, or states what the other form
+            cannot.
+        CalibrationError: scales or samples cannot be read.
+        UnknownNameError: there is no such device, platform or word.
+
+    Example:
+        >>> answer = dryfit.translate("model.onnx", "qdq.onnx", to="qdq", calibration_cache="calibration.cache")
+        >>> answer.summary.different
+        0
+    """
+    conditions = TRANSLATE_SUBJECTS.conditions(fail_on)
+    if to not in FORMS:
+        raise UnknownNameError("form", to, FORMS, where="--to")
+    rest = {name: value for name, value in options.items() if name != EXAMPLE_INPUTS}
+    said = NetworkOptions.said(rest)
+    refuse_quantize_methods(said, "Both forms are compared as devices compute them")
+    _require_scales(said, to)
+    source, folder, name = model_source(model, options.get(EXAMPLE_INPUTS))
+    if isinstance(source, Network):
+        raise ConfigError("Only ONNX models are translated", where="model", found="a network")
+    asked = _Translation(
+        name=name,
+        source=source,
+        folder=folder,
+        output=Path(output),
+        options=said if "int8" in said.precision else attrs.evolve(said, precision=(*said.precision, "int8")),
+        weights=weights,
+        unequal_scales=unequal_scales,
+        strict=strict,
+        clip_weights=clip_weights,
+        every_rounding=every_rounding,
+        unit_scales=unit_scales,
+        real_precision=real_precision,
+        tensorrt_version=tensorrt_version,
+        algorithm=algorithm,
+        samples=ProofSamples(None if data is None else os.fspath(data), samples, seed),
+    )
+    answer = _to_qdq(asked) if to == "qdq" else _to_implicit(asked)
+    counts = {subject: getattr(answer.summary, subject) for subject in TRANSLATE_SUBJECTS.texts}
+    return attrs.evolve(answer, conditions=counted_outcomes(conditions, counts))
+
+
+def _require_scales(options: NetworkOptions, to: str) -> None:
+    """Refuse a translation that has no scales, or has them twice.
+
+    Raises:
+        ConfigError: names the options.
+    """
+    has_scales = options.calibration_cache is not None or options.ranges is not None
+    if to == "qdq" and not has_scales:
+        raise ConfigError("A translation to qdq needs scales", remedy="Give --calibration-cache or --ranges")
+    if to == "implicit" and has_scales:
+        raise ConfigError(
+            "A translation to implicit takes its scales from the model",
+            remedy="Leave --calibration-cache and --ranges out",
+        )
+
+
+def _to_qdq(asked: _Translation) -> TranslateAnswer:
+    """From a model with scales to one with Q/DQ nodes."""
+    model, external = read_model(asked.source, asked.folder)
+    prepared = prepared_model(model)
+    network = load_network(prepared, asked.shapes, asked.folder)
+    require_shapes(network, asked.options.shape)
+    config, notes = config_of(network, asked.options)
+    design = designed(network, config, f"Translating {network.name}")
+    translated = explicit_model(prepared, external, design, stores_integers=asked.weights == "int8")
+    write_model(translated.model, asked.output, external, asked.home)
+    compared = {
+        name: TranslatedTensor(translated.quantized[name], scale, scale) for name, scale in translated.scales.items()
+    }
+    explicit = load_network(translated.model, asked.shapes, asked.folder)
+    converted = design.precisions.converted
+    return TranslateAnswer(
+        model=asked.name,
+        to="qdq",
+        device=asked.options.default_device.upper(),
+        files=[TranslatedFile(asked.output, "the Q/DQ model")],
+        tensors=_designed_tensors(design, translated),
+        layers=[
+            LayerPrecision(one.layer, one.onnx_nodes, one.precision)
+            for one in layer_placements(design)
+            if one.layer in converted
+        ],
+        weights=[],
+        unequal=[ScaleConflict(*attrs.astuple(one)) for one in design.scales.conflicts],
+        borders=[],
+        notes=list(translated.notes),
+        proof=proof_of(asked.samples, network, config, explicit, asked.options, compared),
+        option_notes=notes,
+    )
+
+
+def _to_implicit(asked: _Translation) -> TranslateAnswer:
+    """From a model with Q/DQ nodes to scales and precisions."""
+    model, external = read_model(asked.source, asked.folder)
+    explicit = load_network(asked.source, asked.shapes, asked.folder)
+    require_shapes(explicit, asked.options.shape)
+    header = CacheHeader(CalibrationAlgoType[ALGORITHMS[asked.algorithm]], parse_version(asked.tensorrt_version))
+    policy = ImplicitPolicy(
+        UnequalScales(asked.unequal_scales),
+        is_strict=asked.strict,
+        clips_weights=asked.clip_weights,
+        rounds_all=asked.every_rounding,
+        real_type=_real_type(asked),
+    )
+    fixed = {name: shapes[0] for name, shapes in asked.options.shape.items() if len(shapes) == 1}
+    translated = implicit_model(inlined(model), external, policy, fixed, asked.home)
+    written = write_implicit_files(
+        translated, asked.output, asked.stem, header, external, asked.home, unit_scales=asked.unit_scales
+    )
+    config, notes = config_of(translated.network, asked.options)
+    return TranslateAnswer(
+        model=asked.name,
+        to="implicit",
+        device=asked.options.default_device.upper(),
+        files=[TranslatedFile(path, use) for path, use in written.files.items()],
+        tensors=_carried_tensors(translated),
+        layers=translated.layers,
+        weights=translated.plain.requantized,
+        unequal=translated.carried.conflicts,
+        borders=[IntegerBorder(name, scale) for name, scale in translated.plain.integer_borders.items()],
+        notes=list(written.notes),
+        proof=proof_of(asked.samples, translated.network, config, explicit, asked.options, translated.compared),
+        keeps_every_rounding=asked.every_rounding,
+        option_notes=notes,
+    )
+
+
+def _real_type(asked: _Translation) -> DataType:
+    """The type of layers that are not INT8."""
+    precisions = registry.target(asked.options.default_device).precisions
+    has_float = not precisions or DataType.FLOAT in precisions
+    word = asked.real_precision or ("fp32" if has_float else "fp16")
+    return DataType.HALF if word == "fp16" else DataType.FLOAT
+
+
+def _designed_tensors(design: Design, translated: ExplicitModel) -> list[TranslatedTensor]:
+    return [
+        TranslatedTensor(
+            name=one.tensor,
+            scale=None if one.dynamic_range is None else one.dynamic_range.scale,
+            origin=one.origin.value,
+            source=", ".join(one.sources),
+            rule=one.rule,
+            stated=None,
+            codes=translated.quantized.get(one.tensor),
+        )
+        for one in design.scales.entries.values()
+    ]
+
+
+def _carried_tensors(translated: ImplicitModel) -> list[TranslatedTensor]:
+    return [
+        TranslatedTensor(
+            name=one.tensor,
+            scale=one.scale,
+            origin="stated" if one.origin is RangeOrigin.CALIBRATED else one.origin.value,
+            source=one.source,
+            rule=one.rule,
+            stated=one.scale if one.origin is RangeOrigin.CALIBRATED else one.stated,
+            codes=translated.plain.quantized.get(one.tensor),
+        )
+        for one in translated.carried.entries.values()
+    ]

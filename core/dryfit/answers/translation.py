@@ -1,0 +1,228 @@
+"""The answer of `dryfit.translate`: what was written, what could not be said, and how well both forms agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.conditions import Outcome
+from dryfit.answers.json_data import Count
+from dryfit.answers.text import Block, Entries, Line, Table, scale_text
+from dryfit.onnx.translation.agreement import Agreement, TensorAgreement
+from dryfit.onnx.translation.carried_scales import ScaleConflict
+from dryfit.onnx.translation.implicit_precisions import LayerPrecision
+from dryfit.onnx.translation.quantization_nodes import RequantizedWeights
+
+
+@attrs.frozen
+class TranslatedFile:
+    """A file that was written.
+
+    Attributes:
+        file: its path.
+        use: what it is for.
+    """
+
+    file: Path
+    use: str
+
+
+@attrs.frozen
+class TranslatedTensor:
+    """The scale of a floating-point tensor of the implicit network.
+
+    Attributes:
+        name: the tensor.
+        scale: a binary32 number; None where it is missing.
+        origin: `stated` by a Q/DQ pair; the others as in quantization.schema.json.
+        source: the tensor that it comes from, for propagated and shared ones.
+        rule: the kind of layer by which it follows.
+        stated: what the Q/DQ model stated, where that was replaced or taken.
+        codes: the value of the Q/DQ model that holds the tensor's codes.
+    """
+
+    name: str
+    scale: float | None
+    origin: str
+    source: str
+    rule: str
+    stated: float | None
+    codes: str | None
+
+
+@attrs.frozen
+class IntegerBorder:
+    """An input or output that was INT8 in the Q/DQ model.
+
+    Attributes:
+        name: the tensor.
+        scale: of its codes.
+    """
+
+    name: str
+    scale: float
+
+
+@attrs.frozen
+class TranslationSummary:
+    """Counts over a translation.
+
+    Attributes:
+        layers: layers that compute on real numbers or INT8.
+        int8: those that are INT8.
+        tensors: floating-point tensors of the implicit network.
+        scales: those with a scale.
+        codes: the largest difference of a tensor in INT8 codes.
+        different: codes that differ.
+        missing: tensors without a scale.
+        lost: layers that are INT8 in the Q/DQ model and real in the other.
+        unequal: scales of which implicit quantization has one.
+        weights: codes of weights that an implicit build finds otherwise.
+        notes: what the other form has no words for.
+    """
+
+    layers: Count
+    int8: Count
+    tensors: Count
+    scales: Count
+    codes: Count
+    different: Count
+    missing: Count
+    lost: Count
+    unequal: Count
+    weights: Count
+    notes: Count
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class TranslateAnswer(Answer):
+    """A translated model: what was written and what was lost; with a comparison of both forms in integer arithmetic.
+
+    Attributes:
+        model: what the user calls it.
+        to: the form that it was translated to.
+        device: the device that both forms are for.
+        files: what was written.
+        tensors: floating-point tensors of the implicit network, in its order.
+        layers: layers that compute on real numbers or INT8.
+        weights: to implicit: what becomes of quantized weights.
+        unequal: scales of which implicit quantization has one.
+        borders: inputs and outputs that were INT8.
+        notes: what the other form has no words for.
+        proof: the comparison; None where no samples were asked for.
+        summary: counts.
+        conditions: the conditions that were asked for, in their order.
+        option_notes: sentences about options that were taken otherwise than said.
+
+    Example:
+        >>> answer = dryfit.translate("qdq.onnx", "implicit", to="implicit")
+        >>> [layer.name for layer in answer.layers if layer.missing]
+        ['conv3']
+    """
+
+    COMMAND: ClassVar[str] = "translate"
+
+    model: str
+    to: Literal["qdq", "implicit"]
+    device: str
+    files: Sequence[TranslatedFile]
+    tensors: Sequence[TranslatedTensor]
+    layers: Sequence[LayerPrecision]
+    weights: Sequence[RequantizedWeights]
+    unequal: Sequence[ScaleConflict]
+    borders: Sequence[IntegerBorder]
+    notes: Sequence[str]
+    proof: Agreement | None
+    summary: TranslationSummary = attrs.field()
+    conditions: Sequence[Outcome] = ()
+    _keeps_every_rounding: bool = False
+    _option_notes: Sequence[str] = ()
+
+    @summary.default
+    def _counts(self) -> TranslationSummary:
+        return TranslationSummary(
+            layers=len(self.layers),
+            int8=sum(one.precision.name == "INT8" for one in self.layers),
+            tensors=len(self.tensors),
+            scales=sum(one.scale is not None for one in self.tensors),
+            codes=0 if self.proof is None else self.proof.largest_codes,
+            different=0 if self.proof is None else self.proof.different,
+            missing=sum(one.scale is None for one in self.tensors),
+            lost=sum(bool(one.missing) for one in self.layers),
+            unequal=len(self.unequal),
+            weights=sum(one.changed_codes for one in self.weights),
+            notes=len(self.notes),
+        )
+
+    @property
+    def option_notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._option_notes
+
+    def summary_line(self) -> str:
+        """The counts in one line."""
+        counts, words = self.summary, "a Q/DQ model" if self.to == "qdq" else "implicit scales"
+        return (
+            f"{self.model} as {words}: {counts.int8} of {counts.layers} layers INT8, "
+            f"{counts.scales} of {counts.tensors} tensors with scales"
+        )
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What was written, what was lost, and the comparison."""
+        yield Line(self.summary_line())
+        yield Table("Files", ["file", "use"], [(one.file, one.use) for one in self.files])
+        yield Entries("Missing scales", [(one.name, "in real numbers", "") for one in self.tensors if not one.scale])
+        lost = [one for one in self.layers if one.missing]
+        yield Entries(
+            "Layers that lose INT8",
+            [(one.layer, f"no scale for {', '.join(map(repr, one.missing))}", "") for one in lost],
+        )
+        yield Entries("Unequal scales", [(one.tensor, _unequal(one), "") for one in self.unequal])
+        changed = [(one.node, _weights(one), "") for one in self.weights if one.changed_codes]
+        yield Entries("Weights of which an implicit build finds other codes", changed)
+        borders = [
+            (one.name, f"was INT8, and is real now: code times {scale_text(one.scale)}", "") for one in self.borders
+        ]
+        yield Entries("Inputs and outputs", borders)
+        yield Entries("Notes", [("note", note, "") for note in self.notes])
+        if self.proof is not None:
+            yield from _proof_blocks(self.proof)
+            if self.to == "implicit" and self.proof.largest_codes > 1 and not self._keeps_every_rounding:
+                yield Line(
+                    "Most such differences come of roundings inside of what devices fuse, which are left out; "
+                    "--every-rounding keeps them, and nothing is fused there"
+                )
+
+
+def _proof_blocks(proof: Agreement) -> Iterator[Block]:
+    columns = ["tensor", "elements", "different", "largest (codes)", "largest (real)", "dB"]
+    rows = [_compared(one) for one in proof.tensors]
+    yield Table(f"Both in integer arithmetic, {proof.samples} samples", columns, rows)
+    if proof.inside:
+        yield Line(f"Not compared, for it exists only inside fused layers: {', '.join(proof.inside)}")
+    yield Line(
+        f"{proof.different} of {proof.codes} codes differ, by {proof.largest_codes} at most"
+        if proof.codes
+        else "No tensor is in INT8 in both"
+    )
+
+
+def _compared(one: TensorAgreement) -> tuple[object, ...]:
+    decibels = "equal" if one.decibels is None else f"{one.decibels:.1f}"
+    return one.tensor, one.elements, one.different, one.largest_codes, f"{one.largest_difference:.6g}", decibels
+
+
+def _unequal(one: ScaleConflict) -> str:
+    scales = f"{scale_text(one.scale)}, and {scale_text(one.other_scale)} for {one.other!r}"
+    return f"{scales}, which shares its scale by {one.rule}"
+
+
+def _weights(one: RequantizedWeights) -> str:
+    return (
+        f"{one.changed_codes} of {one.codes} codes in {one.channels - one.same_channels} of "
+        f"{one.channels} channels, values by {one.largest_difference:.3g} of a step at most"
+    )
