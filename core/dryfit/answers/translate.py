@@ -27,7 +27,7 @@ from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.onnx.model_file import ModelSource, read_model, write_model
-from dryfit.onnx.translation.agreement import TranslatedTensor
+from dryfit.onnx.translation.agreement import ProvedTensor
 from dryfit.onnx.translation.carried_scales import ScaleConflict, UnequalScales
 from dryfit.onnx.translation.explicit_model import ExplicitModel, explicit_model
 from dryfit.onnx.translation.implicit_model import ImplicitModel, ImplicitPolicy, implicit_model, write_implicit_files
@@ -190,7 +190,7 @@ def _to_qdq(asked: _Translation) -> TranslateAnswer:
     translated = explicit_model(prepared, external, design, stores_integers=asked.weights == "int8")
     write_model(translated.model, asked.output, external, asked.home)
     compared = {
-        name: TranslatedTensor(translated.quantized[name], scale, scale) for name, scale in translated.scales.items()
+        name: ProvedTensor(translated.quantized[name], scale, scale) for name, scale in translated.scales.items()
     }
     explicit = load_network(translated.model, asked.shapes, asked.folder)
     converted = design.precisions.converted
@@ -206,7 +206,7 @@ def _to_qdq(asked: _Translation) -> TranslateAnswer:
             if one.layer in converted
         ],
         weights=[],
-        unequal=[ScaleConflict(*attrs.astuple(one)) for one in design.scales.conflicts],
+        unequal=[ScaleConflict(*attrs.astuple(one)) for one in design.network_scales.table.conflicts],
         borders=[],
         notes=list(translated.notes),
         proof=proof_of(asked.samples, network, config, explicit, asked.options, compared),
@@ -269,7 +269,7 @@ def _designed_tensors(design: Design, translated: ExplicitModel) -> list[Transla
             stated=None,
             codes=translated.quantized.get(one.tensor),
         )
-        for one in design.scales.entries.values()
+        for one in design.network_scales.table.entries.values()
     ]
 
 

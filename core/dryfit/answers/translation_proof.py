@@ -11,14 +11,13 @@ import numpy as np
 
 from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
-from dryfit.answers.comparison.compare import ComparedTensor
 from dryfit.answers.options import NetworkOptions
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.network.layer import LAYER_KINDS
 from dryfit.network.network import Network
-from dryfit.onnx.translation.agreement import Agreement, compare_engines
+from dryfit.onnx.translation.agreement import Agreement, ProvedTensor, compare_engines
 from dryfit.plugins import registry
 from dryfit.quantization.calibration_data import source_of
 
@@ -46,7 +45,7 @@ def proof_of(
     config: BuilderConfig,
     explicit: Network,
     options: NetworkOptions,
-    tensors: Mapping[str, ComparedTensor],
+    tensors: Mapping[str, ProvedTensor],
 ) -> Agreement | None:
     """Build and run both forms, and compare what they store; None where no samples were asked for.
 
@@ -85,7 +84,7 @@ def _explicit_engine(network: Network, options: NetworkOptions) -> Engine:
 
 
 def _feeds(
-    samples: ProofSamples, network: Network, tensors: Mapping[str, ComparedTensor]
+    samples: ProofSamples, network: Network, tensors: Mapping[str, ProvedTensor]
 ) -> Iterator[Mapping[str, Array]]:
     """Samples from the place that the user names, or random ones: normal, a third of the range its deviation."""
     if samples.data is not None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dryfit.answers.comparison.overflows import Overflow
+from dryfit.answers.json_data import json_schema
 from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA
 from dryfit.cli.check_schema import PLUGINS
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
-from dryfit.cli.compare_schema import OVERFLOWS
 from dryfit.cli.operator_rules_report import OPERATORS_SCHEMA
 from dryfit.cli.top_classes import TOP_CLASSES_SCHEMA
 
@@ -21,6 +22,11 @@ _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 _EXTENT: dict[str, Any] = {"type": "integer", "minimum": -1, "description": "-1 where it is dynamic."}
 _BYTES_BY_NAME: dict[str, Any] = {"type": "object", "additionalProperties": _COUNT}
+
+_OVERFLOW = {
+    key: value for key, value in json_schema(Overflow, "").items() if key in ("type", "properties", "required")
+}
+OVERFLOWS = {"type": "array", "items": _OVERFLOW}
 
 _PLACEMENT = {key: value for key, value in CHECK_SCHEMA["properties"].items() if key != "conditions"}
 

@@ -113,7 +113,7 @@ def build(
     overflows = found_overflows(network, engine.plan, samples)
     if as_json:
         written = {"engine": str(output), "engine_bytes": size, "engine_layers": engine.num_layers}
-        print_json({**plain(placement), **written, "overflows": overflows})
+        print_json({**plain(placement), **written, "overflows": plain(overflows)})
         return
     if verbose:
         show(placement_blocks(placement, verbose=True))

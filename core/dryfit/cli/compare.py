@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from dryfit.answers.asked import load_network, require_shapes
-from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.options import Options
 from dryfit.cli.compare_options import CompareOptions, compare_options
-from dryfit.cli.console import print_json
+from dryfit.cli.console import print_line, print_note, show
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config
 from dryfit.cli.network_options import network_options
 
 if TYPE_CHECKING:
-    from dryfit.engine.plan import Plan
+    from dryfit.answers.compare_methods import CompareMethodsAnswer
+    from dryfit.answers.comparison.answer import CompareAnswer
 
 
 @click.command()
@@ -33,56 +33,29 @@ def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
 
     With --methods a quantized MODEL is computed by quantize methods on this machine, and its codes are compared.
     """
-    said = NetworkOptions.said(options)
     if comparing.methods:
-        from dryfit.cli.compare_methods import compare_methods_of
+        context = click.get_current_context()
+        if context.get_parameter_source("against") is not ParameterSource.DEFAULT:
+            problem = "Give either --against or --methods: the first method is what others are compared with"
+            raise click.UsageError(problem)
+    with log_to_stderr(logging.ERROR):
+        answer = _answer(model, options, comparing)
+    for note in answer.notes:
+        print_note(note)
+    if comparing.as_json:
+        print_line(answer.to_json())
+    else:
+        show(answer.blocks())
+    return int(any(one.failed for one in answer.conditions))
 
-        return compare_methods_of(model, said, comparing)
-    from dryfit.answers.comparison.compare import compare as compared
-    from dryfit.answers.comparison.compare import declared_types
-    from dryfit.answers.comparison.sides import EngineSide, compared_sides
-    from dryfit.answers.comparison.stored_network import compared_network
-    from dryfit.cli.compare_report import comparison_report, falls_below
-    from dryfit.cli.compare_tables import print_comparison
+
+def _answer(model: Path, options: Options, comparing: CompareOptions) -> CompareAnswer | CompareMethodsAnswer:
+    from dryfit.answers.compare import compare as compared
+    from dryfit.answers.compare_methods import compare_methods
     from dryfit.engine.progress import TerminalProgress
 
-    with log_to_stderr(logging.ERROR):
-        plan = _engine(model, said) if model.suffix != ".onnx" else _built(model, said)
-        with TerminalProgress() as progress:
-            known = compared_network(plan, progress)
-        network, declared = known.network, declared_types(known.network)
-        engine = EngineSide(model.name, plan, declared, comparing.threads)
-        sides = compared_sides(comparing.against, network, plan, declared, comparing.threads)
-        found = compared(engine, sides, comparing.samples(network, plan), comparing.tolerance)
-    report = comparison_report(str(model), plan, known, sides, found)
-    report["conditions"] = falls_below(report, comparing.fail_below)
-    if comparing.as_json:
-        print_json(report)
-    else:
-        print_comparison(report)
-    return int(any(one["failed"] for one in report["conditions"]))
-
-
-def _built(model: Path, options: NetworkOptions) -> Plan:
-    """The plan of a model, which keeps the network with the ranges that it was built with."""
-    from dryfit.builder.config.enumerations import BuilderFlag
-    from dryfit.building import Builder
-
-    network = load_network(model, options)
-    require_shapes(network, options.shape)
-    config = create_config(network, options)
-    config.set_flag(BuilderFlag.REFIT)  # so that the plan keeps the network, ranges and all
-    return Builder().build_plan(network, config)
-
-
-def _engine(path: Path, options: NetworkOptions) -> Plan:
-    """The plan of an engine file.
-
-    Raises:
-        UsageError: options say how to build what is built.
-    """
-    from dryfit.engine.engine import Engine
-
-    if options != NetworkOptions():
-        raise click.UsageError("An engine is built: what it is built with cannot be changed. Give the model instead")
-    return Engine.load(path).plan
+    asked = comparing.keywords
+    if comparing.methods:
+        return compare_methods(model, comparing.methods, **asked, **options)
+    with TerminalProgress() as progress:
+        return compared(model, against=comparing.against, progress=progress, **asked, **options)

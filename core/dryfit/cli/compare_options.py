@@ -56,6 +56,16 @@ class CompareOptions:
     threads: int | None
     as_json: bool
 
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What both questions take."""
+        return {
+            "data": self.samples,
+            "tolerance": self.tolerance,
+            "fail_below": self.fail_below,
+            "threads": self.threads,
+        }
+
     def samples(self, network: Network, plan: Plan) -> Iterator[tuple[str, Feeds]]:
         """Name and inputs of each sample: of --data, or the one of --input or --random.
 

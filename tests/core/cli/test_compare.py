@@ -12,7 +12,9 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from dryfit.cli.compare_schema import SCHEMA
+from dryfit.answers.comparison.answer import CompareAnswer
+
+SCHEMA = CompareAnswer.schema()
 
 SHAPE = ("--shape", "image=1x1x8x8")
 DLA = ("--device", "DLA", "--precision", "int8,fp16", "--fallback", "GPU", *SHAPE)

@@ -11,7 +11,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dryfit.cli.compare_methods_schema import SCHEMA
+from dryfit.answers.compare_methods import CompareMethodsAnswer
+
+SCHEMA = CompareMethodsAnswer.schema()
 
 SCALE, WEIGHT_SCALE, OUTPUT_SCALE = np.float32(0.5), np.float32(0.25), np.float32(0.25)
 

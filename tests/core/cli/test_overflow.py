@@ -11,8 +11,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dryfit.answers.comparison.answer import CompareAnswer
 from dryfit.cli import answer_schemas
-from dryfit.cli.compare_schema import SCHEMA
+
+SCHEMA = CompareAnswer.schema()
 
 
 def saved(folder: Path, factor: float) -> Path:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from dryfit.answers.comparison.difference_sums import DifferenceSums
 from dryfit.answers.comparison.sides import EngineSide, Feeds, Side, SideValues, definition_of
-from dryfit.answers.comparison.tensor_difference import Difference, DifferenceSums
+from dryfit.answers.comparison.tensor_difference import Difference
+from dryfit.answers.json_data import Share
 from dryfit.builder.unused_settings import LARGEST_FP16
 from dryfit.engine.operation_runner import OperationRunner
 from dryfit.engine.plan import Operation
@@ -42,16 +45,44 @@ class ComparedTensor:
             another shape.
         unfed: name of each side that does not store all that the layer reads, so that its own error is not known, to
             the user's names of what it lacks: it computes them inside of layers that it joins otherwise.
+        is_output: whether it is an output of the engine.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        **{name: name for name in ("tensor", "stored_as", "is_output", "is_conversion")},
+        "dtype": "type",
+        **{name: name for name in ("engine_layer", "layers", "device", "kernel", "saturation", "differences", "unfed")},
+    }
 
     tensor: str
     stored_as: str
     operation: Operation
     is_conversion: bool
     dtype: DataType
-    saturation: float | None
+    saturation: Share | None
     differences: Mapping[str, Difference | None]
     unfed: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+    is_output: bool = False
+
+    @property
+    def engine_layer(self) -> str:
+        """The engine layer that gives it."""
+        return self.operation.name
+
+    @property
+    def layers(self) -> Sequence[str]:
+        """Layers of the model in that engine layer."""
+        return self.operation.source_layers
+
+    @property
+    def device(self) -> str:
+        """The device of that layer."""
+        return self.operation.device
+
+    @property
+    def kernel(self) -> str:
+        """The host kernel that runs it here."""
+        return self.operation.kernel
 
 
 @attrs.frozen
@@ -184,7 +215,9 @@ class _Comparing:
         if not self._samples:
             raise ExecutionError("There is no sample to compare on", where=f"engine {self._engine.name!r}")
         names = [side.name for side in self._sides]
-        return Comparison([one.result(names) for one in self._tensors.values()], self._samples, list(self._left_out))
+        outputs = {tensor.name for tensor in self._engine.plan.network.outputs}
+        tensors = [one.result(names, is_output=name in outputs) for name, one in self._tensors.items()]
+        return Comparison(tensors, self._samples, list(self._left_out))
 
 
 def _results(
@@ -246,7 +279,7 @@ class _TensorSums:
         known = self._unfed.setdefault(side, [])
         known += [name for name in lacking if name not in known]
 
-    def result(self, sides: Sequence[str]) -> ComparedTensor:
+    def result(self, sides: Sequence[str], *, is_output: bool) -> ComparedTensor:
         return ComparedTensor(
             tensor=self._stored.of,
             stored_as=self._stored.name,
@@ -258,4 +291,5 @@ class _TensorSums:
                 side: None if side in self._uncompared else self._differences[side].result() for side in sides
             },
             unfed={side: lacking for side, lacking in self._unfed.items() if lacking},
+            is_output=is_output,
         )

@@ -8,103 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import attrs
 import numpy as np
 
-from dryfit.answers.comparison.method_sides import MethodSide
-from dryfit.answers.comparison.sides import Feeds
-from dryfit.answers.comparison.tensor_difference import Difference, DifferenceSums
-from dryfit.builder.assessment import OperatorRule
-from dryfit.errors import ExecutionError
-from dryfit.network.data_types import DataType
+from dryfit.answers.comparison.compare import declared_types
+from dryfit.answers.comparison.compared_codes import CodeDifference, ComparedCodes, ComparedOutput, MethodComparison
+from dryfit.answers.comparison.difference_sums import DifferenceSums
+from dryfit.answers.comparison.sides import EngineSide, Feeds
+from dryfit.builder.assessment import OperatorRule, operator_rules
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder, assess
+from dryfit.engine.plan import Plan
+from dryfit.engine.resolved_operation import ResolvedOperation
+from dryfit.errors import ConfigError, ExecutionError
+from dryfit.network.layers.quantized_operator import QuantizedOperator
+from dryfit.network.network import Network
+from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+from dryfit.plugins.quantize_methods import quantize_method
+from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.target.kernels import Array
 
 _CLASS_AXIS = 1
-
-
-@attrs.frozen
-class CodeDifference:
-    """How far the codes of a tensor are from those of the first method, in codes.
-
-    Attributes:
-        whole: of a run on its own: what the layer itself makes differ, and what it inherits.
-        own: of the layer on the first method's codes; None where the first method does not store all that it reads.
-    """
-
-    whole: Difference
-    own: Difference | None
-
-    @property
-    def parts_here(self) -> bool:
-        """Whether the layer itself gives another code; where that is not known, whether its codes differ at all."""
-        return bool((self.whole if self.own is None else self.own).differing)
-
-
-@attrs.frozen
-class ComparedCodes:
-    """A tensor of codes that a method computes.
-
-    Attributes:
-        tensor: its name.
-        rules: name of each method that computes it to the rule by which it does.
-        dtype: INT8 or UINT8.
-        differences: name of each method but the first to how far it is from the first; None where one of the two does
-            not store the tensor, or with another shape.
-    """
-
-    tensor: str
-    rules: Mapping[str, OperatorRule]
-    dtype: DataType
-    differences: Mapping[str, CodeDifference | None]
-
-    @property
-    def layer(self) -> str:
-        """The layer of the user's that gives it."""
-        return next(iter(self.rules.values())).layer
-
-    @property
-    def operator(self) -> str:
-        """What methods call that layer."""
-        return next(iter(self.rules.values())).operator
-
-
-@attrs.frozen
-class ComparedOutput:
-    """An output of the network.
-
-    Attributes:
-        tensor: its name.
-        decisions: how many class decisions the samples have: one a row of an output [N, K] or [N, K, 1, ...] with two
-            classes or more; None for an output that is no row of scores.
-        differences: name of each method but the first to how far it is from the first, in real numbers or codes.
-        changed: name of each method to how many decisions are another class than the first method's. Of equal scores
-            the first counts.
-    """
-
-    tensor: str
-    decisions: int | None
-    differences: Mapping[str, Difference]
-    changed: Mapping[str, int]
-
-
-@attrs.frozen
-class MethodComparison:
-    """What was found.
-
-    Attributes:
-        codes: in the order in which the engine of the first method that has them computes them.
-        outputs: of the network.
-        samples: names of the samples.
-    """
-
-    codes: Sequence[ComparedCodes]
-    outputs: Sequence[ComparedOutput]
-    samples: Sequence[str]
-
-    def first_parting(self, method: str) -> ComparedCodes | None:
-        """The first tensor that a layer itself gives other codes for than the first method."""
-        found = ((one, one.differences[method]) for one in self.codes)
-        return next((one for one, difference in found if difference is not None and difference.parts_here), None)
 
 
 def compare_methods(
@@ -254,3 +177,111 @@ def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
                 found.insert(place, name)
                 place += 1
     return found
+
+
+# Engines by method ----------------------------------------------------------------------------------------------------
+
+
+class MethodSide:
+    """An engine in which one method computes the network.
+
+    Args:
+        method: the method.
+        engine: the engine.
+        plan: of the engine.
+        left: layers that stay in real numbers.
+
+    Attributes:
+        operators: name of each tensor of codes that a quantized operator gives to the rule by which it does.
+    """
+
+    def __init__(self, method: QuantizeMethod, engine: EngineSide, plan: Plan, left: Sequence[LeftLayer]) -> None:
+        self.method = method
+        self.plan = plan
+        self.left = left
+        self._engine = engine
+        rules = {one.layer: one for one in operator_rules(plan.network)}
+        self.operators: dict[str, OperatorRule] = {
+            tensor.name: rules[layer.name]
+            for layer in plan.network.layers
+            if isinstance(layer, QuantizedOperator)
+            for tensor in layer.outputs
+            if tensor.dtype.is_integer
+        }
+
+    @property
+    def name(self) -> str:
+        """The method's."""
+        return self.method.name
+
+    def arrays(self, feeds: Feeds) -> dict[str, Array]:
+        """Every tensor that the engine stores in one run, as it is stored."""
+        return self._engine.arrays(feeds)
+
+    def producers(self, feeds: Feeds) -> dict[str, ResolvedOperation]:
+        """Name of each stored tensor to what gives it, in the order in which the engine computes them."""
+        operations = self._engine.runner(feeds).operations
+        return {tensor.name: one for one in operations for tensor in one.group.outputs}
+
+    def fed(
+        self, resolved: ResolvedOperation, feeds: Feeds, own: Mapping[str, Array], others: Mapping[str, Array]
+    ) -> Mapping[str, Array] | None:
+        """What an operation gives on the tensors of another run; None where that run does not store all of them.
+
+        Args:
+            resolved: of this engine.
+            feeds: of the run.
+            own: every tensor of this engine's run.
+            others: every tensor of the other run.
+        """
+        runner = self._engine.runner(feeds)
+        inputs: dict[str, Array] = {}
+        for tensor in resolved.group.inputs:
+            if tensor.name in runner.known:
+                continue
+            found = (own if tensor.name in self._engine.fixed else others).get(tensor.name)
+            mine = own[tensor.name]
+            if found is None or (found.dtype, found.shape) != (mine.dtype, mine.shape):
+                return None
+            inputs[tensor.name] = found
+        if all(array.tobytes() == own[name].tobytes() for name, array in inputs.items()):
+            return own
+        return runner.run(resolved, inputs)
+
+
+def method_sides(
+    names: Sequence[str], network: Network, config: BuilderConfig, num_threads: int | None = None
+) -> list[MethodSide]:
+    """The engines of a network by several methods.
+
+    Args:
+        names: of the methods.
+        network: explicitly quantized. Its own method is set in turn to each of them, and is afterwards what it was;
+            layers that have a method themselves keep it.
+        config: that the engines are built with, for this machine's processor.
+        num_threads: of each engine; as many as there are CPUs for None.
+
+    Raises:
+        ConfigError: fewer than two names, or a name twice.
+        UnknownNameError: no installed package brings a method.
+        PluginError: a method cannot be loaded.
+        DryfitError: the network cannot be built.
+    """
+    if len(names) < 2 or len(set(names)) != len(names):
+        raise ConfigError(
+            "Two quantize methods or more are compared, each named once", where="--methods", found=", ".join(names)
+        )
+    methods = [quantize_method(name, where="--methods") for name in names]
+    before = network.quantize_method
+    try:
+        return [_side(method, network, config, num_threads) for method in methods]
+    finally:
+        network.quantize_method = before
+
+
+def _side(method: QuantizeMethod, network: Network, config: BuilderConfig, num_threads: int | None) -> MethodSide:
+    network.quantize_method = method.name
+    left = assess(network, config).left
+    plan = Builder().build_plan(network, config)
+    engine = EngineSide(method.name, plan, declared_types(network), num_threads)
+    return MethodSide(method, engine, plan, left)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar, Literal, cast
 
 import attrs
-import numpy as np
 
-from dryfit.target.kernels import Array
+from dryfit.answers.json_data import Amount, Count
+
+JsonNumber = float | Literal["nan", "inf", "-inf"]
+"""A number as JSON has it, which has no number that is not finite."""
 
 
 @attrs.frozen
@@ -21,10 +25,30 @@ class ElementDifference:
         other: what it is compared with.
     """
 
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "sample": "sample",
+        "index": "index",
+        "json_value": "value",
+        "json_other": "other",
+    }
+
     sample: str
     index: tuple[int, ...]
     value: float
     other: float
+
+    @property
+    def json_value(self) -> JsonNumber:
+        """In real numbers: codes times their scale."""
+        return _in_json(self.value)
+
+    @property
+    def json_other(self) -> JsonNumber:
+        """In real numbers: codes times their scale."""
+        return _in_json(self.other)
+
+    def __str__(self) -> str:
+        return f"{list(self.index)}: {self.value:.6g}, there {self.other:.6g}"
 
 
 @attrs.frozen
@@ -53,20 +77,99 @@ class Difference:
         largest: the element that differs most.
     """
 
-    elements: int
-    differing: int
-    not_finite: int
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        **{name: name for name in ("elements", "differing", "not_finite", "not_finite_differing")},
+        **{name: name for name in ("own_not_finite", "inherited_not_finite")},
+        **{f"{part}_root": name for part, name in (("signal", "signal"), ("error", "error"))},
+        **{f"{part}_root": f"{part}_error" for part in ("own", "inherited")},
+        **{f"finite_{name}": name for name in ("sqnr_db", "own_sqnr_db", "inherited_sqnr_db")},
+        "first": "first",
+        "largest": "largest",
+    }
+
+    elements: Count
+    differing: Count
+    not_finite: Count
     signal: float
     error: float
     own: float | None
     inherited: float | None
     first: ElementDifference | None
     largest: ElementDifference | None
-    not_finite_differing: int = 0
-    own_not_finite: int = 0
-    inherited_not_finite: int = 0
-    overflowed: int = 0
-    overflowed_to: float = 0.0
+    not_finite_differing: Count = 0
+    own_not_finite: Count = 0
+    inherited_not_finite: Count = 0
+    overflowed: Count = 0
+    overflowed_to: Amount = 0.0
+
+    @property
+    def signal_root(self) -> Amount:
+        """Root of the mean square of the other side's values."""
+        return math.sqrt(self.signal / self._finite)
+
+    @property
+    def error_root(self) -> Amount:
+        """Root of the mean square of the differences."""
+        return math.sqrt(self.error / self._finite)
+
+    @property
+    def own_root(self) -> Amount | None:
+        """That of what the layer itself adds; null where its inputs are not known there."""
+        return None if self.own is None else math.sqrt(self.own / self._finite)
+
+    @property
+    def inherited_root(self) -> Amount | None:
+        """That of what comes with its inputs; null as above."""
+        return None if self.inherited is None else math.sqrt(self.inherited / self._finite)
+
+    @property
+    def _finite(self) -> int:
+        return max(1, self.elements - self.not_finite)
+
+    @property
+    def finite_sqnr_db(self) -> float | None:
+        """Signal to error; null where error or signal is 0."""
+        return _if_finite(self.sqnr_db)
+
+    @property
+    def finite_own_sqnr_db(self) -> float | None:
+        """Signal to own error; null as above, or where it is not known."""
+        return _if_finite(self.own_sqnr_db)
+
+    @property
+    def finite_inherited_sqnr_db(self) -> float | None:
+        """Signal to inherited error; null as above."""
+        return _if_finite(self.inherited_sqnr_db)
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio of signal to error, and the elements that it leaves out because they are not finite."""
+        unlike = self.not_finite_differing
+        alike = self.not_finite - unlike
+        words = []
+        if self.not_finite < self.elements or not self.elements:
+            words.append(_decibels_text(self.finite_sqnr_db, is_equal=self.error == 0 and not unlike))
+        if unlike:
+            words.append(f"{unlike} not finite differ")
+        if alike:
+            words.append(f"{alike} not finite alike")
+        return ", ".join(words)
+
+    @property
+    def own_text(self) -> str:
+        """The ratio of signal to what the layer itself adds."""
+        return _part_text(self.own, self.own_not_finite, self.finite_own_sqnr_db)
+
+    @property
+    def inherited_text(self) -> str:
+        """The ratio of signal to what the layer inherits."""
+        return _part_text(self.inherited, self.inherited_not_finite, self.finite_inherited_sqnr_db)
+
+    def is_below(self, least: float) -> bool:
+        """Whether there is less signal to error than this, in dB."""
+        if self.not_finite_differing:
+            return True  # no ratio says how far NaN or infinity is from a number
+        return self.error > 0 and (self.finite_sqnr_db is None or self.finite_sqnr_db < least)
 
     @property
     def sqnr_db(self) -> float:
@@ -91,124 +194,22 @@ def decibels(signal: float, noise: float) -> float:
     return 10 * math.log10(signal / noise) if signal else -math.inf
 
 
-@attrs.define(eq=False)
-class DifferenceSums:
-    """Sums up the differences of one tensor.
-
-    Attributes:
-        tolerance: differences up to this count as none, in the tensor's real numbers.
-        largest_finite: the largest number of a type whose overflow is counted; None for other types.
-    """
-
-    tolerance: float = 0.0
-    largest_finite: float | None = None
-    _elements: int = 0
-    _differing: int = 0
-    _not_finite: int = 0
-    _signal: float = 0.0
-    _error: float = 0.0
-    _own: float | None = 0.0
-    _inherited: float | None = 0.0
-    _first: ElementDifference | None = None
-    _largest: ElementDifference | None = None
-    _largest_error: float = 0.0
-    _not_finite_differing: int = 0
-    _own_not_finite: int = 0
-    _inherited_not_finite: int = 0
-    _overflowed: int = 0
-    _overflowed_to: float = 0.0
-
-    def add(
-        self, sample: str, values: Array, others: Array, fed_others: Array | None, *, is_fed_finite: bool = True
-    ) -> None:
-        """Add the tensor of one sample.
-
-        Args:
-            sample: its name.
-            values: what is compared.
-            others: what it is compared with, of the same shape.
-            fed_others: what the layer gives on the other's inputs; None where these are not known.
-            is_fed_finite: whether these inputs are finite in the types in which the layer reads them.
-        """
-        x, y = (one.astype(np.float64) for one in (values, others))
-        with np.errstate(invalid="ignore", over="ignore"):
-            error = x - y
-            same = _same(x, y)
-            fed = None if fed_others is None else fed_others.astype(np.float64)
-            own = None if fed is None else fed - y
-            inherited = None if own is None else error - own
-            resulting = None if fed is None else x - fed
-        magnitudes = np.where(same, 0.0, np.abs(error))
-        differs = ~same & ~(magnitudes <= self.tolerance)
-        is_finite = np.isfinite(error) if own is None else np.isfinite(error) & np.isfinite(own)
-        self._elements += x.size
-        self._differing += int(np.count_nonzero(differs))
-        self._not_finite += x.size - int(np.count_nonzero(is_finite))
-        self._not_finite_differing += _count_unlike(x, y, error)
-        if fed is not None and own is not None and resulting is not None:
-            self._own_not_finite += _count_unlike(fed, y, own)
-            self._inherited_not_finite += _count_unlike(x, fed, resulting)
-        if self.largest_finite is not None:
-            self._add_overflow(x if fed is None else fed, y, self.largest_finite, is_fed_finite)
-        self._signal += _power(y, is_finite)
-        self._error += _power(error, is_finite)
-        self._own = None if self._own is None or own is None else self._own + _power(own, is_finite)
-        known = None if self._inherited is None or inherited is None else _power(inherited, is_finite)
-        self._inherited = None if known is None or self._inherited is None else self._inherited + known
-        if not differs.any():
-            return
-        if self._first is None:
-            self._first = _element(sample, x, y, int(np.argmax(differs)))
-        # What is not finite differs more than all that is.
-        magnitudes = np.where(np.isnan(magnitudes), np.inf, magnitudes)
-        place = int(np.argmax(magnitudes))
-        if magnitudes.reshape(-1)[place] > self._largest_error:
-            self._largest_error = float(magnitudes.reshape(-1)[place])
-            self._largest = _element(sample, x, y, place)
-
-    def _add_overflow(self, made: Array, y: Array, largest: float, is_fed_finite: bool) -> None:
-        is_beyond = np.abs(y) > largest
-        at_end = is_beyond & (np.abs(made) >= largest)
-        # Of what an input has lost before, the layer is not the cause.
-        lost = np.isfinite(y) & (~np.isfinite(made) & (is_beyond | is_fed_finite) | at_end)
-        self._overflowed += int(np.count_nonzero(lost))
-        if lost.any():
-            self._overflowed_to = max(self._overflowed_to, float(np.abs(y[lost]).max()))
-
-    def result(self) -> Difference:
-        """What was found in all samples so far."""
-        return Difference(
-            elements=self._elements,
-            differing=self._differing,
-            not_finite=self._not_finite,
-            signal=self._signal,
-            error=self._error,
-            own=self._own,
-            inherited=self._inherited,
-            first=self._first,
-            largest=self._largest,
-            not_finite_differing=self._not_finite_differing,
-            own_not_finite=self._own_not_finite,
-            inherited_not_finite=self._inherited_not_finite,
-            overflowed=self._overflowed,
-            overflowed_to=self._overflowed_to,
-        )
+def _in_json(number: float) -> JsonNumber:
+    return number if math.isfinite(number) else cast("JsonNumber", str(number))
 
 
-def _same(x: Array, y: Array) -> Array:
-    """Which elements are the same, NaN as NaN."""
-    return np.asarray((x == y) | (np.isnan(x) & np.isnan(y)))
+def _if_finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
-def _count_unlike(x: Array, y: Array, error: Array) -> int:
-    """How many elements differ by what is not finite."""
-    return int(np.count_nonzero(~np.isfinite(error) & ~_same(x, y)))
+def _decibels_text(ratio: float | None, *, is_equal: bool) -> str:
+    """`equal` where there is no noise, `no signal` where there is nothing else."""
+    if is_equal:
+        return "equal"
+    return "no signal" if ratio is None else f"{ratio:.1f}"
 
 
-def _power(values: Array, chosen: Array) -> float:
-    return float(np.sum(np.square(values[chosen])))
-
-
-def _element(sample: str, x: Array, y: Array, place: int) -> ElementDifference:
-    index = tuple(int(one) for one in np.unravel_index(place, x.shape))
-    return ElementDifference(sample, index, float(x.reshape(-1)[place]), float(y.reshape(-1)[place]))
+def _part_text(error: float | None, not_finite: int, ratio: float | None) -> str:
+    if error is None:
+        return "-"
+    return "not finite" if not_finite else _decibels_text(ratio, is_equal=error == 0)

@@ -55,7 +55,7 @@ def tensor_values(engine: Engine, feeds: Mapping[str, Array], *, num_threads: in
 
 
 @attrs.frozen
-class TranslatedTensor:
+class ProvedTensor:
     """A tensor that is quantized in both networks.
 
     Attributes:
@@ -160,7 +160,7 @@ class Agreement:
 def compare_engines(
     implicit: Engine,
     explicit: Engine,
-    tensors: Mapping[str, TranslatedTensor],
+    tensors: Mapping[str, ProvedTensor],
     samples: Iterable[Mapping[str, Array]],
 ) -> Agreement:
     """Run both on the same samples and compare what both store.
@@ -185,7 +185,7 @@ def compare_engines(
         second = tensor_values(explicit, _for(explicit, feeds, scales))
         count += 1
         for name, value in first.items():
-            pair = tensors.get(name, TranslatedTensor(name, 1.0, 1.0) if name in outputs else None)
+            pair = tensors.get(name, ProvedTensor(name, 1.0, 1.0) if name in outputs else None)
             other = None if pair is None or name in sample else second.get(pair.codes, second.get(name))
             is_data = value.dtype == np.int8 or value.dtype.kind == "f"
             if pair is not None and other is not None and is_data and other.shape == value.shape:

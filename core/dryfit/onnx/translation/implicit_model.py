@@ -35,7 +35,7 @@ from dryfit.network.network import Network
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.model_file import write_model
-from dryfit.onnx.translation.agreement import TranslatedTensor
+from dryfit.onnx.translation.agreement import ProvedTensor
 from dryfit.onnx.translation.carried_scales import CarriedScales, UnequalScales, carried_scales
 from dryfit.onnx.translation.implicit_precisions import LayerPrecision, layer_precisions
 from dryfit.onnx.translation.plain_model import PlainModel, plain_model
@@ -88,10 +88,10 @@ class ImplicitModel:
         return self.plain.model
 
     @property
-    def compared(self) -> dict[str, TranslatedTensor]:
+    def compared(self) -> dict[str, ProvedTensor]:
         """The tensors that are quantized in both forms."""
         return {
-            name: TranslatedTensor(self.plain.quantized[name], scale, max(self.plain.scales[name]))
+            name: ProvedTensor(self.plain.quantized[name], scale, max(self.plain.scales[name]))
             for name, scale in self.carried.scales.items()
             if name in self.plain.quantized
         }

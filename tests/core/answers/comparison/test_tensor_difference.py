@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dryfit.answers.comparison.tensor_difference import DifferenceSums, decibels
+from dryfit.answers.comparison.difference_sums import DifferenceSums
+from dryfit.answers.comparison.tensor_difference import decibels
 
 
 def test_a_difference_tells_its_parts_its_first_place_and_its_largest():

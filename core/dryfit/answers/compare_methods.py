@@ -1,0 +1,266 @@
+"""Where do quantize methods give other codes? `dryfit.compare_methods` and `dryfit compare --methods`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, Unpack
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked, no_defaults
+from dryfit.answers.builder_config import METHOD_OPTION
+from dryfit.answers.compare import Samples, samples_of
+from dryfit.answers.comparison.answer import failed_blocks, ratio_outcomes
+from dryfit.answers.comparison.compare_methods import MethodSide, method_sides
+from dryfit.answers.comparison.compare_methods import compare_methods as compared
+from dryfit.answers.comparison.compared_codes import CodeDifference, ComparedCodes, ComparedOutput, MethodComparison
+from dryfit.answers.conditions import Outcome
+from dryfit.answers.json_data import Count
+from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.errors import ConfigError
+from dryfit.plugins import registry
+from dryfit.short_text import count_text
+
+_COLUMNS = ["layer", "operator", "type", "codes that differ", "largest", "own", "own largest"]
+_LEAST_SHARE = 1e-5
+
+
+@attrs.frozen
+class LeftInReal:
+    """A layer that stays in real numbers.
+
+    Attributes:
+        layer: its name.
+        reason: why.
+    """
+
+    layer: str
+    reason: str
+
+
+@attrs.frozen
+class ComparedMethod:
+    """A quantize method, and where it parts from the first.
+
+    Attributes:
+        name: of the method.
+        title: whose arithmetic it is.
+        library: what it was held against; empty for a device.
+        version: of the library.
+        operators: layers that it computes.
+        left: layers that stay in real numbers.
+        compared: tensors of codes that it and the first method store; 0 for the first.
+        differing: those of them that differ.
+        first_parting: the first tensor whose layer itself gives other codes than by the first method.
+    """
+
+    name: str
+    title: str
+    library: str
+    version: str
+    operators: Count
+    left: Sequence[LeftInReal]
+    compared: Count
+    differing: Count
+    first_parting: str | None
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class CompareMethodsAnswer(Answer):
+    """A quantized model computed by several quantize methods, and the layers that make their codes part.
+
+    Attributes:
+        model: what the user calls it.
+        device: that of this machine.
+        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        samples: names of the samples.
+        methods: in the order in which they were asked for; the others are compared with the first.
+        layers: tensors of codes that a method computes, in the order in which it does.
+        outputs: of the model.
+        conditions: those of `fail_below`, for each output.
+        notes: sentences about options that were taken otherwise than said.
+
+    Example:
+        >>> answer = dryfit.compare_methods("model.onnx", ["tflite", "onnx"], data="samples.npz")
+        >>> [(one.name, one.differing) for one in answer.methods]
+        [('tflite', 0), ('onnx', 3)]
+    """
+
+    COMMAND: ClassVar[str] = "compare --methods"
+
+    model: str
+    device: str
+    plugins: Sequence[str]
+    samples: Sequence[str]
+    methods: Sequence[ComparedMethod]
+    layers: Sequence[ComparedCodes]
+    outputs: Sequence[ComparedOutput]
+    conditions: Sequence[Outcome]
+    _notes: Sequence[str] = ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._notes
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """For each method where it parts from the first."""
+        first, *others = self.methods
+        yield Line(f"{self.model} by quantize methods, on this machine; others against {first.name}")
+        yield Line(count_text(len(self.samples), "sample"))
+        rows = [(one.name, one.title, one.library or "-", one.operators, len(one.left)) for one in self.methods]
+        yield Table("Methods", ["method", "arithmetic", "held against", "layers", "in real numbers"], rows)
+        for one in others:
+            yield from self._method_blocks(one)
+        for output in self.outputs:
+            yield Line()
+            found = [_output_row(output, one.name) for one in others]
+            columns = ["method", "elements that differ", "SQNR dB", "other top-1"]
+            yield Table(f"Output {output.tensor}", columns, found)
+        left: dict[LeftInReal, list[str]] = {}
+        for method in self.methods:
+            for layer in method.left:
+                left.setdefault(layer, []).append(method.name)
+        entries = [(one.layer, f"by {', '.join(names)}: {one.reason}", "") for one, names in left.items()]
+        yield Entries("Layers that stay in real numbers", entries)
+        yield from failed_blocks(self.conditions)
+
+    def summary_line(self) -> str:
+        """How many layers give other codes, by method."""
+        return "; ".join(map(_differing_text, self.methods[1:]))
+
+    def _method_blocks(self, method: ComparedMethod) -> Iterator[Block]:
+        """Where a method parts from the first."""
+        name = method.name
+        yield Line()
+        found = [(one, one.differences[name]) for one in self.layers]
+        rows = [_row(one, difference) for one, difference in found if difference is None or difference.is_any]
+        if rows:
+            yield Table(f"{name}: where it differs", _COLUMNS, rows)
+        yield Line(_differing_text(method))
+        if method.first_parting is not None:
+            parting = next(one for one in self.layers if one.tensor == method.first_parting)
+            yield Line(f"The first layer that parts: {parting.layer} ({parting.operator})")
+            pair = (self.methods[0].name, name)
+            yield Entries("Its formulas", [(one, parting.formulas.get(one, "in real numbers"), "") for one in pair])
+
+
+def compare_methods(
+    model: Model,
+    methods: Sequence[str],
+    *,
+    data: Samples,
+    limit: int | None = None,
+    tolerance: float = 0.0,
+    fail_below: float | None = None,
+    threads: int | None = None,
+    **options: Unpack[Options],
+) -> CompareMethodsAnswer:
+    """A quantized model computed by quantize methods on this machine, and where their codes part.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        methods: names; the others are compared with the first.
+        data: the samples; see `dryfit.answers.compare.Samples`.
+        limit: takes the first samples of a folder or file.
+        tolerance: codes that differ by no more count as equal.
+        fail_below: a condition for each output: signal to noise, in dB; see `CompareMethodsAnswer.conditions`.
+        threads: of the host; as many as CPUs for None.
+        options: named as the options of `dryfit compare`.
+
+    Raises:
+        ConfigError: an option does not go with methods, the file is an engine, or fewer than two methods are named.
+        CalibrationError, ExecutionError: samples cannot be read, or do not fit the network.
+        DryfitError: the network cannot be built.
+        UnknownNameError: there is no such method.
+
+    Example:
+        >>> dryfit.compare_methods("model.onnx", ["tflite", "onnx"], data={"x": x}).methods[1].first_parting
+        'conv1_output'
+    """
+    if isinstance(model, str | os.PathLike) and Path(model).suffix != ".onnx":
+        raise ConfigError(
+            "The quantize methods of an engine were chosen when it was built",
+            where=f"--methods, {model}",
+            remedy="Compare the model: dryfit compare MODEL.onnx --methods ...",
+        )
+    subject = asked(model, None, _on_host(options, methods), defaults=no_defaults)
+    sides = method_sides(methods, subject.network, subject.config, threads)
+    found = compared(sides, samples_of(data, subject.network, sides[0].plan, limit), tolerance)
+    outputs = {one.tensor: one.differences for one in found.outputs}
+    return CompareMethodsAnswer(
+        model=subject.name,
+        device=registry.host().device,
+        plugins=registry.active_plugins(),
+        samples=found.samples,
+        methods=[_method(side, found, is_first=side is sides[0]) for side in sides],
+        layers=found.codes,
+        outputs=found.outputs,
+        conditions=[] if fail_below is None else ratio_outcomes(outputs, fail_below),
+        notes=subject.notes,
+    )
+
+
+def _on_host(options: Options, methods: Sequence[str]) -> Options:
+    """The options for a build on this machine, where methods compute.
+
+    Raises:
+        ConfigError: an option does not go with methods.
+    """
+    host = registry.host().device
+    said = NetworkOptions.said({name: value for name, value in options.items() if name != EXAMPLE_INPUTS})
+    if said.device is not None and said.device.upper() != host.upper():
+        raise ConfigError(f"Quantize methods are computed on the {host}: leave --device out with --methods")
+    if any(not pattern for pattern, _ in said.quantize_method):
+        raise ConfigError(f"With --methods {METHOD_OPTION} names the methods of single layers: LAYER=NAME")
+    first = [("", method) for method in methods[:1]]
+    return {**options, "device": host, "quantize_method": [*first, *said.quantize_method]}
+
+
+def _method(side: MethodSide, found: MethodComparison, *, is_first: bool) -> ComparedMethod:
+    known = [] if is_first else [one for code in found.codes if (one := code.differences[side.name]) is not None]
+    parting = None if is_first else found.first_parting(side.name)
+    return ComparedMethod(
+        name=side.name,
+        title=side.method.title,
+        library=side.method.library,
+        version=side.method.version,
+        operators=len({rule.layer for rule in side.operators.values()}),
+        left=[LeftInReal(one.layer, one.reason) for one in side.left],
+        compared=len(known),
+        differing=sum(one.whole.differing > 0 for one in known),
+        first_parting=None if parting is None else parting.tensor,
+    )
+
+
+def _differing_text(method: ComparedMethod) -> str:
+    return f"{method.name}: {method.differing} of {count_text(method.compared, 'layer')} give other codes"
+
+
+def _row(one: ComparedCodes, found: CodeDifference | None) -> tuple[object, ...]:
+    start = (one.layer, one.operator, one.dtype.name)
+    if found is None:
+        return (*start, "not in codes there", "-", "-", "-")
+    return (
+        *start,
+        _share(found.differing, found.elements),
+        found.largest,
+        "-" if found.own_differing is None else _share(found.own_differing, found.elements),
+        "-" if found.own_largest is None else found.own_largest,
+    )
+
+
+def _share(count: int, elements: int) -> str:
+    """A share that is not shown as nothing where it is something."""
+    share = count / max(1, elements)
+    return f"<{_LEAST_SHARE:.3%}" if 0 < share < _LEAST_SHARE else f"{share:.3%}"
+
+
+def _output_row(output: ComparedOutput, name: str) -> tuple[object, ...]:
+    found = output.differences[name]
+    top = "-" if output.top_1 is None else f"{output.top_1[name].changed} of {output.top_1[name].decisions}"
+    return name, _share(found.differing, found.elements), found.ratio_text, top

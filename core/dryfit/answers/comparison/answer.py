@@ -1,0 +1,203 @@
+"""The answer of `dryfit.compare`: tensors, sides, and what stands out in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.arithmetic import LayerArithmetic, arithmetic_blocks
+from dryfit.answers.comparison.compare import ComparedTensor
+from dryfit.answers.comparison.overflows import Overflow, overflow_blocks
+from dryfit.answers.comparison.stored_network import MODEL_WEIGHTS
+from dryfit.answers.comparison.tensor_difference import Difference
+from dryfit.answers.conditions import Outcome
+from dryfit.answers.json_data import Count
+from dryfit.answers.placement_text import listed_names
+from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.short_text import count_text
+
+_COLUMNS = ["tensor", "type", "engine layer", "SQNR dB", "own", "inherited", "saturated", "first difference"]
+
+
+@attrs.frozen
+class UnknownWeights:
+    """A layer whose weights the engine does not contain in a readable form.
+
+    Attributes:
+        layer: its name.
+        reason: why.
+    """
+
+    layer: str
+    reason: str
+
+
+@attrs.frozen
+class ComparedSide:
+    """What an engine was compared with.
+
+    Attributes:
+        name: as it was asked for.
+        arithmetic: empty for fp32: the model is run by its definition.
+        compared: tensors that it stores too.
+        differing: those of them that differ.
+        first_error: `stored_as` of the first tensor to which its layer itself adds an error.
+        overflows: FP16 tensors whose layers themselves overflow, in the order of execution.
+        largest_errors: `stored_as` of the tensors to which layers add most, worst first.
+    """
+
+    name: str
+    arithmetic: Sequence[LayerArithmetic]
+    compared: Count
+    differing: Count
+    first_error: str | None
+    overflows: Sequence[Overflow]
+    largest_errors: Sequence[str]
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class CompareAnswer(Answer):
+    """The tensors of an engine beside those of other arithmetic, and the layers that make them differ.
+
+    Attributes:
+        model: what the user calls it: the path of the file, or the network's name.
+        device: default device of the layers.
+        platform: its variant.
+        software: the version whose rules hold; empty where there is one rule set.
+        precisions: allowed computation types beside FP32.
+        fallback: device of layers that the first refuses; None for none.
+        simulated: what of the device is simulated.
+        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        arithmetic: how each device computes in each type that layers have there.
+        weights: what the weights are that the sides compute with.
+        weights_rounded: engine layers that store weights in a form from which they are found to within some roundings
+            of FP32.
+        weights_unknown: layers whose weights the engine does not give: no side has what follows from them.
+        samples: names of the samples.
+        sides: in the order in which they were asked for.
+        tensors: outputs of engine layers, in the order in which they are computed.
+        left_out: tensors of the engine that stand for none of the model's.
+        conditions: those of `fail_below`, for each output.
+        notes: sentences about options that were taken otherwise than said.
+
+    Example:
+        >>> answer = dryfit.compare("model.onnx", data="samples.npz", precision="fp16")
+        >>> answer.sides[0].first_error
+        'conv1'
+    """
+
+    COMMAND: ClassVar[str] = "compare"
+
+    model: str
+    device: str
+    platform: str
+    software: str
+    precisions: Sequence[str]
+    fallback: str | None
+    simulated: str
+    plugins: Sequence[str]
+    arithmetic: Sequence[LayerArithmetic]
+    weights: str
+    weights_rounded: Sequence[str]
+    weights_unknown: Sequence[UnknownWeights]
+    samples: Sequence[str]
+    sides: Sequence[ComparedSide]
+    tensors: Sequence[ComparedTensor]
+    left_out: Sequence[str]
+    conditions: Sequence[Outcome]
+    _heading: str
+    _notes: Sequence[str] = ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._notes
+
+    def tensor(self, stored_as: str) -> ComparedTensor:
+        """One tensor by its name in the engine."""
+        return next(one for one in self.tensors if one.stored_as == stored_as)
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """One table for each side, and what stands out in it."""
+        yield Line(self._heading)
+        if self.simulated:
+            yield Line(f"Simulated: {self.simulated}.")
+        yield Line(count_text(len(self.samples), "sample"))
+        yield from arithmetic_blocks(self.arithmetic)
+        if self.weights != MODEL_WEIGHTS:
+            yield Line(f"Weights of the other sides: {self.weights}")
+        if self.weights_rounded:
+            yield Line(f"Found to within some roundings of FP32: those of {listed_names(self.weights_rounded)}")
+        unknown = [(one.layer, one.reason, "") for one in self.weights_unknown]
+        yield Entries("Not compared, nor what follows from it, since the engine does not tell the weights of", unknown)
+        for side in self.sides:
+            yield from self._side_blocks(side)
+        if self.left_out:
+            yield Line(f"Not compared, since they stand for no tensor of the model: {', '.join(self.left_out)}")
+        yield from failed_blocks(self.conditions)
+
+    def summary_line(self) -> str:
+        """How many tensors differ from each side."""
+        return ", ".join(f"{one.differing} of {one.compared} tensors differ from {one.name}" for one in self.sides)
+
+    def _side_blocks(self, side: ComparedSide) -> Iterator[Block]:
+        """One side: its tensors, and the layers to look at."""
+        name = side.name
+        yield Line()
+        if side.arithmetic:
+            yield from arithmetic_blocks(side.arithmetic, f"Arithmetic of {name}")
+        else:
+            meaning = "the model" if self.weights == MODEL_WEIGHTS else "what the engine stores"
+            yield Line(f"Arithmetic of {name}: {meaning} by its definition, in the types that it has")
+        # A conversion that adds nothing only says again what the tensor before it said.
+        rows = [_row(one, one.differences[name]) for one in self.tensors if not one.is_conversion or _adds(one, name)]
+        yield Table(f"Against {name}", _COLUMNS, rows)
+        unfed = [
+            (one.engine_layer, ", ".join(one.unfed[name]), "")
+            for one in self.tensors
+            if name in one.unfed and one.differences[name] is not None
+        ]
+        yield Entries(f"No own and inherited error, as {name} computes inside of a layer what is read by", unfed)
+        yield Line(f"{side.differing} of {side.compared} tensors differ")
+        if side.first_error is not None:
+            first = self.tensor(side.first_error)
+            does = "adds or passes on" if name in first.unfed else "adds"
+            yield Line(f"The first layer that {does} an error: {first.engine_layer}, to {first.tensor}")
+        yield from overflow_blocks(side.overflows, name)
+        worst = [(one.engine_layer, one.differences[name]) for one in map(self.tensor, side.largest_errors)]
+        ranked = [(layer, found.own_text, "") for layer, found in worst if found is not None]
+        yield Entries("Layers that add most, by signal to the noise that they add, in dB", ranked)
+
+
+def ratio_outcomes(outputs: Mapping[str, Mapping[str, Difference | None]], least: float) -> list[Outcome]:
+    """What `fail_below` finds for each output and side."""
+    return [
+        Outcome(
+            f"{tensor} against {side}: at least {least:g} dB",
+            "not known" if found is None else found.ratio_text,
+            failed=found is None or found.is_below(least),
+        )
+        for tensor, differences in outputs.items()
+        for side, found in differences.items()
+    ]
+
+
+def failed_blocks(conditions: Sequence[Outcome]) -> Iterator[Block]:
+    """The conditions that hold."""
+    yield Entries("Failed conditions", [(one.condition, one.actual, "") for one in conditions if one.failed])
+
+
+def _adds(one: ComparedTensor, side: str) -> bool:
+    found = one.differences[side]
+    return found is not None and bool(found.own or found.own_not_finite)
+
+
+def _row(one: ComparedTensor, found: Difference | None) -> tuple[object, ...]:
+    saturated = "-" if one.saturation is None else f"{one.saturation:.2%}"
+    start = (one.tensor, one.dtype.name, one.engine_layer)
+    if found is None:
+        return (*start, "not stored there", "-", "-", saturated, "-")
+    return (*start, found.ratio_text, found.own_text, found.inherited_text, saturated, found.first or "-")

@@ -1,0 +1,90 @@
+"""FP16 overflow that samples show in an engine: what `dryfit compare` and `dryfit build --data` report of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from dryfit.answers.comparison.compare import Comparison, compare, declared_types
+from dryfit.answers.comparison.sides import DEFINITION, EngineSide, Feeds, compared_sides
+from dryfit.answers.json_data import Amount, Count
+from dryfit.answers.text import Block, Entries
+from dryfit.engine.plan import Plan
+from dryfit.network.network import Network
+from dryfit.short_text import count_text
+
+LISTED = 5
+"""Layers that overflow and are named. Our choice: much of what follows from the first overflows, too."""
+REMEDY = "Compute it in FP32 on the GPU or CPU (--layer-precisions NAME:fp32), or scale its inputs or weights down"
+
+
+@attrs.frozen
+class Overflow:
+    """An FP16 tensor whose layer itself overflows.
+
+    Attributes:
+        engine_layer: the layer.
+        layers: layers of the model in it.
+        tensor: the user's name.
+        overflowed: elements that the layer makes NaN, infinite or an end of FP16.
+        elements: in all.
+        overflowed_to: their largest magnitude on the other side, which is finite.
+    """
+
+    engine_layer: str
+    layers: Sequence[str]
+    tensor: str
+    overflowed: Count
+    elements: Count
+    overflowed_to: Amount
+
+    def text(self, side: str) -> str:
+        """What overflows, beside a side that does not."""
+        return (
+            f"{self.overflowed} of {self.elements} elements of {self.tensor!r} overflow "
+            f"(FP16 holds 65504, {side} has up to {self.overflowed_to:.6g})"
+        )
+
+
+def overflows_of(found: Comparison, side: str) -> list[Overflow]:
+    """The FP16 tensors whose layers overflow where a side does not, in the order in which they are computed."""
+    return [
+        Overflow(
+            engine_layer=one.engine_layer,
+            layers=one.layers,
+            tensor=one.tensor,
+            overflowed=difference.overflowed,
+            elements=difference.elements,
+            overflowed_to=difference.overflowed_to,
+        )
+        for one in found.overflows(side)
+        if (difference := one.differences[side]) is not None
+    ]
+
+
+def found_overflows(network: Network, plan: Plan, samples: Iterable[tuple[str, Feeds]]) -> list[Overflow]:
+    """What overflows in an engine on samples and not in FP32.
+
+    Args:
+        network: the user's.
+        plan: of the engine.
+        samples: name and inputs of each.
+
+    Raises:
+        ExecutionError: there is no sample, or one does not fit the network.
+    """
+    declared = declared_types(network)
+    sides = compared_sides([DEFINITION], network, plan, declared)
+    found = compare(EngineSide(network.name, plan, declared, None), sides, samples)
+    return overflows_of(found, DEFINITION)
+
+
+def overflow_title(found: Sequence[Overflow]) -> str:
+    """How many layers overflow, and what to do."""
+    return f"FP16 overflows in {count_text(len(found), 'layer')}, in the order of execution. {REMEDY}"
+
+
+def overflow_blocks(found: Sequence[Overflow], side: str) -> Iterator[Block]:
+    """The first layers that overflow, the very first one first; nothing where there are none."""
+    yield Entries(overflow_title(found), [(one.engine_layer, one.text(side), "") for one in found[:LISTED]])
