@@ -26,7 +26,9 @@ REFERENCE = Path(__file__).parent / "reference"
 PAGES = {
     "build.schema.json": "dryfit.cli.answer_schemas:build_text",
     "cache.schema.json": "dryfit.cli.cache_schema:schema_text",
-    "calibrate.schema.json": "dryfit.cli.calibrate_schema:schema_text",
+    "calibrate.schema.json": (
+        "dryfit.answers.calibration:CalibrationAnswer|dryfit.answers.calibration:CalibratorsAnswer"
+    ),
     "calibration-cache.schema.json": "dryfit.quantization.cache_document_schema:schema_text",
     "check.schema.json": "dryfit.answers.check:CheckAnswer",
     "compare-methods.schema.json": "dryfit.answers.compare_methods:CompareMethodsAnswer",

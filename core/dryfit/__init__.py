@@ -9,6 +9,8 @@ from __future__ import annotations
 from dryfit.front_door import public_names
 
 with public_names(__name__):
+    from dryfit.answers.calibrate import calibrate as calibrate
+    from dryfit.answers.calibrate import compare_calibrators as compare_calibrators
     from dryfit.answers.check import CheckAnswer as CheckAnswer
     from dryfit.answers.check import check as check
     from dryfit.answers.compare import compare as compare

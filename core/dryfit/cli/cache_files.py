@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dryfit.cli.console import print_line, print_note
-from dryfit.errors import CalibrationError
 from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
@@ -44,18 +43,9 @@ def write_ranges(place: Path, stored: StoredRanges, form: str) -> dict[str, Any]
     Raises:
         CalibrationError: a name does not fit the form, or the file cannot be written.
     """
-    from dryfit.atomic_file import write_atomically
-    from dryfit.quantization.cache_forms import cache_form
+    from dryfit.quantization.cache_forms import write_ranges_file
 
-    chosen = cache_form(form)
-    left_out = [] if chosen.keeps_missing else [one.name for one in stored.entries if one.dynamic_range is None]
-    data = chosen.write(stored)
-    try:
-        write_atomically(place, [data])
-    except OSError as error:
-        raise CalibrationError(
-            "The file cannot be written", where=str(place), found=error.strerror or str(error)
-        ) from error
+    left_out = write_ranges_file(place, stored, form)
     written = len(stored.entries) - len(left_out)
     return {"output": str(place), "form": form, "tensors": written, "left_out": left_out}
 

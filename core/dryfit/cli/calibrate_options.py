@@ -12,19 +12,16 @@ import attrs
 import click
 
 from dryfit.answers.options import Shapes
-from dryfit.cli.calibrate_jobs import jobs_option
 from dryfit.cli.console import json_option
 from dryfit.cli.network_options import flat_shapes, shape_option
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dryfit.builder.config.builder_config import BuilderConfig
-    from dryfit.network.network import Network
-    from dryfit.quantization.calibration_stream import CalibrationAlgoType
     from dryfit.quantization.calibrator import Calibrator
     from dryfit.quantization.picture_preparation import PicturePreparation
 
+_PICTURES = ("mean", "scale", "channels", "resize", "short_side")
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -51,27 +48,21 @@ class CalibrateOptions:
     full_range: bool
     before_fusion: bool
     device: str
-    skips_nonfinite: bool
+    skip_nonfinite: bool
     threads: int | None
     jobs: int
     as_json: bool
 
     @property
-    def state_place(self) -> Path | None:
-        """Where what was gathered is kept: the file of --state, or one beside the output."""
-        beside = None if self.output is None else self.output.with_name(f"{self.output.name}.state")
-        return self.state or beside
+    def keywords(self) -> dict[str, Any]:
+        """What `dryfit.calibrate` takes under the same names."""
+        others = ("settings", "compat", "calibrator", "compare", "as_json", *_PICTURES)
+        return {name: value for name, value in attrs.asdict(self, recurse=False).items() if name not in others}
 
     @property
     def preparation(self) -> PicturePreparation:
         """How pictures are prepared."""
         return picture_preparation(self.mean, self.scale, self.channels, self.resize, self.short_side)
-
-    @property
-    def cache_form(self) -> str:
-        """The form of the calibration cache: dryfit's own JSON, with statistics, where the output's name says so."""
-        is_json = self.output is not None and self.output.suffix.lower() == ".json"
-        return "json" if is_json else "tensorrt"
 
     def chosen_calibrator(self) -> Calibrator:
         """The calibrator, with its options.
@@ -86,21 +77,6 @@ class CalibrateOptions:
         defaults = found.option_defaults
         values = {name: _like(defaults.get(name, ""), name, text) for name, text in self.settings}
         return found.with_options(**values)
-
-    def cache_algorithm(self, chosen: Calibrator) -> CalibrationAlgoType:
-        """The algorithm that the cache's first line names: that of entropy2 where TensorRT has no such calibrator."""
-        from dryfit.quantization.calibration_stream import CALIBRATOR_NAMES, CalibrationAlgoType
-
-        algorithms = {name: algorithm for algorithm, name in CALIBRATOR_NAMES.items()}
-        return algorithms.get(chosen.name, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
-
-    def config(self, network: Network) -> BuilderConfig:
-        """What is built with where layers are fused first."""
-        from dryfit.answers.options import NetworkOptions
-        from dryfit.cli.network_config import create_config
-
-        shared = NetworkOptions(device=self.device, shape=self.shape)
-        return create_config(network, shared)
 
 
 def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -156,16 +132,22 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--device", default="GPU", show_default=True, metavar="NAME", help="Whose fusions count for the older ones."
     ),
-    click.option(
-        "--skip-nonfinite", "skips_nonfinite", is_flag=True, help="Count NaN and infinity and leave them out."
-    ),
+    click.option("--skip-nonfinite", is_flag=True, help="Count NaN and infinity and leave them out."),
     click.option(
         "--threads",
         type=click.IntRange(min=1),
         metavar="N",
         help="Host threads of each process; as many as CPUs in all if absent.",
     ),
-    jobs_option,
+    click.option(
+        "--jobs",
+        "-j",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Processes that share the samples; one that dies loses a few, which are shown again.",
+    ),
     json_option,
 )
 

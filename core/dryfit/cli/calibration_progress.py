@@ -6,12 +6,12 @@ import contextlib
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import IO, Any, Self
 
-from dryfit.quantization.calibration_data import NamedFeeds, image_count
+from dryfit.calibration.jobs import SampleCount
+from dryfit.cli.console import print_note
 
 
 class Interruption:
@@ -44,7 +44,7 @@ class Interruption:
         self.is_asked = True
 
 
-class SampleProgress:
+class SampleProgress(SampleCount):
     """A bar with images a second and the time that is left, on a terminal; elsewhere nothing.
 
     Args:
@@ -52,27 +52,26 @@ class SampleProgress:
         done: how many of them an earlier run has seen.
         interruption: ends the samples when it is asked for.
         stream: where to draw; standard error when absent.
-
-    Attributes:
-        images: how many were seen, by the first axis of the first input.
-        seconds: since the first sample was asked for.
     """
 
     def __init__(self, total: int, done: int, interruption: Interruption, stream: IO[str] | None = None) -> None:
-        self.images = 0
-        self.seconds = 0.0
-        self._total, self._done = total, done
+        super().__init__(total, done)
         self._interruption = interruption
         self._stream = stream or sys.stderr
 
-    def __call__(self, samples: Iterator[NamedFeeds]) -> Iterator[NamedFeeds]:
-        """The samples, until they end or Ctrl-C is pressed."""
-        with self.shown():
-            for sample in samples:
-                if self._interruption.is_asked:
-                    return
-                yield sample
-                self.advance(1, image_count(sample[1]))
+    def __enter__(self) -> Self:
+        self._interruption.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._interruption.__exit__(kind, error, trace)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self._interruption.is_asked
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
@@ -91,18 +90,15 @@ class SampleProgress:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._start = time.perf_counter()
-        with self._bar:
-            self._task = self._bar.add_task("", total=self._total, completed=self._done, speed="")
+        with self._bar, super().shown():
+            self._task = self._bar.add_task("", total=self.total, completed=self.done, speed="")
             yield
 
     def advance(self, samples: int, images: int) -> None:
         """Count what was seen since the last time, while the bar is shown."""
-        self.images += images
-        self.seconds = time.perf_counter() - self._start
+        super().advance(samples, images)
         self._bar.update(self._task, advance=samples, speed=f"{self.images_per_second:.1f} images/s")
 
-    @property
-    def images_per_second(self) -> float:
-        """Over the run so far."""
-        return self.images / self.seconds if self.seconds else 0.0
+    def tell(self, text: str) -> None:
+        """A note on stderr."""
+        print_note(text)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import attrs
 
+from dryfit.atomic_file import write_atomically
 from dryfit.errors import CalibrationError, UnknownNameError
 from dryfit.network.network import Network
 from dryfit.quantization import cache_document, calibration_cache, onnxruntime_files
@@ -218,3 +219,21 @@ def set_ranges(network: Network, ranges: Mapping[str, DynamicRange], where: str 
         )
     for name, one in ranges.items():
         network.tensor(name).dynamic_range = (one.minimum, one.maximum)
+
+
+def write_ranges_file(place: Path, stored: StoredRanges, form: str) -> list[str]:
+    """Write a file of ranges; returns the tensors without a scale that were left out, where the form has none.
+
+    Raises:
+        CalibrationError: a name does not fit the form, or the file cannot be written.
+    """
+    chosen = cache_form(form)
+    left_out = [] if chosen.keeps_missing else [one.name for one in stored.entries if one.dynamic_range is None]
+    data = chosen.write(stored)
+    try:
+        write_atomically(place, [data])
+    except OSError as error:
+        raise CalibrationError(
+            "The file cannot be written", where=str(place), found=error.strerror or str(error)
+        ) from error
+    return left_out

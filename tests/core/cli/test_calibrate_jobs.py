@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dryfit.cli import calibrate_jobs
+from dryfit.calibration.jobs import threads_per_job
 from dryfit.engine import execution_context
 
 COUNT = 40
@@ -143,7 +143,7 @@ def test_processes_know_no_more_plugins_than_the_command(model, samples, tmp_pat
 
 def test_processes_share_the_cpus(monkeypatch):
     monkeypatch.setattr(execution_context, "available_threads", lambda: 6)
-    assert [calibrate_jobs.threads_per_job(jobs) for jobs in (1, 2, 4, 6, 12)] == [6, 3, 1, 1, 1]
+    assert [threads_per_job(jobs) for jobs in (1, 2, 4, 6, 12)] == [6, 3, 1, 1, 1]
 
 
 def until(is_true, seconds=60.0):

@@ -1,0 +1,205 @@
+"""Which dynamic ranges do a model's tensors have? `dryfit.calibrate` and `dryfit calibrate`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dryfit.answers.asked import Model, load_network, model_source
+from dryfit.answers.calibration import CalibratedTensor, CalibrationAnswer, CalibrationRun, CalibratorsAnswer
+from dryfit.answers.calibration_run import CalibrationRequest, kept_state, read_state, run_samples
+from dryfit.answers.options import NetworkOptions, ShapesSaid
+from dryfit.builder.config.quantization_mode import require_calibratable
+from dryfit.calibration.jobs import SampleCount
+from dryfit.errors import ConfigError
+from dryfit.network.network import Network
+from dryfit.plugins.calibrators import calibrator as calibrator_of
+from dryfit.plugins.calibrators import solvers
+from dryfit.quantization.cache_document import stored_solutions
+from dryfit.quantization.cache_forms import write_ranges_file
+from dryfit.quantization.calibration import cache_header, cached_ranges, solve
+from dryfit.quantization.calibration_data import SampleSource
+from dryfit.quantization.calibration_state import CalibrationState
+from dryfit.quantization.calibrator import Calibrator, Solution
+from dryfit.quantization.network_ranges import solve_network
+from dryfit.quantization.picture_preparation import PicturePreparation
+
+
+def calibrate(
+    model: Model,
+    data: str | os.PathLike[str] | SampleSource | None = None,
+    *,
+    calibrator: str | Calibrator = "entropy2",
+    output: str | os.PathLike[str] | None = None,
+    state: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    reuse: bool = False,
+    limit: int | None = None,
+    shape: ShapesSaid | None = None,
+    preparation: PicturePreparation | None = None,
+    full_range: bool = True,
+    before_fusion: bool = False,
+    device: str = "GPU",
+    skip_nonfinite: bool = False,
+    threads: int | None = None,
+    jobs: int = 1,
+    example_inputs: Any = None,
+    progress: Callable[[int, int], SampleCount] = SampleCount,
+) -> CalibrationAnswer:
+    """Find the dynamic ranges of a model's tensors for INT8, from samples; the model runs here, in FP32.
+
+    For networks, and for samples that are arrays in memory, there is `dryfit.calibration.calibrate.calibrate`.
+
+    Args:
+        model: a path, an ONNX model, or a PyTorch module with `example_inputs`.
+        data: the samples: a folder, a file, `module:function`, or a source of samples; None to solve `state` only.
+        calibrator: an installed calibrator, which finds the ranges, or its name.
+        output: where the calibration cache is written; `.json`: with origins and statistics.
+        state: a file in which what was gathered is kept, or which has it.
+        resume: go on with the samples that an earlier run has not seen.
+        reuse: run nothing where the output covers the model already.
+        limit: takes the first samples.
+        shape: shapes of dynamic inputs.
+        preparation: how pictures become inputs.
+        full_range: whether inputs, and outputs of softmax and sigmoid, keep their largest magnitude.
+        before_fusion: find ranges before layers are fused, also for the older calibrators.
+        device: whose fusions count for the older calibrators.
+        skip_nonfinite: count NaN and infinity and leave them out.
+        threads: of each process; as many as CPUs in all for None.
+        jobs: processes that share the samples.
+        example_inputs: of a PyTorch module.
+        progress: makes what counts the samples and may stop the run, from their number and how many were seen before.
+
+    Raises:
+        CalibrationError: there are no samples, they cannot be read, or a kept state is of something else.
+        ConfigError: a shape does not fit the model.
+        OnnxImportError: the model is damaged or has operators that are not supported.
+        KeyboardInterrupt: the run was stopped; its notes state what was kept.
+        UnknownNameError: there is no such calibrator.
+
+    Example:
+        >>> answer = dryfit.calibrate("model.onnx", "pictures", calibrator="minmax", output="model.cache")
+        >>> print(answer.summary_line())
+        model.onnx: 24 scales from 500 samples by minmax
+    """
+    source, folder, name = model_source(model, example_inputs)
+    if isinstance(source, Network):
+        remedy = "Call dryfit.calibration.calibrate.calibrate"
+        raise ConfigError("Networks are calibrated by another function", where="model", remedy=remedy)
+    asked = CalibrationRequest(
+        name=name,
+        source=source,
+        folder=folder,
+        chosen=calibrator_of(calibrator) if isinstance(calibrator, str) else calibrator,
+        options=NetworkOptions.said({"shape": shape} if shape else {}),
+        data=data,
+        preparation=preparation,
+        output=None if output is None else Path(output),
+        state=None if state is None else Path(state),
+        resume=resume,
+        limit=limit,
+        full_range=full_range,
+        before_fusion=before_fusion,
+        device=device,
+        skips_nonfinite=skip_nonfinite,
+        threads=threads,
+        jobs=jobs,
+    )
+    network = load_network(source, asked.options, folder)
+    require_calibratable(network)
+    covered = _covering(asked, network) if reuse else None
+    if covered is not None:
+        return _answer(asked, CalibrationState({}, (), {}), covered, None, is_covered=True)
+    if asked.data is None:
+        kept, run = kept_state(asked), None
+    else:
+        kept, run = run_samples(asked, network, progress)
+    solutions = solve_network(network, kept.collectors, asked.chosen, full_range=full_range, rivals=solvers)
+    if asked.output is not None:
+        facts = {**kept.fingerprint, "calibrator": asked.chosen.name, "samples seen": len(kept.samples)}
+        header = cache_header(asked.chosen, asked.algorithm)
+        stored = stored_solutions(solutions, kept.collectors, facts, header.text)
+        form = "json" if asked.output.suffix.lower() == ".json" else "tensorrt"
+        write_ranges_file(asked.output, stored, form)
+    return _answer(asked, kept, solutions, run)
+
+
+def compare_calibrators(
+    state: str | os.PathLike[str], *, calibrator: str | Calibrator = "entropy2", skip_nonfinite: bool = False
+) -> CalibratorsAnswer:
+    """What each calibrator that takes the same state makes of it. Runs nothing.
+
+    Args:
+        state: the file that `calibrate` wrote.
+        calibrator: one that takes it, or its name.
+        skip_nonfinite: whether values that are not finite were left out.
+
+    Raises:
+        CalibrationError: the state cannot be read, or is another calibrator's.
+        UnknownNameError: there is no such calibrator.
+
+    Example:
+        >>> list(dryfit.compare_calibrators("model.state").calibrators)
+        ['entropy', 'entropy2', 'minmax', 'percentile']
+    """
+    chosen = calibrator_of(calibrator) if isinstance(calibrator, str) else calibrator
+    kept = read_state(Path(state), chosen, skips_nonfinite=skip_nonfinite)
+    alike = {one.solve: one for one in solvers() if one.collector is chosen.collector} | {chosen.solve: chosen}
+    by_name = {one.name: one for one in alike.values()}
+    found = {name: solve(kept.collectors, by_name[name]) for name in sorted(by_name)}
+    return CalibratorsAnswer(
+        state=Path(state),
+        samples=len(kept.samples),
+        calibrators={
+            name: {
+                tensor: None if one.dynamic_range is None else one.dynamic_range.threshold
+                for tensor, one in solutions.items()
+            }
+            for name, solutions in found.items()
+        },
+    )
+
+
+def _answer(
+    asked: CalibrationRequest,
+    state: CalibrationState,
+    solutions: Mapping[str, Solution],
+    run: CalibrationRun | None,
+    *,
+    is_covered: bool = False,
+) -> CalibrationAnswer:
+    return CalibrationAnswer(
+        model=asked.name,
+        calibrator=asked.chosen.name,
+        options={**asked.chosen.option_defaults, **asked.chosen.options},
+        samples=len(state.samples),
+        run=run,
+        tensors=[_tensor(name, one, state) for name, one in solutions.items()],
+        cache=asked.output,
+        state=asked.state,
+        solutions=solutions,
+        is_covered=is_covered,
+    )
+
+
+def _tensor(name: str, solution: Solution, state: CalibrationState) -> CalibratedTensor:
+    found, collector = solution.dynamic_range, state.collectors.get(name)
+    return CalibratedTensor(
+        name=name,
+        threshold=None if found is None else found.threshold,
+        scale=None if found is None else found.scale,
+        largest=getattr(collector, "magnitude", None),
+        skipped=0 if collector is None else collector.skipped,
+        reason=solution.reason,
+        details=dict(solution.details),
+    )
+
+
+def _covering(asked: CalibrationRequest, network: Network) -> Mapping[str, Solution] | None:
+    """The ranges of the output, where that is a cache of every tensor already."""
+    if asked.output is None or not asked.output.exists():
+        return None
+    header = cache_header(asked.chosen, asked.algorithm)
+    return cached_ranges(network, asked.output.read_bytes(), header, name=str(asked.output))

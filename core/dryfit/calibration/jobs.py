@@ -1,0 +1,134 @@
+"""Samples shared out over processes of this machine, and how many were seen."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from dryfit.calibration.shards import SAMPLES_PER_SHARD, Shard, collect_shards
+from dryfit.calibration.task import CalibrationTask
+from dryfit.calibration.worker_processes import WorkerProcesses
+from dryfit.engine import execution_context
+from dryfit.errors import DryfitError
+from dryfit.plugins import registry
+from dryfit.quantization.calibration_data import NamedFeeds, image_count
+from dryfit.quantization.calibration_state import CalibrationState
+
+
+class SampleCount:
+    """Counts the samples of a run. Derive to show them, or to stop between two.
+
+    Args:
+        total: how many samples there are, those of an earlier run included.
+        done: how many of them an earlier run has seen.
+
+    Attributes:
+        images: how many were seen, by the first axis of the first input.
+        seconds: since the first sample was asked for.
+    """
+
+    def __init__(self, total: int, done: int) -> None:
+        self.images = 0
+        self.seconds = 0.0
+        self.total, self.done = total, done
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run is to end before the next sample."""
+        return False
+
+    def __call__(self, samples: Iterator[NamedFeeds]) -> Iterator[NamedFeeds]:
+        """The samples, until they end or are stopped."""
+        with self.shown():
+            for sample in samples:
+                if self.is_stopped:
+                    return
+                yield sample
+                self.advance(1, image_count(sample[1]))
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Counts the seconds from the beginning of a `with` statement."""
+        self._start = time.perf_counter()
+        yield
+
+    def advance(self, samples: int, images: int) -> None:  # noqa: ARG002  for classes that show them
+        """Count what was seen since the last time."""
+        self.images += images
+        self.seconds = time.perf_counter() - self._start
+
+    def tell(self, text: str) -> None:
+        """A sentence about the run."""
+        logging.getLogger("dryfit.calibration").warning(text)
+
+    @property
+    def images_per_second(self) -> float:
+        """Over the run so far."""
+        return self.images / self.seconds if self.seconds else 0.0
+
+
+def threads_per_job(jobs: int) -> int:
+    """How many threads each process gets, so that all have no more than there are CPUs; one at least."""
+    return max(1, execution_context.available_threads() // jobs)
+
+
+def run_jobs(
+    task: CalibrationTask,
+    names: Sequence[str],
+    before: CalibrationState | None,
+    jobs: int,
+    count: SampleCount,
+    keep: Callable[[CalibrationState], None],
+) -> CalibrationState:
+    """What some processes gather; what they have finished when the run is stopped.
+
+    Args:
+        task: what is to be gathered.
+        names: of all samples.
+        before: what an earlier run has gathered.
+        jobs: how many processes.
+        count: is told of each shard, and ends the processes where it is stopped.
+        keep: is given what was finished where the rest fails.
+
+    Raises:
+        DryfitError: as `dryfit.calibration.shards.collect_shards`.
+    """
+    finished: list[CalibrationState] = []
+
+    def watch(shard: Shard, state: CalibrationState, images: int) -> None:
+        finished[:] = [state]
+        count.advance(len(shard.names), images)
+        if shard.attempt > 1:
+            count.tell(f"A process died, and another has done its work: {shard.text}")
+
+    only_own = "*" in registry.installed().switches.disabled
+    try:
+        with WorkerProcesses(jobs, registry.switch_off_foreign if only_own else None) as workers, count.shown():
+            state = collect_shards(
+                task,
+                names,
+                workers,
+                before=before,
+                samples_per_shard=min(SAMPLES_PER_SHARD, -(-len(names) // jobs) or 1),
+                watch=watch,
+                is_stopped=lambda: count.is_stopped,
+            )
+            if count.is_stopped:
+                workers.kill()
+    except (DryfitError, KeyboardInterrupt):
+        if finished:
+            keep(finished[0])
+        raise
+    return state
