@@ -25,7 +25,11 @@ REFERENCE = Path(__file__).parent / "reference"
 
 PAGES = {
     "build.schema.json": "dryfit.cli.answer_schemas:build_text",
-    "cache.schema.json": "dryfit.cli.cache_schema:schema_text",
+    "cache.schema.json": (
+        "dryfit.answers.cache_answers:CacheAnswer|dryfit.answers.cache_answers:CacheDiffAnswer"
+        "|dryfit.answers.cache_answers:CacheCheckAnswer|dryfit.answers.written_caches:MergeAnswer"
+        "|dryfit.answers.written_caches:ConvertAnswer"
+    ),
     "calibrate.schema.json": (
         "dryfit.answers.calibration:CalibrationAnswer|dryfit.answers.calibration:CalibratorsAnswer"
     ),

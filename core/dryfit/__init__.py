@@ -9,6 +9,9 @@ from __future__ import annotations
 from dryfit.front_door import public_names
 
 with public_names(__name__):
+    from dryfit.answers.caches import check_cache as check_cache
+    from dryfit.answers.caches import diff_caches as diff_caches
+    from dryfit.answers.caches import show_cache as show_cache
     from dryfit.answers.calibrate import calibrate as calibrate
     from dryfit.answers.calibrate import compare_calibrators as compare_calibrators
     from dryfit.answers.check import CheckAnswer as CheckAnswer
@@ -29,6 +32,8 @@ with public_names(__name__):
     from dryfit.answers.targets import describe_target as describe_target
     from dryfit.answers.targets import targets as targets
     from dryfit.answers.translate import translate as translate
+    from dryfit.answers.written_caches import convert_cache as convert_cache
+    from dryfit.answers.written_caches import merge_caches as merge_caches
     from dryfit.builder.config.builder_config import BuilderConfig as BuilderConfig
     from dryfit.builder.config.enumerations import BuilderFlag as BuilderFlag
     from dryfit.builder.config.enumerations import DeviceType as DeviceType

@@ -242,3 +242,30 @@ TRANSLATE_SUBJECTS = Subjects(
     }
 )
 """What conditions on a translation look at: `dryfit.translate` and `dryfit translate --fail-on`."""
+
+CACHE_DIFF_SUBJECTS = Subjects(
+    {
+        "ratio": "the largest ratio of two scales of one tensor, such as ratio>1.01",
+        "changed": "tensors whose scales differ",
+        "added": "tensors that only SECOND has",
+        "removed": "tensors that only FIRST has",
+    },
+    limits={"ratio": 1},
+)
+"""What conditions on two calibration caches look at: `dryfit.diff_caches` and `dryfit cache diff --fail-on`."""
+
+CACHE_SUBJECTS = Subjects(
+    {
+        "damaged": "places that cannot be read",
+        "duplicate": "entries of tensors that have one already",
+        "negative": "scales below zero",
+        "nonfinite": "scales that are NaN or infinite",
+        "zero": "scales of zero, which mean none",
+        "foreign": "1 where the file is another model's",
+        "missing": "tensors of MODEL without a scale",
+        "unknown": "scales of tensors that MODEL does not have",
+        "unnamed": "scales under names that TensorRT made up",
+        "findings": "all of these",
+    },
+)
+"""What conditions on a calibration cache look at: `dryfit.check_cache` and `dryfit cache check --fail-on`."""

@@ -2,20 +2,176 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from dryfit.answers.conditions import CACHE_DIFF_SUBJECTS, CACHE_SUBJECTS, FailCondition
+from dryfit.answers.options import ALGORITHMS
+from dryfit.cli.console import json_option, print_line, print_note, show
+from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
+from dryfit.cli.network_options import NamedShapes, flat_shapes, shape_option
+
+if TYPE_CHECKING:
+    from dryfit.answers.answer import Answer
+    from dryfit.answers.written_caches import WrittenCache
 
 COMMANDS = {
-    "check": "dryfit.cli.cache_check:check",
-    "convert": "dryfit.cli.cache_convert:convert",
-    "diff": "dryfit.cli.cache_diff:diff",
-    "merge": "dryfit.cli.cache_merge:merge",
-    "show": "dryfit.cli.cache_show:show",
+    "check": "dryfit.cli.cache:check",
+    "convert": "dryfit.cli.cache:convert",
+    "diff": "dryfit.cli.cache:diff",
+    "merge": "dryfit.cli.cache:merge",
+    "show": "dryfit.cli.cache:show_file",
 }
 """Name to place of every command."""
+
+FORM_NAMES = ("tensorrt", "ranges", "onnxruntime-json", "onnxruntime-flatbuffers", "onnxruntime-text", "json")
+"""The names of `dryfit.quantization.cache_forms.FORMS`, so that `--help` need not import them."""
+
+INPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+
+form_option: Callable[[Any], Any] = click.option(
+    "--form", type=click.Choice(FORM_NAMES), help="The form of what is read, where the contents do not tell."
+)
+output_option: Callable[[Any], Any] = click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the result is written.",
+)
+
+
+def to_option(default: str) -> Callable[[Any], Any]:
+    """The option that names the form of what is written; `default` says what counts without it."""
+    return click.option("--to", type=click.Choice(FORM_NAMES), help=f"The form of what is written; {default}.")
 
 
 @click.group(cls=LazyGroup, places=COMMANDS)
 def cache() -> None:
     """Calibration caches: TensorRT's, ONNX Runtime's, range files, and dryfit's own. No model runs."""
+
+
+@click.command("show")
+@click.argument("file", type=INPUT_FILE)
+@form_option
+@json_option
+def show_file(file: Path, form: str | None, as_json: bool) -> None:
+    """Show scale, range and origin of each tensor of a calibration cache FILE, and what found them."""
+    from dryfit.answers.caches import show_cache
+
+    _print(show_cache(file, form=form), as_json=as_json)
+
+
+@click.command()
+@click.argument("first", type=INPUT_FILE)
+@click.argument("second", type=INPUT_FILE)
+@fail_on_option(CACHE_DIFF_SUBJECTS, "ratio>1.01,removed")
+@form_option
+@json_option
+@click.pass_context
+def diff(
+    context: click.Context,
+    first: Path,
+    second: Path,
+    fail_on: tuple[FailCondition, ...],
+    form: str | None,
+    as_json: bool,
+) -> None:
+    """Show how the scales of two calibration caches differ, the largest ratio first. Their forms may differ."""
+    from dryfit.answers.caches import diff_caches
+
+    answer = diff_caches(first, second, fail_on=fail_on, form=form)
+    _print(answer, as_json=as_json)
+    context.exit(print_failed(answer.conditions))
+
+
+@click.command()
+@click.argument("file", type=INPUT_FILE)
+@click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@fail_on_option(CACHE_SUBJECTS, "damaged,missing>2")
+@form_option
+@shape_option
+@json_option
+@click.pass_context
+def check(
+    context: click.Context,
+    file: Path,
+    model: Path | None,
+    fail_on: tuple[FailCondition, ...],
+    form: str | None,
+    shape: tuple[NamedShapes, ...],
+    as_json: bool,
+) -> None:
+    """Show what is wrong with a calibration cache FILE, and whether it fits an ONNX MODEL. All findings at once."""
+    from dryfit.answers.caches import check_cache
+
+    answer = check_cache(file, model, fail_on=fail_on, form=form, shape=flat_shapes(shape))
+    _print(answer, as_json=as_json)
+    context.exit(print_failed(answer.conditions))
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=INPUT_FILE)
+@output_option
+@click.option(
+    "--on-conflict",
+    "rule",
+    type=click.Choice(["refuse", "first", "last", "widest"]),
+    default="refuse",
+    show_default=True,
+    help="Which of different scales of one tensor counts: none, that of the file named first or last, or the largest.",
+)
+@to_option("that of the first file if absent")
+@form_option
+@json_option
+def merge(files: tuple[Path, ...], output: Path, rule: str, to: str | None, form: str | None, as_json: bool) -> None:
+    """Write one calibration cache of several FILES, which may have different forms.
+
+    The first line of the result is that of the first file, and tensors stand where they come first. A tensor with a
+    scale in one file and none in another has that scale.
+    """
+    from dryfit.answers.written_caches import merge_caches
+
+    _print_written(merge_caches(files, output, on_conflict=rule, to=to, form=form), as_json=as_json)
+
+
+@click.command()
+@click.argument("file", type=INPUT_FILE)
+@output_option
+@to_option("that of FILE if absent")
+@form_option
+@click.option(
+    "--tensorrt-version",
+    metavar="VERSION",
+    help="The version that the first line names, such as 8.6.1; before 5.1 the line is the algorithm's number.",
+)
+@click.option("--algorithm", type=click.Choice([*ALGORITHMS]), help="The algorithm that the first line names.")
+@click.option("--cutoff", type=click.FloatRange(0, 1), help="The regression cutoff in a legacy first line.")
+@click.option("--quantile", type=click.FloatRange(0, 1), help="The quantile in a legacy first line.")
+@json_option
+def convert(file: Path, output: Path, as_json: bool, **stated: Any) -> None:
+    """Write a calibration cache FILE in another form, or for another version of TensorRT.
+
+    The scales stay the same, bit for bit; what a form has no place for, such as both ends of a range, is lost.
+    """
+    from dryfit.answers.written_caches import convert_cache
+
+    _print_written(convert_cache(file, output, **stated), as_json=as_json)
+
+
+def _print(answer: Answer, *, as_json: bool) -> None:
+    if as_json:
+        print_line(answer.to_json())
+    else:
+        show(answer.blocks())
+
+
+def _print_written(answer: WrittenCache, *, as_json: bool) -> None:
+    _print(answer, as_json=as_json)
+    for note in [] if as_json else answer.notes:
+        print_note(note)

@@ -9,19 +9,26 @@ import jsonschema
 import numpy as np
 import pytest
 
-from dryfit.answers.conditions import FailCondition, counted_outcomes
+from dryfit.answers.cache_answers import (
+    FINDING_TITLES,
+    CacheAnswer,
+    CacheCheckAnswer,
+    CacheDiffAnswer,
+)
+from dryfit.answers.conditions import CACHE_SUBJECTS, FailCondition, counted_outcomes
+from dryfit.answers.json_data import json_schema
 from dryfit.answers.options import ALGORITHMS
-from dryfit.cli import cache_schema
-from dryfit.cli.cache_check import SUBJECTS, TITLES
-from dryfit.cli.cache_files import FORM_NAMES
-from dryfit.cli.cache_merge import merge
-from dryfit.cli.cache_schema import SCHEMA
+from dryfit.answers.written_caches import ConvertAnswer, MergeAnswer
+from dryfit.cli.cache import FORM_NAMES, merge
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.cache_comparison import ConflictRule, FindingKind
 from dryfit.quantization.cache_document_schema import SCHEMA as DOCUMENT_SCHEMA
 from dryfit.quantization.cache_forms import FORMS
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 
+SCHEMA = json_schema(
+    CacheAnswer | CacheDiffAnswer | CacheCheckAnswer | MergeAnswer | ConvertAnswer, "dryfit cache --json"
+)
 HEADER = "TRT-8600-EntropyCalibration2"
 
 
@@ -46,7 +53,7 @@ def fits(answer, schema):
 
 def test_the_words_of_the_commands_are_those_of_what_they_call():
     assert (*FORMS,) == FORM_NAMES
-    assert [*TITLES] == [*SUBJECTS][:-1] == [kind.value for kind in FindingKind]
+    assert [*FINDING_TITLES] == [*CACHE_SUBJECTS.texts][:-1] == [kind.value for kind in FindingKind]
     [rule] = [one for one in merge.params if one.name == "rule"]
     assert [*rule.type.choices] == [one.value for one in ConflictRule]
     assert {*ALGORITHMS.values()} == {one.name for one in CalibrationAlgoType}
@@ -59,7 +66,7 @@ def test_the_words_of_the_commands_are_those_of_what_they_call():
 
 def test_show_tells_scale_range_and_origin(dryfit_command, cache):
     file = cache("a.cache", "image: 3f800000", "a b: c: 0")
-    answer = fits(dryfit_command("cache", "show", file, "--json").json, cache_schema.SHOW)
+    answer = fits(dryfit_command("cache", "show", file, "--json").json, CacheAnswer.schema())
     assert (answer["algorithm"], answer["tensorrt_version"]) == ("ENTROPY_CALIBRATION_2", "8.6.0")
     image, other = answer["tensors"]
     assert (image["scale"], image["range"], image["origin"], image["place"]) == (1, [-127, 127], "calibrated", "line 2")
@@ -71,7 +78,7 @@ def test_show_tells_scale_range_and_origin(dryfit_command, cache):
 
 def test_show_takes_every_real_cache(dryfit_command, shared):
     for path in (shared / "calibration-caches").glob("trt*"):
-        answer = fits(dryfit_command("cache", "show", path, "--json").json, cache_schema.SHOW)
+        answer = fits(dryfit_command("cache", "show", path, "--json").json, CacheAnswer.schema())
         assert answer["algorithm"], path.name
 
 
@@ -95,7 +102,7 @@ def test_a_damaged_file_is_an_error_that_names_the_line(dryfit_command, cache):
 def test_diff_sorts_by_ratio_and_fails_as_it_is_told(dryfit_command, cache):
     first = cache("a.cache", "a: 3f800000", "b: 3f800000", "c: 3f800000", "d: 0", "e: 1")
     second = cache("b.cache", "a: 3f800000", "b: 40000000", "c: 3e800000", "d: 1", "f: 1")
-    answer = fits(dryfit_command("cache", "diff", first, second, "--json").json, cache_schema.DIFF)
+    answer = fits(dryfit_command("cache", "diff", first, second, "--json").json, CacheDiffAnswer.schema())
     assert [(one["name"], one["ratio"]) for one in answer["changed"]] == [("d", None), ("c", 4), ("b", 2)]
     assert (answer["equal"], answer["removed"], answer["added"]) == (1, ["e"], ["f"])
     assert dryfit_command("cache", "diff", first, second).code == 0
@@ -115,7 +122,7 @@ def test_merge_refuses_conflicts_unless_a_rule_is_stated(dryfit_command, cache, 
     assert "'a': 1 in" in ended.err
     assert not output.exists()
     answer = dryfit_command("cache", "merge", *files, "-o", output, "--on-conflict", "widest", "--json").json
-    assert [one["scale"] for one in fits(answer, cache_schema.MERGE)["conflicts"][0]["scales"]] == [1, 2]
+    assert [one["scale"] for one in fits(answer, MergeAnswer.schema())["conflicts"][0]["scales"]] == [1, 2]
     assert output.read_text() == f"{HEADER}\na: 40000000\nb: 1\n"
     told = dryfit_command("cache", "merge", *files, "-o", output, "--on-conflict", "first").err
     assert "the first counts" in told
@@ -137,7 +144,7 @@ def test_merge_refuses_conflicts_unless_a_rule_is_stated(dryfit_command, cache, 
 def test_convert_writes_another_first_line_over_the_same_scales(dryfit_command, cache, tmp_path, options, header):
     file, output = cache("a.cache", "a b: c: 3f810204", "b: 1"), tmp_path / "b.cache"
     answer = dryfit_command("cache", "convert", file, "-o", output, *options, "--json").json
-    assert fits(answer, cache_schema.CONVERT)["header"] == header
+    assert fits(answer, ConvertAnswer.schema())["header"] == header
     assert output.read_text() == f"{header}\na b: c: 3f810204\nb: 1\n"
 
 
@@ -190,7 +197,7 @@ def test_check_finds_everything_at_once(dryfit_command, cache, digits_model):
     lines = [f"{known[0]}: 1", "broken", f"{known[0]}: 2", "a: bf800000", "b: 7fc00000", "c: 0"]
     file = cache("a.cache", *lines, "(Unnamed Layer* 1) [Shuffle]_output: 1")
     ended = dryfit_command("cache", "check", file, digits_model, "--json", "--fail-on", "zero>1,foreign")
-    answer = fits(ended.json, cache_schema.CHECK)
+    answer = fits(ended.json, CacheCheckAnswer.schema())
     assert ended.code == 1
     summary = answer["summary"]
     assert summary.pop("missing") > 0
@@ -198,7 +205,7 @@ def test_check_finds_everything_at_once(dryfit_command, cache, digits_model):
     assert summary == {**dict.fromkeys(counted, 1), "unknown": 3}
     assert [(one["condition"], one["failed"]) for one in answer["conditions"]] == [("zero>1", False), ("foreign", True)]
     text = dryfit_command("cache", "check", file, digits_model).out
-    assert all(title in text for title in TITLES.values())
+    assert all(title in text for title in FINDING_TITLES.values())
 
 
 def test_a_cache_of_every_tensor_has_nothing_wrong(dryfit_command, cache, digits_model):
@@ -225,7 +232,7 @@ def test_calibrate_writes_dryfits_own_form_that_check_and_build_take(dryfit_comm
     command = ("calibrate", digits_model, "--data", samples, "-o", output, "--threads", 1)
     assert dryfit_command(*command).code == 0
     jsonschema.validate(json.loads(output.read_bytes()), DOCUMENT_SCHEMA, jsonschema.Draft202012Validator)
-    shown = fits(dryfit_command("cache", "show", output, "--json").json, cache_schema.SHOW)
+    shown = fits(dryfit_command("cache", "show", output, "--json").json, CacheAnswer.schema())
     assert shown["facts"]["calibrator"] == "entropy2"
     assert shown["tensors"][0]["statistics"]["count"] == 2 * 64
     assert dryfit_command("cache", "check", output, digits_model, "--fail-on", "findings").code == 0

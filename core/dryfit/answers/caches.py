@@ -1,0 +1,151 @@
+"""What does a calibration cache contain, is it right, and how do two differ? No model runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from dryfit.answers.asked import load_network
+from dryfit.answers.cache_answers import (
+    FINDING_TITLES,
+    CacheAnswer,
+    CacheCheckAnswer,
+    CacheDiffAnswer,
+    CachedTensor,
+    CacheFinding,
+    ChangedScale,
+    finite,
+)
+from dryfit.answers.conditions import CACHE_DIFF_SUBJECTS, CACHE_SUBJECTS, FailCondition, counted_outcomes
+from dryfit.answers.options import NetworkOptions, ShapesSaid
+from dryfit.quantization.cache_comparison import compare, findings_for_model, findings_in_file
+from dryfit.quantization.cache_forms import read_ranges_file, stored_in_file
+from dryfit.quantization.cache_header import CacheHeader
+from dryfit.quantization.stored_ranges import StoredRange
+
+PathLike = str | os.PathLike[str]
+
+
+def show_cache(file: PathLike, *, form: str | None = None) -> CacheAnswer:
+    """Scale, range and origin of each tensor of a calibration cache, and what found them.
+
+    Args:
+        file: the cache.
+        form: its form, where the contents do not show it.
+
+    Raises:
+        CalibrationError: the file cannot be read, or is damaged.
+
+    Example:
+        >>> dryfit.show_cache("model.cache").algorithm
+        'ENTROPY_CALIBRATION_2'
+    """
+    stored = read_ranges_file(Path(file), form)
+    header = CacheHeader.parse(stored.header)
+    version = None if header is None or header.version is None else ".".join(map(str, header.version))
+    return CacheAnswer(
+        file=Path(file),
+        form=stored.form,
+        header=stored.header or None,
+        algorithm=None if header is None else header.algorithm.name,
+        tensorrt_version=version,
+        cutoff=None if header is None else header.cutoff,
+        quantile=None if header is None else header.quantile,
+        facts=stored.facts,
+        tensors=[_tensor(entry) for entry in stored.entries],
+    )
+
+
+def _tensor(entry: StoredRange) -> CachedTensor:
+    found = entry.dynamic_range
+    return CachedTensor(
+        name=entry.name,
+        scale=None if found is None else found.scale,
+        range=None if found is None else [found.minimum, found.maximum],
+        origin=entry.origin.value,
+        place=entry.place,
+        details=entry.details,
+        statistics=entry.statistics,
+    )
+
+
+def diff_caches(
+    first: PathLike, second: PathLike, *, fail_on: str | Sequence[str | FailCondition] = (), form: str | None = None
+) -> CacheDiffAnswer:
+    """How the scales of two calibration caches differ, the largest ratio first. Their forms may differ.
+
+    Args:
+        first: a cache.
+        second: another.
+        fail_on: conditions, such as `"ratio>1.01,removed"`; see `CacheDiffAnswer.conditions`.
+        form: of both, where the contents do not show it.
+
+    Raises:
+        CalibrationError: a file cannot be read, or is damaged.
+
+    Example:
+        >>> dryfit.diff_caches("old.cache", "new.cache").removed
+        ['conv1']
+    """
+    conditions = CACHE_DIFF_SUBJECTS.conditions(fail_on)
+    found = compare(read_ranges_file(Path(first), form), read_ranges_file(Path(second), form))
+    counts = {"changed": len(found.changed), "added": len(found.added), "removed": len(found.removed)}
+    return CacheDiffAnswer(
+        first=Path(first),
+        second=Path(second),
+        changed=[
+            ChangedScale(one.tensor, one.first or None, one.second or None, finite(one.ratio)) for one in found.changed
+        ],
+        equal=found.equal,
+        added=found.added,
+        removed=found.removed,
+        conditions=counted_outcomes(conditions, {"ratio": found.largest_ratio, **counts}),
+    )
+
+
+def check_cache(
+    file: PathLike,
+    model: PathLike | None = None,
+    *,
+    fail_on: str | Sequence[str | FailCondition] = (),
+    form: str | None = None,
+    shape: ShapesSaid | None = None,
+) -> CacheCheckAnswer:
+    """What is wrong with a calibration cache, and whether it fits a model. All findings at once.
+
+    Args:
+        file: the cache.
+        model: the path of an ONNX model.
+        fail_on: conditions, such as `"damaged,missing>2"`; see `CacheCheckAnswer.conditions`.
+        form: of the cache, where the contents do not show it.
+        shape: shapes of the model's dynamic inputs.
+
+    Raises:
+        CalibrationError: the file cannot be read.
+        OnnxImportError: the model is damaged or has operators that are not supported.
+
+    Example:
+        >>> [one.tensor for one in dryfit.check_cache("model.cache", "model.onnx").findings if one.kind == "missing"]
+        ['conv2']
+    """
+    conditions = CACHE_SUBJECTS.conditions(fail_on)
+    stored = stored_in_file(Path(file), form)
+    found = [*findings_in_file(stored)]
+    if model is not None:
+        digest = f"sha256:{hashlib.sha256(Path(model).read_bytes()).hexdigest()}"
+        network = load_network(Path(model), NetworkOptions.said({"shape": shape} if shape else {}))
+        found += findings_for_model(stored, network, digest)
+    counts = Counter(one.kind.value for one in found)
+    summary = {kind: counts[kind] for kind in FINDING_TITLES}
+    return CacheCheckAnswer(
+        file=Path(file),
+        form=stored.form,
+        model=None if model is None else os.fspath(model),
+        tensors=len(stored.by_name),
+        findings=[CacheFinding(one.kind.value, one.tensor, one.place, one.text) for one in found],
+        summary=summary,
+        conditions=counted_outcomes(conditions, {**summary, "findings": len(found)}),
+    )

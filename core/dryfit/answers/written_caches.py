@@ -1,0 +1,254 @@
+"""Calibration caches made of others: `dryfit.merge_caches`, `dryfit.convert_cache`. No model runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.json_data import Count
+from dryfit.answers.options import ALGORITHMS
+from dryfit.answers.text import Block, Line
+from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.quantization.cache_comparison import ConflictRule, merge
+from dryfit.quantization.cache_forms import read_ranges_file, write_ranges_file
+from dryfit.quantization.cache_header import NEWEST_VERSION, CacheHeader, parse_version
+from dryfit.quantization.calibration_stream import CalibrationAlgoType
+from dryfit.short_text import count_text
+
+PathLike = str | os.PathLike[str]
+HEADED_FORMS = ("tensorrt", "json")
+"""Forms that keep TensorRT's first line."""
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class WrittenCache(Answer):
+    """A file that was written.
+
+    Attributes:
+        output: the file.
+        form: name of its form.
+        tensors: those that were written.
+        left_out: tensors without a scale, for which the form has no place.
+        notes: sentences about what was lost or made up.
+    """
+
+    output: Path
+    form: str
+    tensors: Count
+    left_out: Sequence[str]
+    _notes: Sequence[str] = ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about what was lost or made up."""
+        names = ", ".join(map(repr, self.left_out))
+        lost = f"{len(self.left_out)} without a scale are left out, for the form has none: {names}"
+        return [*([lost] if self.left_out else []), *self._notes]
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What was written."""
+        yield Line(self.summary_line())
+
+    def summary_line(self) -> str:
+        """What was written, in one line."""
+        return f"{self.output}: {count_text(self.tensors, 'tensor')}, form {self.form}"
+
+
+@attrs.frozen
+class FileScale:
+    """The scale of a tensor in one file.
+
+    Attributes:
+        file: the file.
+        scale: the scale.
+    """
+
+    file: Path
+    scale: float
+
+
+@attrs.frozen
+class ScaleConflict:
+    """A tensor with different scales.
+
+    Attributes:
+        name: the tensor.
+        scales: those of each file.
+    """
+
+    name: str
+    scales: Sequence[FileScale]
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class MergeAnswer(WrittenCache):
+    """One calibration cache of several.
+
+    Attributes:
+        files: those that were merged.
+        conflicts: tensors with different scales.
+    """
+
+    COMMAND: ClassVar[str] = "cache merge"
+
+    files: Sequence[Path]
+    conflicts: Sequence[ScaleConflict]
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class ConvertAnswer(WrittenCache):
+    """A calibration cache in another form.
+
+    Attributes:
+        file: the one that was read.
+        header: TensorRT's first line; None where there is none.
+    """
+
+    COMMAND: ClassVar[str] = "cache convert"
+
+    file: Path
+    header: str | None
+
+
+def merge_caches(
+    files: Sequence[PathLike],
+    output: PathLike,
+    *,
+    on_conflict: str = "refuse",
+    to: str | None = None,
+    form: str | None = None,
+) -> MergeAnswer:
+    """Write one calibration cache of several, which may have different forms.
+
+    The first line of the result is that of the first file, and tensors are in the order in which they come first. A
+    tensor with a scale in one file and none in another has that scale.
+
+    Args:
+        files: the caches.
+        output: the file that is written.
+        on_conflict: which of different scales of one tensor counts: `refuse`, `first`, `last` or `widest`.
+        to: the form of what is written; that of the first file for None.
+        form: of the files, where the contents do not show it.
+
+    Raises:
+        CalibrationError: a file cannot be read or written, or scales differ and that is refused.
+        UnknownNameError: there is no such word or form.
+
+    Example:
+        >>> dryfit.merge_caches(["a.cache", "b.cache"], "both.cache", on_conflict="widest").tensors
+        54
+    """
+    rules = [one.value for one in ConflictRule]
+    if on_conflict not in rules:
+        raise UnknownNameError("rule", on_conflict, rules, where="--on-conflict")
+    stored = [(str(file), read_ranges_file(Path(file), form)) for file in files]
+    found = merge(stored, ConflictRule(on_conflict))
+    chosen = to or found.stored.form
+    left_out = write_ranges_file(Path(output), found.stored, chosen)
+    conflicts = [
+        ScaleConflict(name, [FileScale(Path(stored[index][0]), entry.scale) for index, entry in several])
+        for name, several in found.conflicts.items()
+    ]
+    headers = {one.header: name for name, one in stored if one.header}
+    notes = []
+    if conflicts:
+        notes.append(f"{count_text(len(conflicts), 'tensor')} had different scales; the {on_conflict} counts")
+    if len(headers) > 1:
+        notes.append(f"The files have different first lines: {', '.join(headers)}; that of the first one is kept")
+    return MergeAnswer(
+        output=Path(output),
+        form=chosen,
+        tensors=len(found.stored.entries) - len(left_out),
+        left_out=left_out,
+        notes=notes,
+        files=[Path(name) for name, _ in stored],
+        conflicts=conflicts,
+    )
+
+
+def convert_cache(
+    file: PathLike,
+    output: PathLike,
+    *,
+    to: str | None = None,
+    form: str | None = None,
+    tensorrt_version: str | None = None,
+    algorithm: str | None = None,
+    cutoff: float | None = None,
+    quantile: float | None = None,
+) -> ConvertAnswer:
+    """Write a calibration cache in another form, or for another version of TensorRT.
+
+    The scales stay the same, bit for bit; what a form has no place for, such as both ends of a range, is lost.
+
+    Args:
+        file: the cache.
+        output: the file that is written.
+        to: its form; that of the cache for None.
+        form: of the cache, where the contents do not show it.
+        tensorrt_version: the version that the first line names, such as `8.6.1`.
+        algorithm: the algorithm that the first line names, such as `entropy2`.
+        cutoff: the regression cutoff in a legacy first line.
+        quantile: the quantile in a legacy first line.
+
+    Raises:
+        CalibrationError: the file cannot be read or written.
+        ConfigError: the form has no first line, or the line no place for what is stated.
+        UnknownNameError: there is no such form or algorithm.
+
+    Example:
+        >>> dryfit.convert_cache("model.cache", "new.cache", tensorrt_version="10.3").header
+        'TRT-100300-EntropyCalibration2'
+    """
+    stored = read_ranges_file(Path(file), form)
+    chosen = to or stored.form
+    version = None if tensorrt_version is None else parse_version(tensorrt_version)
+    if any(one is not None for one in (version, algorithm, cutoff, quantile)):
+        if chosen not in HEADED_FORMS:
+            raise ConfigError(f"Only the forms {' and '.join(HEADED_FORMS)} have a first line to state this in")
+        header = _header(stored.header, algorithm)
+        if header.algorithm.name != ALGORITHMS["legacy"] and (cutoff is not None or quantile is not None):
+            raise ConfigError(f"--cutoff and --quantile are of the legacy algorithm, not of {header.algorithm.name}")
+        header = attrs.evolve(
+            header,
+            version=header.version if version is None else version,
+            cutoff=header.cutoff if cutoff is None else cutoff,
+            quantile=header.quantile if quantile is None else quantile,
+        )
+        stored = attrs.evolve(stored, header=header.text)
+    left_out = write_ranges_file(Path(output), stored, chosen)
+    made_up = "The first line says entropy2, for FILE names no algorithm; --algorithm states another"
+    return ConvertAnswer(
+        output=Path(output),
+        form=chosen,
+        tensors=len(stored.entries) - len(left_out),
+        left_out=left_out,
+        notes=[made_up] if not stored.header and chosen == "tensorrt" else [],
+        file=Path(file),
+        header=stored.header or None,
+    )
+
+
+def _header(line: str, algorithm: str | None) -> CacheHeader:
+    """The header to start from: that of the file, with the algorithm that was asked for.
+
+    Raises:
+        ConfigError: the file's first line is not known, so that the algorithm has to be stated.
+        UnknownNameError: there is no such algorithm.
+    """
+    found = CacheHeader.parse(line)
+    if algorithm is None:
+        if found is None:
+            raise ConfigError("The first line of FILE names no algorithm that is known: state it with --algorithm")
+        return found
+    if algorithm not in ALGORITHMS:
+        raise UnknownNameError("algorithm", algorithm, ALGORITHMS, where="--algorithm")
+    chosen = CalibrationAlgoType[ALGORITHMS[algorithm]]
+    if found is not None and found.algorithm is chosen:
+        return found
+    return CacheHeader(chosen, NEWEST_VERSION if found is None or found.version is None else found.version)
