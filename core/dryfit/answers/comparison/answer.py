@@ -17,7 +17,7 @@ from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count
 from dryfit.answers.placement_text import listed_names
 from dryfit.answers.text import Block, Entries, Line, Table
-from dryfit.short_text import count_text
+from dryfit.short_text import count_text, printable
 
 _COLUMNS = ["tensor", "type", "engine layer", "SQNR dB", "own", "inherited", "saturated", "first difference"]
 
@@ -165,7 +165,9 @@ class CompareAnswer(Answer):
         if side.first_error is not None:
             first = self.tensor(side.first_error)
             does = "adds or passes on" if name in first.unfed else "adds"
-            yield Line(f"The first layer that {does} an error: {first.engine_layer}, to {first.tensor}")
+            # A name with a line break in it must not look like a line of ours.
+            layer, tensor = (printable(name, kept="") for name in (first.engine_layer, first.tensor))
+            yield Line(f"The first layer that {does} an error: {layer}, to {tensor}")
         yield from overflow_blocks(side.overflows, name)
         worst = [(one.engine_layer, one.differences[name]) for one in map(self.tensor, side.largest_errors)]
         ranked = [(layer, found.own_text, "") for layer, found in worst if found is not None]
