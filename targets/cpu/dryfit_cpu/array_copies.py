@@ -95,7 +95,7 @@ def prepared_copy(
     for function, make_work in _WAYS:
         work = make_work(source, inner, 1)
         if work is not None:
-            places = (function.place("source"), function.place("output"))
+            places = (function.place("source.address"), function.place("output.address"))
             return PreparedCopy(
                 FUNCTION(work.function),
                 work.descriptor.tobytes(),

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar, get_type_hints
 
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
@@ -17,6 +18,7 @@ from numba.extending import intrinsic
 from dryfit.errors import DryfitError
 from dryfit_cpu.compiler import emit, machine
 from dryfit_cpu.compiler.object_cache import CompiledFunction
+from dryfit_cpu.descriptors import Chunk
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _NATIVE: set[Callable[..., Any]] = set()
@@ -24,7 +26,10 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "forceinline": True}
 
 
 def native(function: FunctionT) -> FunctionT:
-    """Make a function native: `function(chunk, chunks, *fields)`, fields being ints (64 bits) and floats (FP32).
+    """Make a function native: `function(chunk, *operands)`, each an int (64 bits), a float (FP32) or a descriptor.
+
+    Descriptors are the named tuples of `descriptors.py`: the function is annotated with what it takes. What is no part
+    of a larger work takes two ints in the place of the chunk.
 
     It returns nothing and raises nothing: it works on addresses, and calls `inlined` functions and operations only.
     """
@@ -86,32 +91,59 @@ def _translate(module: str, name: str) -> tuple[str, list[tuple[str, str]], str]
     function = getattr(importlib.import_module(f"dryfit_cpu.native.{module}"), name)
     if function not in _NATIVE:
         raise DryfitError("The function is not native", where=f"native function {module}.{name}")
-    parameters = list(inspect.signature(function).parameters.values())[2:]
-    fields = [(parameter.name, str(parameter.annotation)) for parameter in parameters]
-    body, arguments = inlined(function), _descriptor_reader([kind for _, kind in fields])
+    hints = get_type_hints(function)
+    names = list(inspect.signature(function).parameters)
+    takes_chunk = hints[names[0]] is Chunk
+    operands = names[1 if takes_chunk else 2 :]
+    body, arguments = inlined(function), _descriptor_reader([hints[operand] for operand in operands])
 
-    def entry(descriptor: int, chunk: int, chunks: int) -> int:
-        body(chunk, chunks, *arguments(descriptor))
-        return 0
+    if takes_chunk:
 
+        def entry(descriptor: int, chunk: int, chunks: int) -> int:
+            body(Chunk(chunk, chunks), *arguments(descriptor))
+            return 0
+    else:
+
+        def entry(descriptor: int, chunk: int, chunks: int) -> int:
+            body(chunk, chunks, *arguments(descriptor))
+            return 0
+
+    fields = [field for operand in operands for field in _fields(operand, hints[operand])]
     compiled = cfunc(types.int64(types.int64, types.int64, types.int64), **_OPTIONS)(entry)
     return compiled.native_name, fields, compiled.inspect_llvm()
 
 
-def _descriptor_reader(kinds: Sequence[str]) -> Any:
-    """An operation that gives the fields at a descriptor's address as a tuple."""
-    fields: Any = types.Tuple([types.float32 if kind == "float" else types.int64 for kind in kinds])  # type: ignore[no-untyped-call]
+def _fields(name: str, kind: type) -> Iterator[tuple[str, str]]:
+    """(name, `int` or `float`) of an operand, or of each field of a descriptor, by `operand.field`."""
+    if kind in {int, float}:
+        yield name, kind.__name__
+    else:
+        for field, inner in get_type_hints(kind).items():
+            yield from _fields(f"{name}.{field}", inner)
+
+
+def _numba_type(kind: type) -> Any:
+    if kind in {int, float}:
+        return types.float32 if kind is float else types.int64
+    return types.BaseTuple.from_types([_numba_type(inner) for inner in get_type_hints(kind).values()], kind)  # type: ignore[no-untyped-call]
+
+
+def _descriptor_reader(kinds: Sequence[type]) -> Any:
+    """An operation that gives the operands at a descriptor's address as a tuple."""
+    operands: Any = types.Tuple([_numba_type(kind) for kind in kinds])  # type: ignore[no-untyped-call]
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        read = []
-        for index, kind in enumerate(kinds):
-            value = emit.load(builder, emit.WORD, emit.offset(builder, values[0], 8 * index), 8)
-            if kind == "float":
-                value = builder.bitcast(builder.trunc(value, emit.INT), emit.FLOAT)
-            read.append(value)
-        return context.make_tuple(builder, signature.return_type, read)
+        places = itertools.count()
+
+        def read(kind: Any) -> Any:
+            if isinstance(kind, types.BaseTuple):
+                return context.make_tuple(builder, kind, [read(inner) for inner in kind.types])  # type: ignore[attr-defined]
+            value = emit.load(builder, emit.WORD, emit.offset(builder, values[0], 8 * next(places)), 8)
+            return value if kind is types.int64 else builder.bitcast(builder.trunc(value, emit.INT), emit.FLOAT)
+
+        return read(signature.return_type)
 
     def declare(_typing_context: Any, _descriptor: Any) -> Any:
-        return fields(types.int64), generate
+        return operands(types.int64), generate
 
     return intrinsic(declare)

@@ -1,13 +1,15 @@
 """Native functions: named, compiled when first needed, called with their arguments in a table of integers.
 
-A kernel's file under `native/` holds mathematics: functions of chunk, chunks and named integers and floats. Everything
-else about making them run stands here and in `compilation.py`.
+A kernel's file under `native/` holds mathematics: functions of a chunk of work and of operands, which are integers,
+floats and the named tuples of `descriptors.py`. Everything else about making them run stands here and in
+`compilation.py`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +29,7 @@ class NativeFunction:
     """A function of `dryfit_cpu.native`, compiled or read from the cache when it is first used.
 
     Example:
-        >>> work = NativeFunction("pooling", "max_pool").work(4, source=..., destination=...)  # doctest: +SKIP
+        >>> work = NativeFunction("reduction", "reduce").work(4, source=Elements(...), ...)  # doctest: +SKIP
     """
 
     def __init__(self, module: str, name: str) -> None:
@@ -49,27 +51,30 @@ class NativeFunction:
         return self._address
 
     def place(self, name: str) -> int:
-        """Index of an argument in a descriptor."""
+        """Index of an argument, or of a field of one (`source.address`), in the table of all."""
         self._load()
         return list(self._fields).index(name)
 
-    def work(self, chunks: int, **arguments: float) -> Work:
+    def work(self, chunks: int, **arguments: Any) -> Work:
         """One call of it, cut into chunks.
 
+        Args:
+            chunks: how many parts it is cut into.
+            arguments: numbers and descriptors, by the names that the function has for them.
+
         Raises:
-            DryfitError: an argument is missing, unknown, or not of the field's type.
+            DryfitError: an argument is missing, unknown, or not of the descriptor that the function takes.
         """
         self._load()
-        if arguments.keys() != self._fields.keys():
+        given = dict(field for name, value in arguments.items() for field in _fields(name, value))
+        if given.keys() != self._fields.keys():
             raise DryfitError(
                 "The arguments do not fit the function",
                 where=f"native function {self.full_name}",
-                found=", ".join(sorted(arguments.keys() ^ self._fields.keys())),
+                found=", ".join(sorted(given.keys() ^ self._fields.keys())),
                 allowed=", ".join(self._fields),
             )
-        values = [
-            _bits(arguments[name]) if kind == "float" else int(arguments[name]) for name, kind in self._fields.items()
-        ]
+        values = [_bits(given[name]) if kind == "float" else int(given[name]) for name, kind in self._fields.items()]
         return Work(self._address, np.array(values, dtype=np.int64), max(1, int(chunks)))
 
     @property
@@ -95,6 +100,15 @@ class NativeFunction:
             function = object_cache.read(self.full_name) or self.compile()
             self._fields = dict(function.fields)
             self._address = loading.load(function.code, function.symbol)
+
+
+def _fields(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    """(name, number) of an argument, or of each field of a descriptor."""
+    if hasattr(value, "_asdict"):
+        for field, inner in value._asdict().items():
+            yield from _fields(f"{name}.{field}", inner)
+    else:
+        yield name, value
 
 
 def _bits(value: float) -> int:

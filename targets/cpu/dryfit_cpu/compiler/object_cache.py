@@ -22,7 +22,7 @@ from dryfit.target.cache_folder import REMEDY, cache_folder
 from dryfit_cpu.compiler.processor import this_processor
 from dryfit_cpu.compiler.tier import current_tier
 
-_SOURCES = ("codes.py", "compiler/*.py", "native/*.py")
+_SOURCES = ("codes.py", "descriptors.py", "compiler/*.py", "native/*.py")
 FOLDER = "kernels"
 """In the folder of all caches."""
 _LOG = logging.getLogger("dryfit.cpu")

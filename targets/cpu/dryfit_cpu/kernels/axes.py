@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import Elements, Extents
 from dryfit_cpu.kernels.copying import joined_axes
-from dryfit_cpu.kernels.operands import require_extents
+from dryfit_cpu.kernels.operands import element_code, require_extents
 
 _KEPT_AXES = 3
 
@@ -20,31 +22,32 @@ class ReducedAxes:
     """How arrays of one shape are walked, the first array first.
 
     Attributes:
+        kinds: element codes of the arrays.
         bases: addresses of the arrays, once for each index of the axes beyond three that are kept.
-        extents: of the last three kept axes.
-        strides: bytes along them, of each array.
+        extents: of the last three kept axes, and of a run.
+        strides: bytes along these, of each array.
         places: byte offsets int64[places, arrays] of the runs.
-        run: elements in a run.
-        run_strides: bytes along a run, of each array.
         is_across: whether a vector lies along the last kept axis, rather than along a run.
     """
 
+    kinds: Sequence[int]
     bases: Sequence[Sequence[int]]
-    extents: Sequence[int]
+    extents: Extents
     strides: Sequence[Sequence[int]]
     places: Array
-    run: int
-    run_strides: Sequence[int]
     is_across: bool
 
-    def fields(self, base: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, int]]:
-        """Addresses and strides by the names of the arrays; those of the first have no prefix."""
-        for number, name in enumerate(names):
-            prefix = f"{name}_" if number else ""
-            yield name, base[number]
-            yield f"{prefix}run_stride", self.run_strides[number]
-            for axis, strides in enumerate(self.strides):
-                yield f"{prefix}stride{axis}", strides[number]
+    @property
+    def most_chunks(self) -> int:
+        """How many results there are to share: a result is never cut."""
+        return max(1, math.prod(self.extents[:_KEPT_AXES]))
+
+    def elements(self, base: Sequence[int]) -> list[Elements]:
+        """What native functions are told about the arrays that begin at these addresses."""
+        return [
+            Elements(address, self.kinds[number], *(strides[number] for strides in self.strides))
+            for number, address in enumerate(base)
+        ]
 
     @classmethod
     def of(cls, arrays: Sequence[Array], reduced: Sequence[int]) -> ReducedAxes:
@@ -65,15 +68,15 @@ class ReducedAxes:
             [_offset(index, outer, number) for number in range(len(arrays))]
             for index in np.ndindex(*(extent for extent, _ in outer))
         ]
+        axes = [*inner, (run, run_strides)]
         last, last_strides = inner[-1]
         is_across = last > 1 and (abs(last_strides[0]) < abs(run_strides[0]) or 2 * run <= current_tier().lanes < last)
         return cls(
+            kinds=[element_code(array) for array in arrays],
             bases=bases,
-            extents=[extent for extent, _ in inner],
-            strides=[strides for _, strides in inner],
+            extents=Extents(*(extent for extent, _ in axes)),
+            strides=[strides for _, strides in axes],
             places=np.array(places, np.int64).reshape(-1, len(arrays)),
-            run=run,
-            run_strides=run_strides,
             is_across=is_across,
         )
 

@@ -10,11 +10,12 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Specs, kernel
 from dryfit_cpu import codes
-from dryfit_cpu.kernels.copying import NO_ACTIVATION, pointwise_work
+from dryfit_cpu.descriptors import Function
+from dryfit_cpu.kernels.copying import NO_FUNCTION, pointwise_work
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.steps import NativeStep
 
-_RELU = (codes.RELU, 0.0, 0.0)
+_RELU = Function(codes.RELU, 0.0, 0.0)
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -29,5 +30,5 @@ def cut_codes(binding: Binding) -> NativeStep:
     """A step that makes negative codes 0."""
     source = bound_array(binding, cast("Tensor", binding.group.main.inputs[0]).name)
     output = bound_array(binding, binding.group.outputs[0].name)
-    work = pointwise_work(codes.FIRST, [source], output, binding.num_threads, NO_ACTIVATION, _RELU)
+    work = pointwise_work(codes.FIRST, [source], output, binding.num_threads, NO_FUNCTION, _RELU)
     return NativeStep(binding.group.name, work, [binding, source])

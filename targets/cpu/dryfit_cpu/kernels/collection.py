@@ -15,6 +15,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import WindowAxis
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import Operand, require_extents
@@ -101,15 +102,14 @@ def _part_work(
 ) -> Work:
     N, C, H, _ = output.shape
     paddings = [*[(0, 0)] * (2 - len(layer.kernel_size_nd)), *layer.paddings(layer.kernel_size_nd)]
-    activation, alpha, beta = epilogues.required_epilogue(binding).outer
     window, joined = pair(layer.kernel_size_nd), columns.joined
     step, dilation = pair(layer.stride_nd), pair(layer.dilation_nd)
-    fields = output.output_fields() | {
-        "output": output.address + columns.first * output.strides[3],
-        "output_pixel_stride": output.strides[3] * joined,
-        "columns": columns.count,
-        "channels": C * joined,
-    }
+    image = output.image._replace(
+        address=output.address + columns.first * output.strides[3],
+        pixel_stride=output.strides[3] * joined,
+        columns=columns.count,
+        channels=C * joined,
+    )
     return _COLLECT.work(
         chunks_for(N * C * H * columns.count * joined * window[0] * window[1], binding.num_threads),
         products=products.address,
@@ -120,20 +120,14 @@ def _part_work(
         source_rows=source.shape[2],
         source_columns=source.shape[3],
         bias=bias.ctypes.data,
-        **fields,
-        window_rows=window[0],
-        window_columns=window[1] // joined,
-        row_step=step[0],
-        column_step=step[1] // joined,
-        row_dilation=dilation[0],
-        column_dilation=dilation[1],
+        output=image,
+        window_rows=WindowAxis(window[0], step[0], dilation[0], paddings[0][0]),
+        window_columns=WindowAxis(
+            window[1] // joined, step[1] // joined, dilation[1], (_left(layer) + columns.first) // joined
+        ),
         row_hop=_hop(step[0], dilation[0]),
         column_hop=_hop(step[1] // joined, dilation[1]),
-        top=paddings[0][0],
-        left=(_left(layer) + columns.first) // joined,
-        activation=activation,
-        alpha=alpha,
-        beta=beta,
+        function=epilogues.required_epilogue(binding).outer,
     )
 
 

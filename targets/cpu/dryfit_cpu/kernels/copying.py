@@ -10,6 +10,7 @@ import numpy as np
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import FIRST, NONE
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Elements, Extents, Function, Lines
 from dryfit_cpu.kernels.operands import element_code, require_extents
 from dryfit_cpu.kernels.tiles import STREAMED_BYTES, TileShape, tiling
 from dryfit_cpu.steps import Work
@@ -23,9 +24,7 @@ _CHUNK_ELEMENTS = 4096
 Axis = tuple[int, list[int]]
 """Extent, and each array's stride in bytes."""
 
-Activation = tuple[int, float, float]
-"""Code, alpha, beta."""
-NO_ACTIVATION: Activation = (NONE, 0.0, 0.0)
+NO_FUNCTION = Function(NONE, 0.0, 0.0)
 
 
 def pointwise_work(
@@ -33,20 +32,14 @@ def pointwise_work(
     operands: Sequence[Array],
     output: Array,
     threads: int,
-    activation: Activation = NO_ACTIVATION,
-    inner: Activation = NO_ACTIVATION,
+    outer: Function = NO_FUNCTION,
+    inner: Function = NO_FUNCTION,
 ) -> list[Work]:
-    """Work that computes `output = activation(operation(operands))`; operands broadcast to the output.
-
-    The inner activation is applied to the first operand before the operation.
-    """
+    """Work that computes `outer(operation(inner(first operand), others))`; operands broadcast to the output."""
     values = [np.broadcast_to(operand, output.shape) for operand in operands]
     arrays = {"output": output, **{name: values[min(place, len(values) - 1)] for place, name in enumerate("abc")}}
-    fixed: dict[str, float] = {f"{name}_kind": element_code(array) for name, array in arrays.items()}
-    for prefix, (code, alpha, beta) in (("inner_", inner), ("", activation)):
-        fixed |= {f"{prefix}activation": code, f"{prefix}alpha": alpha, f"{prefix}beta": beta}
     return [
-        _POINTWISE.work(chunks, operation=operation, **fixed, **arguments)
+        _POINTWISE.work(chunks, operation=operation, inner=inner, outer=outer, **arguments)
         for chunks, arguments in placed_arguments(arrays, threads)
     ]
 
@@ -84,20 +77,14 @@ def transposition_work(source: Array, destination: Array, threads: int) -> Work 
     return TRANSPOSE.work(
         chunks_for(source.size, threads),
         size=size,
-        source=source.ctypes.data,
-        source_stride0=strides0[1],
-        source_stride1=strides1[1],
-        column_stride=columns[1][1],
-        output=destination.ctypes.data,
-        output_stride0=strides0[0],
-        output_stride1=strides1[0],
-        row_stride=rows[1][0],
+        source=Lines(source.ctypes.data, strides0[1], strides1[1], columns[1][1]),
+        output=Lines(destination.ctypes.data, strides0[0], strides1[0], rows[1][0]),
         extent0=extent0,
         extent1=extent1,
         rows=rows[0],
         columns=columns[0],
         written_columns=written,
-        **tiling(shape, streams=threads == 1 and destination.nbytes >= STREAMED_BYTES),
+        tiles=tiling(shape, streams=threads == 1 and destination.nbytes >= STREAMED_BYTES),
     )
 
 
@@ -117,17 +104,19 @@ def chunks_for(elements: int, threads: int) -> int:
     return 1 if threads == 1 else min(4 * threads, max(1, elements // _CHUNK_ELEMENTS))
 
 
-def placed_arguments(arrays: Mapping[str, Array], threads: int) -> Iterator[tuple[int, dict[str, int]]]:
+def placed_arguments(
+    arrays: Mapping[str, Array], threads: int, *, has_kinds: bool = True
+) -> Iterator[tuple[int, dict[str, Elements | Extents]]]:
     """(chunks, arguments) of each call of a native function that goes through arrays of one shape together.
 
     Of arrays without elements there is none.
     Axes over which all arrays step evenly are joined; what is left beyond four axes is a call for each index. The
-    arguments are `extent0` to `extent3`, and of each array its address, by its name, and `NAME_stride0` to
-    `NAME_stride3`.
+    arguments are `extents`, and the arrays by their names.
 
     Args:
         arrays: by the names that the function has for them; the first decides the order of the axes.
         threads: that share the work.
+        has_kinds: whether the function has to know the types of elements, and is not told their size otherwise.
     """
     shape = next(iter(arrays.values())).shape
     for name, array in arrays.items():
@@ -137,16 +126,14 @@ def placed_arguments(arrays: Mapping[str, Array], threads: int) -> Iterator[tupl
     axes = joined_axes(list(arrays.values()))
     outer, inner = axes[:-_AXES], axes[-_AXES:]
     padded = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + inner
-    common = {f"extent{axis}": extent for axis, (extent, _) in enumerate(padded)}
-    for number, name in enumerate(arrays):
-        common.update((f"{name}_stride{axis}", strides[number]) for axis, (_, strides) in enumerate(padded))
-    chunks = chunks_for(math.prod(extent for extent, _ in padded), threads)
+    extents = Extents(*(extent for extent, _ in padded))
     for index in np.ndindex(*(extent for extent, _ in outer)):
-        addresses = {
-            name: array.ctypes.data + sum(i * strides[number] for i, (_, strides) in zip(index, outer, strict=True))
-            for number, (name, array) in enumerate(arrays.items())
-        }
-        yield chunks, common | addresses
+        elements: dict[str, Elements | Extents] = {"extents": extents}
+        for number, (name, array) in enumerate(arrays.items()):
+            start = sum(i * strides[number] for i, (_, strides) in zip(index, outer, strict=True))
+            steps = (strides[number] for _, strides in padded)
+            elements[name] = Elements(array.ctypes.data + start, element_code(array) if has_kinds else 0, *steps)
+        yield chunks_for(math.prod(extents), threads), elements
 
 
 def joined_axes(arrays: Sequence[Array]) -> list[Axis]:

@@ -19,7 +19,7 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, require_extents
+from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, image_of, require_extents
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep, Work
@@ -88,14 +88,16 @@ def convolve_channels(binding: Binding) -> NativeStep:
     x, y = cast("Tensor", layer.inputs[0]), binding.group.outputs[0]
     window = Window.of(layer, binding.specs[x.name], binding.specs[y.name])
     source, work = Operand.of(bound_array(binding, x.name)), list[Work]()
-    address, strides = source.address, source.strides
+    image = source.image
     keeps: list[object] = [binding, source]
     bare = attrs.evolve(window, padding=_NO_PADDING)
     if needs_staging(bare, source):
         staged = Workspace(binding).take(bare.staged_shape)
         work.append(stage_work(bare, source, staged, binding.num_threads))
         n, h, w, c = staged.strides
-        address, strides = staged.ctypes.data, (n, c, h, w)
+        image = image._replace(
+            address=staged.ctypes.data, image_stride=n, row_stride=h, pixel_stride=w, channel_stride=c
+        )
         keeps.append(staged)
     output = Operand.of(bound_array(binding, y.name))
     require_extents(source.shape, window.input, "input of a window")
@@ -110,48 +112,21 @@ def convolve_channels(binding: Binding) -> NativeStep:
     N, C, H, W = output.shape
     padded = -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
     weights, bias = binding.weight("weights", (*window.kernel, padded)), binding.weight("bias", (padded,))
-    added = residual.strides if residual is not None else (0, 0, 0, 0)
-    inner, inner_alpha, inner_beta = epilogue.inner
-    activation, alpha, beta = epilogue.outer
-    low, high = epilogue.clamps or (-np.inf, np.inf)
+    rows, columns = window.axes
+    bypasses = epilogue.clamps is None or residual is not None or output.kind != FP32
     work.append(
         _DEPTHWISE.work(
             chunks_for(N * C * H * W * weights.shape[0] * weights.shape[1], binding.num_threads),
-            source=address,
-            image_stride=strides[0],
-            row_stride=strides[2],
-            pixel_stride=strides[3],
-            channel_stride=strides[1],
-            source_rows=window.input[2],
-            source_columns=window.input[3],
+            source=image,
             weights=weights.ctypes.data,
             bias=bias.ctypes.data,
             padded_channels=weights.shape[2],
-            **output.output_fields(),
-            residual=residual.address if residual is not None else 0,
-            residual_image_stride=added[0],
-            residual_row_stride=added[2],
-            residual_pixel_stride=added[3],
-            residual_channel_stride=added[1],
-            residual_kind=residual.kind if residual is not None else FP32,
-            window_rows=window.kernel[0],
-            window_columns=window.kernel[1],
-            row_step=window.stride[0],
-            column_step=window.stride[1],
-            row_dilation=window.dilation[0],
-            column_dilation=window.dilation[1],
-            top=window.padding[0][0],
-            left=window.padding[1][0],
-            low=low,
-            high=high,
+            output=output.image,
+            residual=image_of(residual, FP32),
+            window_rows=rows,
+            window_columns=columns,
             strip=_strip(output.shape, binding.num_threads),
-            finishes=int(epilogue.clamps is None or residual is not None or output.kind != FP32),
-            inner_activation=inner,
-            inner_alpha=inner_alpha,
-            inner_beta=inner_beta,
-            activation=activation,
-            alpha=alpha,
-            beta=beta,
+            finish=epilogue.finish(bypasses=bypasses),
         )
     )
     return NativeStep(binding.group.name, work, keeps)

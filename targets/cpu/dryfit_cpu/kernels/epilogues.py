@@ -16,9 +16,9 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
+from dryfit_cpu.descriptors import Finish, Function
 from dryfit_cpu.kernels.affine import Affine, affine_of
-from dryfit_cpu.kernels.copying import NO_ACTIVATION
-from dryfit_cpu.kernels.copying import Activation as ActivationCode
+from dryfit_cpu.kernels.copying import NO_FUNCTION
 
 _CODES = {
     ActivationType.RELU: codes.RELU,
@@ -50,15 +50,15 @@ class Epilogue:
     """
 
     scales: Sequence[Affine] = ()
-    inner: ActivationCode = NO_ACTIVATION
+    inner: Function = NO_FUNCTION
     residual: Tensor | None = None
-    outer: ActivationCode = NO_ACTIVATION
+    outer: Function = NO_FUNCTION
 
     @property
     def clamps(self) -> tuple[float, float] | None:
         """The limits of the results where clamping is all that the end is; None where it is more."""
         code, alpha, beta = self.outer
-        if self.inner != NO_ACTIVATION or code not in (codes.NONE, codes.RELU, codes.CLIP):
+        if self.inner != NO_FUNCTION or code not in (codes.NONE, codes.RELU, codes.CLIP):
             return None
         return {
             codes.NONE: (-np.inf, np.inf),
@@ -66,12 +66,17 @@ class Epilogue:
             codes.CLIP: (alpha, beta),
         }[code]
 
+    def finish(self, *, bypasses: bool) -> Finish:
+        """What native functions are told about it; sums bypass the output where more than limits follows."""
+        low, high = self.clamps or (-np.inf, np.inf)
+        return Finish(int(bypasses), low, high, self.inner, self.outer)
 
-def activation_code(layer: Layer) -> ActivationCode | None:
+
+def activation_code(layer: Layer) -> Function | None:
     """The code of an activation layer; None when it is another layer, or one that native functions lack."""
     if not isinstance(layer, Activation) or layer.activation_type not in _CODES:
         return None
-    return (_CODES[layer.activation_type], layer.alpha, layer.beta)
+    return Function(_CODES[layer.activation_type], layer.alpha, layer.beta)
 
 
 def epilogue_of(group: LayerGroup) -> Epilogue | None:
@@ -161,7 +166,7 @@ def _can_be_added(other: Tensor, value: Tensor, channel_axis: int) -> bool:
 
 def _extended(epilogue: Epilogue, layer: Layer, value: Tensor, group: LayerGroup) -> Epilogue | None:
     """The epilogue of a group with one more layer, which takes `value`; None where it does not fit."""
-    is_open, channel_axis = epilogue.outer == NO_ACTIVATION, _channel_axis(group)
+    is_open, channel_axis = epilogue.outer == NO_FUNCTION, _channel_axis(group)
     if is_open and epilogue.residual is None and _folds(group):
         scale = affine_of(layer, value)
         if scale is not None and scale.axis in (None, channel_axis):
@@ -173,5 +178,5 @@ def _extended(epilogue: Epilogue, layer: Layer, value: Tensor, group: LayerGroup
         others = [tensor for tensor in layer.inputs if tensor is not None and tensor is not value]
         if len(others) != 1 or not _can_be_added(others[0], value, channel_axis):
             return None
-        return attrs.evolve(epilogue, inner=epilogue.outer, residual=others[0], outer=NO_ACTIVATION)
+        return attrs.evolve(epilogue, inner=epilogue.outer, residual=others[0], outer=NO_FUNCTION)
     return None

@@ -6,7 +6,8 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Unary, UnaryOperation
 from dryfit.target.group import LayerGroup
 from dryfit_cpu import codes
-from dryfit_cpu.kernels.copying import NO_ACTIVATION, Activation
+from dryfit_cpu.descriptors import Function
+from dryfit_cpu.kernels.copying import NO_FUNCTION
 from dryfit_cpu.kernels.epilogues import activation_code
 
 _UNARY = {
@@ -24,10 +25,10 @@ _UNARY = {
 }
 
 
-def function_code(layer: Layer) -> Activation | None:
+def function_code(layer: Layer) -> Function | None:
     """The code of a function; None for another layer, and for a function that has no vector form."""
     if isinstance(layer, Unary):
-        return (_UNARY[layer.op], 0.0, 0.0) if layer.op in _UNARY else None
+        return Function(_UNARY[layer.op], 0.0, 0.0) if layer.op in _UNARY else None
     return activation_code(layer)
 
 
@@ -41,9 +42,9 @@ def has_known_end(group: LayerGroup) -> bool:
     return len(group.epilogue) <= 1 and all(function_code(layer) is not None for layer in group.epilogue)
 
 
-def function_fields(group: LayerGroup) -> dict[str, float]:
-    """The fields by which native functions know the function at the end of a group."""
-    code, alpha, beta = NO_ACTIVATION
+def final_function(group: LayerGroup) -> Function:
+    """The function at the end of a group."""
+    code = NO_FUNCTION
     for layer in group.epilogue:
-        code, alpha, beta = function_code(layer) or NO_ACTIVATION
-    return {"function": code, "alpha": alpha, "beta": beta}
+        code = function_code(layer) or NO_FUNCTION
+    return code

@@ -12,11 +12,12 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, FP32
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Image, Table
 from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands
-from dryfit_cpu.kernels.operands import Workspace, bound_array, require_extents
+from dryfit_cpu.kernels.operands import Workspace, bound_array, image_of, require_extents
 from dryfit_cpu.kernels.window_products import WindowInput
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.steps import NativeStep
@@ -63,37 +64,18 @@ def convolve_groups(binding: Binding) -> NativeStep:
     require_extents(dense.output.shape, window.output, "output of a window")
     N, C, H, W = window.output
     require_extents((window.input[1], C % _PACKED), (C, 0), "channels of a window in groups")
-    places, output, residual = np.array(read.segments, np.int64), dense.output, dense.residual
+    places = np.array(read.segments, np.int64)
     weights = binding.weight("weights", (C // _PACKED, len(places), _GROUP, _PACKED))
     bias = binding.weight("bias", (C,))
-    added = residual.strides if residual is not None else (0, 0, 0, 0)
-    inner, outer = epilogue.inner, epilogue.outer
     work = _CONVOLVE.work(
         chunks_for(N * C * H * W * len(places), binding.num_threads),
-        input=read.address,
-        image_stride=read.strides[0],
-        row_stride=read.strides[1],
-        pixel_stride=read.strides[2],
-        places=places.ctypes.data,
-        place_count=len(places),
+        input=Image(read.address, FP32, *read.strides, 4, N, H, W, C),
+        places=Table(places.ctypes.data, len(places)),
         weights=weights.ctypes.data,
         bias=bias.ctypes.data,
-        output=output.address,
-        output_image_stride=output.strides[0],
-        output_row_stride=output.strides[2],
-        output_pixel_stride=output.strides[3],
-        output_kind=output.kind,
-        residual=residual.address if residual is not None else 0,
-        residual_image_stride=added[0],
-        residual_row_stride=added[2],
-        residual_pixel_stride=added[3],
-        residual_kind=residual.kind if residual is not None else FP32,
-        images=N,
-        rows=H,
-        columns=W,
-        channels=C,
-        **dict(zip(("inner_activation", "inner_alpha", "inner_beta"), inner, strict=True)),
-        **dict(zip(("activation", "alpha", "beta"), outer, strict=True)),
+        output=dense.output.image,
+        residual=image_of(dense.residual, FP32),
+        finish=epilogue.finish(bypasses=True),
     )
     step = NativeStep(binding.group.name, [*read.work, work], [binding, *read.keeps, places, weights, bias])
     return dense.around([step])

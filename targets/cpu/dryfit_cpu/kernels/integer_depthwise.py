@@ -22,6 +22,7 @@ from dryfit_cpu.compiler.window_variants import (
     TO_BYTES_AGAIN,
     TO_SCALED_SUMS,
 )
+from dryfit_cpu.descriptors import Table
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
 from dryfit_cpu.kernels.images import Images
@@ -29,8 +30,8 @@ from dryfit_cpu.kernels.integer_convolution import window_of
 from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, IntegerWeights, accepted_weights, integer_weights
-from dryfit_cpu.kernels.method_numbers import FixedPoint, scale_fields
-from dryfit_cpu.kernels.operands import Operand, require_extents
+from dryfit_cpu.kernels.method_numbers import FixedPoint, channel_scales
+from dryfit_cpu.kernels.operands import Operand, image_of, require_extents
 from dryfit_cpu.kernels.requantization import (
     Requantization,
     bound_requantization,
@@ -138,38 +139,20 @@ def bind_integer_channels(
     last = steps.last_limits if steps.rounds_last else steps.limits
     panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last, steps.zero_point))
     fixed = FixedPoint.of(binding, (window.input[1],), source.shape[1])
-    columns = (window.stride[1], window.dilation[1])
-    blocks = block_table(SUMS, source.shape[1], window.kernel, columns, panels)
-    added = residual.strides if residual is not None else (0, 0, 0, 0)
+    rows, columns = window.axes
+    blocks = block_table(SUMS, source.shape[1], rows, columns, panels)
     work = _DEPTHWISE.work(
         chunks_for(output.array.size * window.kernel[0] * window.kernel[1], threads),
-        source=source.address,
-        image_stride=source.strides[0],
-        row_stride=source.strides[2],
-        pixel_stride=source.strides[3],
-        source_rows=source.shape[2],
-        source_columns=source.shape[3],
+        source=source.image,
         outside=outside.ctypes.data,
-        blocks=blocks.ctypes.data,
-        block_count=len(blocks),
+        blocks=Table(blocks.ctypes.data, len(blocks)),
         form=_form(steps, output, weights),
-        **scale_fields(weights.multipliers, fixed, steps.scaling),
-        **output.output_fields(),
-        residual=residual.address if residual is not None else 0,
-        residual_image_stride=added[0],
-        residual_row_stride=added[2],
-        residual_pixel_stride=added[3],
-        residual_channel_stride=added[1],
-        residual_kind=residual.kind if residual is not None else INT8,
-        window_rows=window.kernel[0],
-        window_columns=window.kernel[1],
-        row_step=window.stride[0],
-        column_step=window.stride[1],
-        row_dilation=window.dilation[0],
-        column_dilation=window.dilation[1],
-        top=window.padding[0][0],
-        left=window.padding[1][0],
-        **steps.fields(),
+        scales=channel_scales(weights.multipliers, fixed, steps.scaling),
+        output=output.image,
+        residual=image_of(residual, INT8),
+        window_rows=rows,
+        window_columns=columns,
+        steps=steps.descriptor,
     )
     return NativeStep(
         binding.group.name, [*before, work], [binding, source, output, residual, blocks, panels, outside, fixed]

@@ -26,7 +26,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import placed_arguments
 from dryfit_cpu.kernels.integer_stages import Grid, grid_of, quantized_source
-from dryfit_cpu.kernels.operands import bound_array, element_code
+from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.kernels.quantization import quantized
 from dryfit_cpu.kernels.requantization import requantization_of
 from dryfit_cpu.steps import NativeStep, Work
@@ -134,10 +134,7 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
 def lookup_work(table: Table, source: Array, output: Array, threads: int) -> list[Work]:
     """Work that looks up each value of an array."""
     arrays = {"output": output, "source": source, "table": _tables(table, output.shape)}
-    kind = element_code(output)
-    return [
-        _LOOK_UP.work(chunks, output_kind=kind, **arguments) for chunks, arguments in placed_arguments(arrays, threads)
-    ]
+    return [_LOOK_UP.work(chunks, **arguments) for chunks, arguments in placed_arguments(arrays, threads)]
 
 
 def _tables(table: Table, shape: Shape) -> Array:

@@ -12,9 +12,10 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Elements
 from dryfit_cpu.kernels.copying import placed_arguments
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Grid, Quantized, quantized_source
-from dryfit_cpu.kernels.operands import bound_array, element_code
+from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.kernels.requantization import (
     Requantization,
     bound_requantization,
@@ -32,14 +33,17 @@ def requantize_work(
 ) -> list[Work]:
     """Work that requantizes an INT8 array in a grid; all arrays have the output's shape."""
     arrays = {"output": output, "source": source, "residual": source if residual is None else residual}
-    fixed = {f"{name}_kind": element_code(array) for name, array in arrays.items()}
     multiplier = float(in_units(np.array([grid.scale]), steps.unit)[0])
-    given: dict[str, float] = {"source_zero": grid.zero_point, "multiplier": multiplier, **steps.fields(), **fixed}
-    absent = {"residual": 0} if residual is None else {}
-    return [
-        _REQUANTIZE.work(chunks, **given, **(arguments | absent))
-        for chunks, arguments in placed_arguments(arrays, threads)
-    ]
+    work = []
+    for chunks, arguments in placed_arguments(arrays, threads):
+        if residual is None:
+            arguments["residual"] = cast("Elements", arguments["residual"])._replace(address=0)
+        work.append(
+            _REQUANTIZE.work(
+                chunks, source_zero=grid.zero_point, multiplier=multiplier, steps=steps.descriptor, **arguments
+            )
+        )
+    return work
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:

@@ -18,6 +18,7 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu import codes
+from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.pooling import Ending, bind_pooling, bind_reduction, can_pool, can_reduce
 from dryfit_cpu.kernels.requantization import (
@@ -69,7 +70,7 @@ def integer_pooling(
         steps = bound_requantization(binding)
         ending = Ending(
             source.tensor.name,
-            activation=(codes.CLIP, *steps.limits),
+            activation=Function(codes.CLIP, *steps.limits),
             multiplier=float(in_units(np.array([source.scale]), steps.unit)[0]),
             rounding=steps.rounding_code,
             source_zero=source.zero_point,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -13,6 +14,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import Pixels, Runs, Table
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.dense_operands import channels_last
 from dryfit_cpu.kernels.images import Images
@@ -26,7 +28,7 @@ from dryfit_cpu.kernels.integer_staging import (
 )
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
-from dryfit_cpu.kernels.method_numbers import FixedPoint, scale_fields
+from dryfit_cpu.kernels.method_numbers import FixedPoint, channel_scales
 from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes, require_extents
 from dryfit_cpu.kernels.requantization import Requantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
@@ -102,10 +104,10 @@ class ChannelNumbers:
             FixedPoint.of(binding, shape),
         )
 
-    def fields(
+    def arguments(
         self, steps: Requantization, output: Operand, residual: Operand | None, largest_products: int
-    ) -> dict[str, float]:
-        """The fields by which native functions requantize sums.
+    ) -> dict[str, Any]:
+        """The arguments by which native functions requantize sums.
 
         Args:
             steps: what happens to the sums.
@@ -116,11 +118,9 @@ class ChannelNumbers:
         largest_scaled = (largest_products + largest(self.starts)) * largest(self.multipliers) + largest(self.real_bias)
         residual_kind = residual.kind if residual is not None else codes.INT8
         return {
-            "starts": self.starts.ctypes.data,
-            **scale_fields(self.multipliers, self.fixed, steps.scaling),
-            "real_bias": self.real_bias.ctypes.data if self.real_bias is not None else 0,
+            "scales": channel_scales(self.multipliers, self.fixed, steps.scaling, self.starts, self.real_bias),
             "ending": ending_of(steps, output.kind, residual_kind, largest_scaled),
-            **steps.fields(),
+            "steps": steps.descriptor,
         }
 
 
@@ -221,25 +221,20 @@ def bind_integer_product(
     by_tiles = goes_by_tiles(tiles, table, depth)
     main = _CONVOLVE.work(
         chunks_of(len(tiles) if by_tiles else len(table), threads),
-        input=read.address,
+        input=Pixels(read.address, axes[2].input),
         weights=panels.ctypes.data,
-        output=output.address,
-        residual=residual.address if residual is not None else 0,
-        input_stride=axes[2].input,
-        output_stride=axes[2].output,
-        residual_stride=axes[2].residual,
-        segments=read.segments.ctypes.data,
-        segment_count=len(read.segments),
-        segment_length=read.length,
-        tiles=tiles.ctypes.data,
-        tile_count=len(tiles),
-        panels=table.ctypes.data,
-        panel_count=len(table),
+        output=Pixels(output.address, axes[2].output, output.kind),
+        residual=Pixels(
+            residual.address if residual is not None else 0,
+            axes[2].residual,
+            residual.kind if residual is not None else codes.INT8,
+        ),
+        segments=Runs(read.segments.ctypes.data, len(read.segments), read.length),
+        tiles=Table(tiles.ctypes.data, len(tiles)),
+        panels=Table(table.ctypes.data, len(table)),
         order=codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE,
         flip=_FLIP,
-        output_kind=output.kind,
-        residual_kind=residual.kind if residual is not None else codes.INT8,
-        **numbers.fields(steps, output, residual, depth * UNIT * _LARGEST_PRODUCT),
+        **numbers.arguments(steps, output, residual, depth * UNIT * _LARGEST_PRODUCT),
     )
     keeps = [binding, images, read, output, residual, weights, tiles, table]
     return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)

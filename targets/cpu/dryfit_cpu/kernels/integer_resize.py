@@ -18,6 +18,7 @@ import numpy as np
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Specs, kernel
+from dryfit_cpu.descriptors import SampleSteps
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.kernels.requantization import (
@@ -26,7 +27,7 @@ from dryfit_cpu.kernels.requantization import (
     requantization_of,
     takes_scaled,
 )
-from dryfit_cpu.kernels.resize import Ending, bind_resize, can_resize
+from dryfit_cpu.kernels.resize import bind_resize, can_resize
 from dryfit_cpu.steps import NativeStep
 
 
@@ -51,7 +52,7 @@ def resize_integers(binding: Binding) -> NativeStep:
     group, steps = binding.group, bound_requantization(binding)
     source = cast("Quantized", quantized_source(group.main.inputs[0], group))
     x, y = (bound_array(binding, tensor.name) for tensor in (source.tensor, group.outputs[0]))
-    ending = Ending(
+    sampled = SampleSteps(
         source_zero=source.zero_point,
         multiplier=float(in_units(np.array([source.scale]), steps.unit)[0]),
         low=steps.limits[0],
@@ -59,4 +60,4 @@ def resize_integers(binding: Binding) -> NativeStep:
         zero_point=steps.zero_point,
         rounding=steps.rounding_code,
     )
-    return bind_resize(binding, x, y, ending)
+    return bind_resize(binding, x, y, sampled)

@@ -22,6 +22,7 @@ from dryfit.quantization.rounding import round_values
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import SampleSteps
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.kernels.requantization import (
@@ -98,10 +99,12 @@ def normalize_integers(binding: Binding) -> NativeStep:
         cast("Softmax", group.main).axis,
         binding.num_threads,
         exponentials=table.ctypes.data,
-        multiplier=float(_multiplier(steps)),
-        low=steps.limits[0],
-        high=steps.limits[1],
-        zero_point=steps.zero_point,
-        rounding=steps.rounding_code,
+        steps=SampleSteps(
+            multiplier=float(_multiplier(steps)),
+            low=steps.limits[0],
+            high=steps.limits[1],
+            zero_point=steps.zero_point,
+            rounding=steps.rounding_code,
+        ),
     )
     return NativeStep(group.name, work, [binding, table])

@@ -16,7 +16,7 @@ from dryfit_cpu.kernels.operands import Operand
 from dryfit_cpu.kernels.windows import Window, pixel_conflicts, pixel_pitch
 from dryfit_cpu.steps import Work
 
-_STAGE = NativeFunction("integer_staging", "stage")
+_STAGE = NativeFunction("staging", "stage_integers")
 
 
 @attrs.frozen
@@ -86,8 +86,8 @@ def stage_integers_work(
     """
     return _STAGE.work(
         chunks_for(staged.words, threads),
-        **source.source_fields(),
-        **window.padding_fields(),
+        source=source.image,
+        padding=window.around,
         destination=destination.ctypes.data,
         pitch=staged.strides[2],
         fill=fill,

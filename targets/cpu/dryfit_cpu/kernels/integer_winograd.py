@@ -34,6 +34,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import PANEL_CHANNELS, WHOLE_TILE
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import Table
 from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.integer_convolution import convolve_integers, window_of
 from dryfit_cpu.kernels.integer_endings import without_needless_rounding
@@ -44,11 +45,11 @@ from dryfit_cpu.kernels.integer_products import (
     with_dense_channels,
 )
 from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, pack_integer_panels
-from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, require_extents
+from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, image_of, require_extents
 from dryfit_cpu.kernels.requantization import bound_requantization, takes_requantized
 from dryfit_cpu.kernels.windows import Window
 from dryfit_cpu.kernels.winograd import require_tiles, suits
-from dryfit_cpu.kernels.winograd_tiling import Tiling, place_fields
+from dryfit_cpu.kernels.winograd_tiling import Tiling, positions_of
 from dryfit_cpu.native.winograd_matrices import WHOLE_MULTIPLES
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -156,7 +157,11 @@ def _bind(binding: Binding, window: Window, panels: Array) -> NativeStep:
     scratch, keeps = workspace.take(_scratch_shape(window, threads)), list[object]()
     numbers = ChannelNumbers.of(binding, (1, window.output[1]))
     largest_products = 3 * 3 * window.input[1] * _LARGEST_VALUE**2
-    results = {**place_fields(output, residual), **numbers.fields(steps, output, residual, largest_products)}
+    results = {
+        "output": output.image,
+        "residual": image_of(residual, output.kind),
+        **numbers.arguments(steps, output, residual, largest_products),
+    }
     work = [*work, *before]
     for strip in tiling.strips():
         work.append(tiling.input_work(_TRANSFORM_INPUT, read, transformed, strip, source.zero_point))
@@ -175,19 +180,14 @@ def _multiply_work(
     blocks, segments = block_table(tiles), np.zeros(1, np.int64)
     work = _MULTIPLY.work(
         len(scratch),
-        transformed=transformed.ctypes.data,
-        tile_pitch=transformed.strides[1],
-        position_bytes=transformed.strides[0],
-        blocks=blocks.ctypes.data,
-        block_count=len(blocks),
+        transformed=positions_of(transformed),
+        blocks=Table(blocks.ctypes.data, len(blocks)),
         segments=segments.ctypes.data,
         pairs=scratch.shape[2] - 1,
         windows=panels.ctypes.data,
         panels=panels.shape[1],
         scratch=scratch.ctypes.data,
-        products=products.ctypes.data,
-        product_pitch=products.strides[1],
-        product_position_bytes=products.strides[0],
+        products=positions_of(products),
     )
     return work, (blocks, segments)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import interleavings
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Lines
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes
 from dryfit_cpu.steps import Work
 
@@ -37,6 +38,8 @@ def interleaving_work(source: Array, destination: Array, threads: int) -> Work |
             continue
         outer = [axis for axis in axes if axis is not across and axis is not along]
         (extent0, strides0), (extent1, strides1) = [(1, [0, 0])] * (2 - len(outer)) + outer
+        planes_at = Lines(planar.ctypes.data, strides0[1], strides1[1], across[1][1])
+        pixels_at = Lines(pixels.ctypes.data, strides0[0], strides1[0])
         return INTERLEAVE.work(
             min(chunks_for(source.size, threads), extent0 * extent1),
             number=number,
@@ -45,13 +48,8 @@ def interleaving_work(source: Array, destination: Array, threads: int) -> Work |
             pitch=pitch,
             makes_pixels=makes_pixels,
             clears=is_padded,
-            source=source.ctypes.data,
-            plane_stride0=strides0[1],
-            plane_stride1=strides1[1],
-            plane_step=across[1][1],
-            output=destination.ctypes.data,
-            pixel_stride0=strides0[0],
-            pixel_stride1=strides1[0],
+            source=planes_at if makes_pixels else pixels_at,
+            output=pixels_at if makes_pixels else planes_at,
             extent0=extent0,
             extent1=extent1,
             columns=along[0],

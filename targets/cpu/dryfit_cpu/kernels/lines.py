@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Lines
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes
 from dryfit_cpu.steps import Work
 
@@ -33,12 +34,8 @@ def lines_work(source: Array, destination: Array, threads: int) -> Work | None:
     (extent0, strides0), (extent1, strides1) = [(1, [0, 0])] * (_OUTER_AXES - len(outer)) + outer
     return COPY_LINES.work(
         min(chunks_for(source.size, threads), extent0),
-        source=source.ctypes.data,
-        source_stride0=strides0[1],
-        source_stride1=strides1[1],
-        output=destination.ctypes.data,
-        output_stride0=strides0[0],
-        output_stride1=strides1[0],
+        source=Lines(source.ctypes.data, strides0[1], strides1[1]),
+        output=Lines(destination.ctypes.data, strides0[0], strides1[0]),
         extent0=extent0,
         extent1=extent1,
         count=count,

@@ -13,6 +13,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import Pixels, Runs, Table
 from dryfit_cpu.kernels.epilogues import Epilogue
 from dryfit_cpu.steps import Work
 
@@ -216,49 +217,29 @@ class Product:
         )
         segments = np.array(self.segments, np.int64)
         clamps = self.epilogue.clamps
-        finishes = clamps is None or self.output_kind != codes.FP32 or bool(self.residual and self.residual_kind)
+        bypasses = clamps is None or self.output_kind != codes.FP32 or bool(self.residual and self.residual_kind)
         depth = len(segments) * self.segment_length
         tiles_outside = goes_by_tiles(tiles, panels, depth)
         k_blocks = 1
-        is_direct = not finishes and self.group_outputs % current_tier().block_channels == 0 and not overlaps
+        is_direct = not bypasses and self.group_outputs % current_tier().block_channels == 0 and not overlaps
         if not tiles_outside and is_direct:
             k_blocks = _blocks_of(len(segments), 4 * PANEL_CHANNELS * depth)
         outer, inner = (len(tiles), len(panels)) if tiles_outside else (len(panels), len(tiles))
         chunks, inner_parts = _chunks(outer, inner, threads)
-        low, high = clamps or (-np.inf, np.inf)
-        inner, alpha, beta = self.epilogue.inner
-        activation, outer_alpha, outer_beta = self.epilogue.outer
         work = _CONVOLVE.work(
             chunks,
-            input=self.input,
+            input=Pixels(self.input, axes[2].input),
             weights=self.weights,
             bias=self.bias,
-            output=self.output,
-            residual=self.residual,
-            input_stride=axes[2].input,
-            output_stride=axes[2].output,
-            residual_stride=axes[2].residual,
-            segments=segments.ctypes.data,
-            segment_count=len(segments) // k_blocks,
-            segment_length=self.segment_length,
+            output=Pixels(self.output, axes[2].output, self.output_kind),
+            residual=Pixels(self.residual, axes[2].residual, self.residual_kind),
+            segments=Runs(segments.ctypes.data, len(segments) // k_blocks, self.segment_length),
             k_blocks=k_blocks,
-            tiles=tiles.ctypes.data,
-            tile_count=len(tiles),
-            panels=panels.ctypes.data,
-            panel_count=len(panels),
+            tiles=Table(tiles.ctypes.data, len(tiles)),
+            panels=Table(panels.ctypes.data, len(panels)),
             order=codes.TILES_OUTSIDE if tiles_outside else codes.PANELS_OUTSIDE,
             inner_parts=inner_parts,
-            low=low,
-            high=high,
-            finishes=int(finishes),
-            output_kind=self.output_kind,
-            residual_kind=self.residual_kind,
-            inner_activation=inner,
-            inner_alpha=alpha,
-            inner_beta=beta,
-            activation=activation,
-            alpha=outer_alpha,
-            beta=outer_beta,
+            finish=self.epilogue.finish(bypasses=bypasses),
         )
         return work, [segments, tiles, panels]
 

@@ -19,6 +19,7 @@ from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
+from dryfit_cpu.descriptors import ChannelScales
 
 MANTISSAS, SHIFTS, DOUBLES = "mantissas", "shifts", "doubles"
 """Names of packed weights."""
@@ -74,10 +75,21 @@ class FixedPoint:
         return cls(packed(MANTISSAS, DataType.INT32), packed(SHIFTS, DataType.INT32))
 
 
-def scale_fields(multipliers: Array, fixed: FixedPoint | None, scaling: int) -> dict[str, int]:
-    """The fields by which native functions find what scales sums."""
+def channel_scales(
+    multipliers: Array, fixed: FixedPoint | None, scaling: int, starts: Array | None = None, bias: Array | None = None
+) -> ChannelScales:
+    """What native functions are told about the channels of sums.
+
+    Args:
+        multipliers: FP32.
+        fixed: what scales in their place; None where they do.
+        scaling: code of how sums are scaled, by the method.
+        starts: INT32, what sums begin at; None where the function does not read it.
+        bias: FP32, what is added to scaled sums; None for nothing.
+    """
+    begin, added = (0 if array is None else array.ctypes.data for array in (starts, bias))
     if fixed is None:
-        return {"multipliers": multipliers.ctypes.data, "shifts": 0, "scaling": codes.REAL_PRODUCTS}
+        return ChannelScales(begin, multipliers.ctypes.data, 0, codes.REAL_PRODUCTS, added)
     if (fixed.mantissas is None) != (scaling == codes.DOUBLE_PRODUCTS):
         raise EngineFileError(
             "The packed weights scale sums in another way than the quantize method",
@@ -85,4 +97,4 @@ def scale_fields(multipliers: Array, fixed: FixedPoint | None, scaling: int) -> 
             remedy="Build the engine again",
         )
     mantissas = multipliers if fixed.mantissas is None else fixed.mantissas
-    return {"multipliers": mantissas.ctypes.data, "shifts": fixed.shifts.ctypes.data, "scaling": scaling}
+    return ChannelScales(begin, mantissas.ctypes.data, fixed.shifts.ctypes.data, scaling, added)

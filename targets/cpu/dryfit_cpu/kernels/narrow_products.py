@@ -27,6 +27,7 @@ from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import NARROW_CODES, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import Pixels, Runs, Table
 from dryfit_cpu.kernels.matrix_products import Axis, joined, panel_table, tile_table, whole_blocks
 from dryfit_cpu.kernels.narrow_groups import NarrowGroup, narrow_group
 from dryfit_cpu.kernels.narrow_quantization import conversion_work
@@ -157,11 +158,9 @@ class NarrowProduct:
         chunks = chunks_for_panels(N, binding.num_threads)
         room = scratch_bytes(weights, _TILES_AT_ONCE)
         scratch = workspace.take((chunks * room // 4,))
-        inner, alpha, beta = epilogue.inner
-        activation, outer_alpha, outer_beta = epilogue.outer
         work = _MULTIPLY.work(
             chunks,
-            input=self.input,
+            input=Pixels(self.input, axes[2].input),
             weights=words.ctypes.data,
             weight_kind=NARROW_CODES[weights.dtype],
             scales=scales.ctypes.data,
@@ -170,32 +169,18 @@ class NarrowProduct:
             global_scale=float(global_scale[0]),
             block=weights.block,
             bias=bias.ctypes.data,
-            output=self.output,
-            residual=self.residual,
-            input_stride=axes[2].input,
-            output_stride=axes[2].output,
-            residual_stride=axes[2].residual,
-            segments=runs.ctypes.data,
-            segment_count=len(runs),
-            segment_length=values,
+            output=Pixels(self.output, axes[2].output, self.output_kind),
+            residual=Pixels(self.residual, axes[2].residual, self.residual_kind),
+            segments=Runs(runs.ctypes.data, len(runs), values),
             segment_bytes=words.strides[1],
             origin=origin.ctypes.data,
-            tiles=tiles.ctypes.data,
-            tile_count=len(tiles),
-            panels=panels.ctypes.data,
-            panel_count=len(panels),
+            tiles=Table(tiles.ctypes.data, len(tiles)),
+            panels=Table(panels.ctypes.data, len(panels)),
             by_rows=int(by_rows),
             tiles_at_once=_TILES_AT_ONCE,
             decoded_values=_DECODED_VALUES,
             scratch=scratch.ctypes.data,
             scratch_bytes=room,
-            output_kind=self.output_kind,
-            residual_kind=self.residual_kind,
-            inner_activation=inner,
-            inner_alpha=alpha,
-            inner_beta=beta,
-            activation=activation,
-            alpha=outer_alpha,
-            beta=outer_beta,
+            finish=epilogue.finish(bypasses=True),
         )
         return work, [words, scales, global_scale, bias, tiles, panels, runs, origin, scratch]

@@ -82,11 +82,13 @@ def conversion_work(
         chunks_for(x.size, threads),
         source=source.ctypes.data,
         source_kind=_code(x),
-        scale=scales.ctypes.data,
-        scale_kind=_code(scales),
+        scales=geometry.scales_at(scales, _code(scales)),
         output=target.ctypes.data,
         output_kind=_code(output),
-        **geometry.fields(scales.itemsize),
+        count=geometry.count,
+        outer=geometry.outer,
+        rows=geometry.rows,
+        inner=geometry.inner,
     )
     return [*before, work, *after], [source, scales, target]
 

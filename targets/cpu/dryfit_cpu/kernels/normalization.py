@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import cast
 
 import numpy as np
@@ -14,10 +13,11 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Table
 from dryfit_cpu.kernels.axes import ReducedAxes
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
-from dryfit_cpu.kernels.functions import can_end_with, function_fields, has_known_end
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array, element_code
+from dryfit_cpu.kernels.functions import can_end_with, final_function, has_known_end
+from dryfit_cpu.kernels.operands import aligned_empty, bound_array
 from dryfit_cpu.steps import NativeStep, Work
 
 _NORMALIZE = NativeFunction("normalization", "normalize")
@@ -68,23 +68,17 @@ def normalize(binding: Binding) -> NativeStep:
         arrays = [_grouped(array, layer.num_groups, x.shape[1]) for array in arrays]
         reduced = (2, *(axis + 1 for axis in reduced))
     walk = ReducedAxes.of([np.broadcast_to(array, arrays[0].shape) for array in arrays], reduced)
-    chunks = min(chunks_for(x.size, threads), max(1, math.prod(walk.extents)))
+    chunks = min(chunks_for(x.size, threads), walk.most_chunks)
     work = [*work, *widening]
     work += [
         _NORMALIZE.work(
             chunks,
-            **dict(walk.fields(base, ("source", "output", "scale", "bias"))),
-            kind=element_code(x),
-            output_kind=element_code(y),
-            extent0=walk.extents[0],
-            extent1=walk.extents[1],
-            extent2=walk.extents[2],
-            places=walk.places.ctypes.data,
-            place_count=len(walk.places),
-            run=walk.run,
+            **dict(zip(("source", "output", "scale", "bias"), walk.elements(base), strict=True)),
+            extents=walk.extents,
+            places=Table(walk.places.ctypes.data, len(walk.places)),
             is_across=int(walk.is_across),
             epsilon=layer.epsilon,
-            **function_fields(binding.group),
+            function=final_function(binding.group),
         )
         for base in walk.bases
     ]

@@ -14,6 +14,7 @@ from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
 from dryfit.target.memory import aligned_bytes
 from dryfit_cpu.codes import ELEMENT_CODES
+from dryfit_cpu.descriptors import Image
 
 
 @attrs.frozen(eq=False)
@@ -44,33 +45,15 @@ class Operand:
         """Whether a pixel's channels lie together."""
         return self.strides[1] == self.size
 
-    def source_fields(self) -> dict[str, int]:
-        """The fields by which native functions know the array that they read: where it lies."""
-        image_stride, channel_stride, row_stride, pixel_stride = self.strides
-        return {
-            "source": self.address,
-            "image_stride": image_stride,
-            "row_stride": row_stride,
-            "pixel_stride": pixel_stride,
-            "channel_stride": channel_stride,
-        }
-
-    def output_fields(self) -> dict[str, int]:
-        """The fields by which native functions know the array that they write: where it lies, and its extents."""
+    @property
+    def image(self) -> Image:
+        """What native functions are told about it."""
         images, channels, rows, columns = self.shape
         image_stride, channel_stride, row_stride, pixel_stride = self.strides
-        return {
-            "output": self.address,
-            "output_image_stride": image_stride,
-            "output_row_stride": row_stride,
-            "output_pixel_stride": pixel_stride,
-            "output_channel_stride": channel_stride,
-            "output_kind": self.kind,
-            "images": images,
-            "rows": rows,
-            "columns": columns,
-            "channels": channels,
-        }
+        return Image(
+            self.address, self.kind, image_stride, row_stride, pixel_stride, channel_stride, images, rows, columns,
+            channels,
+        )  # fmt: skip
 
     @classmethod
     def of(cls, array: Array) -> Operand:
@@ -85,6 +68,11 @@ class Operand:
         h = W * w if H == 1 else h
         n = H * h if N == 1 else n
         return cls(array.ctypes.data, element_code(array), (N, C, H, W), (n, c, h, w), array)
+
+
+def image_of(operand: Operand | None, kind: int) -> Image:
+    """What native functions are told about an operand that may be missing, of some element code then."""
+    return operand.image if operand is not None else Image(0, kind, *[0] * 8)
 
 
 def element_code(array: Array) -> int:

@@ -23,6 +23,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Elements, Extents
 from dryfit_cpu.kernels.copying import chunks_for, placed_arguments
 from dryfit_cpu.kernels.operands import bound_array, require_extents
 from dryfit_cpu.steps import NativeStep, Work
@@ -124,12 +125,18 @@ def _pick_work(
         fill = np.repeat(fill, output.shape[inner])
     axes = [(output.shape[axis], output.strides[axis], offsets[axis]) for axis in order]
     axes = [(1, 0, np.zeros(1, np.int64))] * (_AXES - len(axes)) + axes
-    arguments = {"source": source.ctypes.data, "output": output.ctypes.data, "fill": fill.ctypes.data, "size": size}
-    for number, (extent, stride, places) in enumerate(axes):
-        arguments |= {f"places{number}": places.ctypes.data, f"output_stride{number}": stride}
-        arguments[f"extent{number}"] = extent
+    places = {f"places{number}": offsets.ctypes.data for number, (_, _, offsets) in enumerate(axes)}
     chunks = chunks_for(math.prod(extent for extent, _, _ in axes), threads)
-    return [_PICK.work(chunks, **arguments)], (fill, axes)
+    work = _PICK.work(
+        chunks,
+        source=source.ctypes.data,
+        **places,
+        fill=fill.ctypes.data,
+        output=Elements(output.ctypes.data, 0, *(stride for _, stride, _ in axes)),
+        extents=Extents(*(extent for extent, _, _ in axes)),
+        size=size,
+    )
+    return [work], (fill, axes)
 
 
 def _selects(group: LayerGroup, specs: Specs) -> bool:
@@ -148,6 +155,6 @@ def select_elements(binding: Binding) -> NativeStep:
     given = [bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs]
     shown = (np.broadcast_to(array, output.shape) for array in given)
     arrays = {"output": output, **dict(zip(("condition", "first", "second"), shown, strict=True))}
-    placed = placed_arguments(arrays, binding.num_threads)
+    placed = placed_arguments(arrays, binding.num_threads, has_kinds=False)
     work = [_SELECT.work(chunks, size=output.itemsize, **arguments) for chunks, arguments in placed]
     return NativeStep(binding.group.name, work, [binding, arrays])

@@ -21,8 +21,9 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes
+from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.affine import Affine, affine_of, coefficient, has_power
-from dryfit_cpu.kernels.copying import NO_ACTIVATION, Activation, copy_work, pointwise_work
+from dryfit_cpu.kernels.copying import NO_FUNCTION, copy_work, pointwise_work
 from dryfit_cpu.kernels.functions import function_code
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.steps import NativeStep
@@ -50,10 +51,10 @@ class _Form:
         outer: function of the result.
     """
 
-    inner: Activation = NO_ACTIVATION
+    inner: Function = NO_FUNCTION
     operation: Layer | None = None
     chain: Affine | None = None
-    outer: Activation = NO_ACTIVATION
+    outer: Function = NO_FUNCTION
 
     @property
     def code(self) -> int:
@@ -94,7 +95,7 @@ def _form_of(group: LayerGroup) -> _Form | None:
     form, value = _Form(), None
     for layer in group.layers:
         code = function_code(layer)
-        if form.outer != NO_ACTIVATION:
+        if form.outer != NO_FUNCTION:
             return None
         if value is None:
             form = _Form(operation=layer) if code is None else _Form(inner=code)
@@ -176,7 +177,7 @@ def map_elements(binding: Binding) -> NativeStep:
     tensors = list(form.operation.inputs) if form.operation is not None else []
     if form.chain is not None and form.operation is not None:
         tensors = [_variable(form.operation)]
-    if form.inner != NO_ACTIVATION:
+    if form.inner != NO_FUNCTION:
         others = [tensor for tensor in tensors if tensor is not None and tensor.name not in inner]
         tensors = [first, *others]
     operands = [bound_array(binding, tensor.name) for tensor in tensors if tensor is not None]

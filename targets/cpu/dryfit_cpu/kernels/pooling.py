@@ -17,13 +17,12 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Function, SampleSteps, WindowAxis
 from dryfit_cpu.kernels.byte_pooling import byte_averages_work, byte_maxima_work, can_sum_bytes, has_whole_blocks
-from dryfit_cpu.kernels.copying import NO_ACTIVATION, chunks_for
-from dryfit_cpu.kernels.copying import Activation as ActivationCode
+from dryfit_cpu.kernels.copying import NO_FUNCTION, chunks_for
 from dryfit_cpu.kernels.epilogues import activation_code
-from dryfit_cpu.kernels.images import VOLUME_RANK, Images
+from dryfit_cpu.kernels.images import Images
 from dryfit_cpu.kernels.operands import Operand, bound_array, require_extents
-from dryfit_cpu.kernels.windows import Slices, pair
 from dryfit_cpu.steps import NativeStep, Work
 
 _POOL = NativeFunction("pooling", "pool")
@@ -43,7 +42,7 @@ class Ending:
     """
 
     source: str
-    activation: ActivationCode = NO_ACTIVATION
+    activation: Function = NO_FUNCTION
     multiplier: float = 1.0
     rounding: int = codes.HALF_TO_EVEN
     source_zero: int = 0
@@ -52,38 +51,35 @@ class Ending:
     @property
     def keeps_bytes(self) -> bool:
         """Whether INT8 maxima are the results."""
-        everything = (codes.CLIP, -128.0 - self.zero_point, 127.0 - self.zero_point)
+        everything = Function(codes.CLIP, -128.0 - self.zero_point, 127.0 - self.zero_point)
         is_same_grid = self.multiplier == 1.0 and self.source_zero == self.zero_point
         return is_same_grid and self.activation == everything
 
     @classmethod
     def of(cls, group: LayerGroup) -> Ending:
         """Of a group of real numbers."""
-        activation = NO_ACTIVATION
+        activation = NO_FUNCTION
         if group.outputs[0].dtype is DataType.INT8:
-            activation = (codes.CLIP, -128.0, 127.0)
+            activation = Function(codes.CLIP, -128.0, 127.0)
         for layer in group.epilogue:
-            activation = activation_code(layer) or NO_ACTIVATION
+            activation = activation_code(layer) or NO_FUNCTION
         return cls(cast("Tensor", group.main.inputs[0]).name, activation)
 
 
 def bind_pooling(binding: Binding, ending: Ending) -> NativeStep:
     """A step that pools images, or one volume after the other."""
     layer, images = cast("Pooling", binding.group.main), Images.of(binding, ending.source)
-    slices, (rows, columns) = Slices(), [(0, 0), *layer.paddings(images.source.shape[2:])][-2:]
-    if images.source.ndim == VOLUME_RANK:
-        depth, _, _ = layer.paddings(images.source.shape[2:])
-        slices = Slices(layer.window_size_nd[0], layer.stride_nd[0], layer.dilation_nd[0], depth)
+    paddings = layer.paddings(images.source.shape[2:])
+    given = zip(layer.window_size_nd, layer.stride_nd, layer.dilation_nd, *zip(*paddings, strict=True), strict=True)
+    axes = [WindowAxis(*axis) for axis in given]
+    # Of a volume the slices are images, over which the window goes on; a row is an image of one row.
+    slices, rows, columns = [WindowAxis()] * (3 - len(axes)) + axes
     works = [
         _work(
             ending,
             (batch.source, batch.output),
             binding.num_threads,
-            window=pair(layer.window_size_nd),
-            step=pair(layer.stride_nd),
-            dilation=pair(layer.dilation_nd),
-            paddings=(rows, columns),
-            slices=slices,
+            (slices, rows, columns),
             is_average=layer.pooling_type is PoolingType.AVERAGE,
             counts_padding=not layer.average_count_excludes_padding,
         )
@@ -100,11 +96,7 @@ def bind_reduction(binding: Binding, ending: Ending) -> NativeStep:
         ending,
         (x, y if y.ndim == x.ndim else y[:, :, None, None]),
         binding.num_threads,
-        window=(x.shape[2], x.shape[3]),
-        step=(1, 1),
-        dilation=(1, 1),
-        paddings=((0, 0), (0, 0)),
-        slices=Slices(),
+        (WindowAxis(), WindowAxis(x.shape[2]), WindowAxis(x.shape[3])),
         is_average=layer.op is ReduceOperation.AVG,
         counts_padding=False,
     )
@@ -115,75 +107,36 @@ def _work(
     ending: Ending,
     arrays: tuple[Array, Array],
     threads: int,
+    window: tuple[WindowAxis, WindowAxis, WindowAxis],
     *,
-    window: tuple[int, int],
-    step: tuple[int, int],
-    dilation: tuple[int, int],
-    paddings: tuple[tuple[int, int], tuple[int, int]],
-    slices: Slices,
     is_average: bool,
     counts_padding: bool,
 ) -> tuple[Work, object]:
     """The work, and what it reads, which has to be kept."""
     source, output = Operand.of(arrays[0]), Operand.of(arrays[1])
-    first = 0 if slices.is_one else 1
+    slices, rows, columns = window
+    is_flat = slices == WindowAxis()
+    first = 0 if is_flat else 1
     require_extents(output.shape[first:2], source.shape[first:2], "output of a pooling")
-    activation, alpha, beta = ending.activation
-    (top, bottom), (left, right) = paddings
-    chunks = chunks_for(arrays[1].size * slices.kernel * window[0] * window[1], threads)
-    geometry = {
-        "source": source.address,
-        "image_stride": source.strides[0],
-        "row_stride": source.strides[2],
-        "pixel_stride": source.strides[3],
-        "source_rows": source.shape[2],
-        "source_columns": source.shape[3],
-        **output.output_fields(),
-        "window_rows": window[0],
-        "window_columns": window[1],
-        "row_step": step[0],
-        "column_step": step[1],
-        "row_dilation": dilation[0],
-        "column_dilation": dilation[1],
-        "top": top,
-        "left": left,
-    }
-    if is_average and activation == codes.CLIP and slices.is_one and can_sum_bytes(source, window):
-        return byte_averages_work(
-            chunks,
-            geometry,
-            bottom=bottom,
-            right=right,
-            counts_padding=int(counts_padding),
-            source_zero=ending.source_zero,
-            multiplier=ending.multiplier,
-            low=alpha,
-            high=beta,
-            zero_point=ending.zero_point,
-            rounding=ending.rounding,
-        )
-    keeps_bytes = ending.keeps_bytes and slices.is_one
+    code, low, high = ending.activation
+    chunks = chunks_for(arrays[1].size * slices.extent * rows.extent * columns.extent, threads)
+    if is_average and code == codes.CLIP and is_flat and can_sum_bytes(source, rows, columns):
+        steps = SampleSteps(ending.source_zero, ending.multiplier, low, high, ending.zero_point, ending.rounding)
+        return byte_averages_work(chunks, source, output, rows, columns, steps, counts_padding=counts_padding)
+    keeps_bytes = ending.keeps_bytes and is_flat
     if not is_average and keeps_bytes and has_whole_blocks(source) and has_whole_blocks(output):
-        return byte_maxima_work(chunks, geometry)
+        return byte_maxima_work(chunks, source, output, rows, columns)
     work = _POOL.work(
         chunks,
-        **geometry,
-        channel_stride=source.strides[1],
-        kind=source.kind,
-        source_images=source.shape[0],
-        window_images=slices.kernel,
-        image_step=slices.stride,
-        image_dilation=slices.dilation,
-        front=slices.padding[0],
-        back=slices.padding[1],
-        bottom=bottom,
-        right=right,
+        source=source.image,
+        output=output.image,
+        window_images=slices,
+        window_rows=rows,
+        window_columns=columns,
         is_average=int(is_average),
         counts_padding=int(counts_padding),
         multiplier=ending.multiplier,
-        activation=activation,
-        alpha=alpha,
-        beta=beta,
+        function=ending.activation,
         rounding=ending.rounding,
         source_zero=ending.source_zero,
         zero_point=ending.zero_point,

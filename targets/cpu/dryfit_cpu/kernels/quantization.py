@@ -17,8 +17,9 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, is_activati
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes, pointwise_work
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array, require_extents
+from dryfit_cpu.kernels.operands import Operand, aligned_empty, bound_array, require_extents
 from dryfit_cpu.steps import NativeStep, Work
 
 _QUANTIZE = NativeFunction("quantization", "quantize")
@@ -39,16 +40,8 @@ def _is_picture(x: Array, output: Array) -> bool:
 def _picture_work(x: Array, scale: float, zero_point: float, output: Array, threads: int) -> Work:
     return _QUANTIZE_PLANES.work(
         chunks_for(x.size, threads),
-        source=x.ctypes.data,
-        image_stride=x.strides[0],
-        channel_stride=x.strides[1],
-        row_stride=x.strides[2],
-        output=output.ctypes.data,
-        output_image_stride=output.strides[0],
-        output_row_stride=output.strides[2],
-        images=x.shape[0],
-        rows=x.shape[2],
-        columns=x.shape[3],
+        source=Operand.of(x).image,
+        output=Operand.of(output).image,
         scale=scale,
         zero_point=zero_point,
     )
@@ -161,5 +154,5 @@ def _pointwise(
         distances = pointwise_work(codes.SUB, [x, zeros], output, threads)
         return [*distances, *pointwise_work(codes.PROD, [output, scales], output, threads)], [x, scales, zeros]
     whole = aligned_empty(x.shape, np.float32)
-    rounded = pointwise_work(codes.DIV, [x, scales], whole, threads, (codes.ROUND, 0.0, 0.0))
+    rounded = pointwise_work(codes.DIV, [x, scales], whole, threads, Function(codes.ROUND, 0.0, 0.0))
     return [*rounded, *pointwise_work(codes.SUM, [whole, zeros], output, threads)], [x, scales, zeros, whole]

@@ -14,10 +14,11 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Table
 from dryfit_cpu.kernels.axes import ReducedAxes
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.functions import can_end_with, function_fields, has_known_end
-from dryfit_cpu.kernels.operands import bound_array, element_code
+from dryfit_cpu.kernels.functions import can_end_with, final_function, has_known_end
+from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.steps import NativeStep
 
 _REDUCE = NativeFunction("reduction", "reduce")
@@ -45,28 +46,22 @@ def reduce_axes(binding: Binding) -> NativeStep:
     kept = y if layer.keep_dims else np.expand_dims(y, reduced)
     walk = ReducedAxes.of([x, np.broadcast_to(kept, x.shape)], reduced)
     counted = math.prod(x.shape[axis] for axis in reduced)
-    chunks = min(chunks_for(x.size, binding.num_threads), max(1, math.prod(walk.extents)))
+    chunks = min(chunks_for(x.size, binding.num_threads), walk.most_chunks)
     work = []
-    for source, output in walk.bases:
-        fields = dict(walk.fields((source, output), ("source", "output")))
-        del fields["output_run_stride"]
+    for base in walk.bases:
+        source, output = walk.elements(base)
         work.append(
             _REDUCE.work(
                 chunks,
-                **fields,
                 operation=_OPERATIONS[layer.op],
-                kind=element_code(x),
-                output_kind=element_code(y),
-                extent0=walk.extents[0],
-                extent1=walk.extents[1],
-                extent2=walk.extents[2],
-                places=walk.places.ctypes.data,
-                place_count=len(walk.places),
+                source=source,
+                output=output,
+                extents=walk.extents,
+                places=Table(walk.places.ctypes.data, len(walk.places)),
                 place_words=walk.places.shape[1],
-                run=walk.run,
                 is_across=int(walk.is_across),
                 divisor=counted if layer.op is ReduceOperation.AVG else 1.0,
-                **function_fields(binding.group),
+                function=final_function(binding.group),
             )
         )
     return NativeStep(binding.group.name, work, [binding, walk])

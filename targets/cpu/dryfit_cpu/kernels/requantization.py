@@ -14,6 +14,7 @@ from dryfit.quantization.rounding import Rounding, RoundingFunction, RoundingMod
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
+from dryfit_cpu.descriptors import Steps
 from dryfit_cpu.kernels.epilogues import require_one_shape
 from dryfit_cpu.kernels.integer_stages import Stage, stages_of
 from dryfit_cpu.kernels.stated_groups import StatedGroup
@@ -78,25 +79,14 @@ class Requantization:
         is_rounded = self.rounds_sum or self.rounds_last or self.is_quantized
         return rounding_code(self.rounding) if is_rounded else codes.HALF_TO_EVEN
 
-    def fields(self) -> dict[str, float]:
-        """The fields by which native functions know it."""
-        return {
-            "rounding": self.rounding_code,
-            "rounds_sum": int(self.rounds_sum),
-            "sum_low": self.sum_limits[0],
-            "sum_high": self.sum_limits[1],
-            "sum_multiplier": self.sum_multiplier,
-            "operation": self.operation,
-            "residual_multiplier": self.residual_multiplier,
-            "residual_zero": self.residual_zero,
-            "low": self.limits[0],
-            "high": self.limits[1],
-            "rounds_last": int(self.rounds_last),
-            "last_multiplier": self.last_multiplier,
-            "last_low": self.last_limits[0],
-            "last_high": self.last_limits[1],
-            "zero_point": self.zero_point,
-        }
+    @property
+    def descriptor(self) -> Steps:
+        """What native functions are told about it."""
+        return Steps(
+            self.rounding_code, int(self.rounds_sum), *self.sum_limits, self.sum_multiplier, self.operation,
+            self.residual_multiplier, self.residual_zero, *self.limits, int(self.rounds_last), self.last_multiplier,
+            *self.last_limits, self.zero_point,
+        )  # fmt: skip
 
 
 def rounding_code(mode: Rounding) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from typing import cast
 
-import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
@@ -15,8 +13,9 @@ from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FLOATS, HALF_TO_EVEN
+from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import SampleSteps
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import Operand, bound_array, require_extents
 from dryfit_cpu.steps import NativeStep
@@ -45,19 +44,7 @@ def axis_tables(layer: Resize, source: Operand, output: Operand, axis: int) -> t
     return np.ascontiguousarray(offsets), np.ascontiguousarray(np.stack([1 - weight, weight], axis=1))
 
 
-@attrs.frozen
-class Ending:
-    """What happens to sampled values, as the native function's fields have it."""
-
-    source_zero: int = 0
-    multiplier: float = 1.0
-    low: float = -math.inf
-    high: float = math.inf
-    zero_point: int = 0
-    rounding: int = HALF_TO_EVEN
-
-
-_OF_INT8 = Ending(low=-128.0, high=127.0)
+_OF_INT8 = SampleSteps(low=-128.0, high=127.0)
 
 
 def can_resize(layer: Layer, x: TensorSpec, y: TensorSpec) -> bool:
@@ -76,7 +63,7 @@ def can_resize(layer: Layer, x: TensorSpec, y: TensorSpec) -> bool:
     )
 
 
-def bind_resize(binding: Binding, x: Array, y: Array, ending: Ending) -> NativeStep:
+def bind_resize(binding: Binding, x: Array, y: Array, steps: SampleSteps) -> NativeStep:
     """A step that samples an image by tables of places."""
     layer = cast("Resize", binding.group.main)
     source, output = Operand.of(x), Operand.of(y)
@@ -86,17 +73,14 @@ def bind_resize(binding: Binding, x: Array, y: Array, ending: Ending) -> NativeS
     N, C, H, W = output.shape
     work = _RESIZE.work(
         min(N * H, chunks_for(N * C * H * W, binding.num_threads)),
-        source=source.address,
-        image_stride=source.strides[0],
-        channel_stride=source.strides[1],
-        kind=source.kind,
-        **output.output_fields(),
+        source=source.image,
+        output=output.image,
         row_offsets=row_offsets.ctypes.data,
         row_weights=row_weights.ctypes.data,
         column_offsets=column_offsets.ctypes.data,
         column_weights=column_weights.ctypes.data,
         is_nearest=int(layer.resize_mode is InterpolationMode.NEAREST),
-        **attrs.asdict(ending),
+        steps=steps,
     )
     return NativeStep(binding.group.name, [work], [binding, tables])
 
@@ -120,4 +104,4 @@ def resize_image(binding: Binding) -> NativeStep:
     """A step that samples the image."""
     layer = binding.group.main
     x, y = (bound_array(binding, tensor.name) for tensor in (cast("Tensor", layer.inputs[0]), layer.outputs[0]))
-    return bind_resize(binding, x, y, _OF_INT8 if y.dtype == np.int8 else Ending())
+    return bind_resize(binding, x, y, _OF_INT8 if y.dtype == np.int8 else SampleSteps())

@@ -13,6 +13,7 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.scale_granularity import block_extents
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.kernels import Array, Specs
+from dryfit_cpu.descriptors import Scales
 
 _PIECE = 4096
 """Elements that are worth a row of their own where all have one scale."""
@@ -105,18 +106,12 @@ class ScaleGeometry:
         last = (self.outer - 1) * self.outer_stride + (self.rows - 1) // self.block * self.row_stride
         return last + (self.inner - 1) * self.column_stride + 1
 
-    def fields(self, size: int) -> dict[str, int]:
-        """The fields by which native functions know it; `size` is a scale's in bytes."""
-        return {
-            "count": self.count,
-            "outer": self.outer,
-            "rows": self.rows,
-            "block": self.block,
-            "inner": self.inner,
-            "scale_outer_stride": self.outer_stride * size,
-            "scale_row_stride": self.row_stride * size,
-            "scale_stride": self.column_stride * size,
-        }
+    def scales_at(self, scale: Array, kind: int) -> Scales:
+        """What native functions are told about the scales, given their element code."""
+        outer, row, column = (
+            scale.itemsize * stride for stride in (self.outer_stride, self.row_stride, self.column_stride)
+        )
+        return Scales(scale.ctypes.data, kind, outer, row, column, self.block)
 
 
 def memory_order(array: Array) -> list[int]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Elements, Extents
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import bound_array, element_code, require_extents
 from dryfit_cpu.steps import NativeStep, Work
@@ -22,7 +22,7 @@ _SOFTMAX = NativeFunction("softmax", "softmax")
 _OTHER_AXES = 3
 
 
-def softmax_work(function: NativeFunction, x: Array, y: Array, axis: int, threads: int, **fields: float) -> list[Work]:
+def softmax_work(function: NativeFunction, x: Array, y: Array, axis: int, threads: int, **arguments: Any) -> list[Work]:
     """Work of a native function that goes along one axis, for each index of three others.
 
     Args:
@@ -31,37 +31,28 @@ def softmax_work(function: NativeFunction, x: Array, y: Array, axis: int, thread
         y: output.
         axis: along which it goes.
         threads: how many will run it.
-        fields: what else the function takes.
+        arguments: what else the function takes.
     """
     require_extents(y.shape, x.shape, "output of a softmax")
     x, y = (np.moveaxis(array, axis, -1) for array in (x, y))
     # More than three other axes: work for each index of those in front.
     front = x.shape[: max(0, x.ndim - 1 - _OTHER_AXES)] if x.size else (0,)
-    return [_work(function, x[index], y[index], threads, fields) for index in np.ndindex(*front)]
+    work = []
+    for index in np.ndindex(*front):
+        source, output = (array[index][(None,) * (1 + _OTHER_AXES - array[index].ndim)] for array in (x, y))
+        chunks = min(chunks_for(source.size, threads), math.prod(source.shape[:3]))
+        extents = Extents(*source.shape)
+        work.append(
+            function.work(chunks, source=_elements(source), output=_elements(output), extents=extents, **arguments)
+        )
+    return work
 
 
-def _work(function: NativeFunction, x: Array, y: Array, threads: int, fields: Mapping[str, float]) -> Work:
-    x, y = (array[(None,) * (1 + _OTHER_AXES - array.ndim)] for array in (x, y))
-    extents, strides, outputs = x.shape, x.strides, y.strides
-    return function.work(
-        min(chunks_for(x.size, threads), math.prod(extents[:3])),
-        source=x.ctypes.data,
-        source_stride0=strides[0],
-        source_stride1=strides[1],
-        source_stride2=strides[2],
-        source_stride=x.itemsize if extents[3] == 1 else strides[3],
-        output=y.ctypes.data,
-        output_stride0=outputs[0],
-        output_stride1=outputs[1],
-        output_stride2=outputs[2],
-        output_stride=y.itemsize if extents[3] == 1 else outputs[3],
-        output_kind=element_code(y),
-        extent0=extents[0],
-        extent1=extents[1],
-        extent2=extents[2],
-        extent=extents[3],
-        **fields,
-    )
+def _elements(array: Array) -> Elements:
+    """An array of four axes; along one of extent 1 it is made to look dense."""
+    stride0, stride1, stride2, last = array.strides
+    last = array.itemsize if array.shape[3] == 1 else last
+    return Elements(array.ctypes.data, element_code(array), stride0, stride1, stride2, last)
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -79,5 +70,5 @@ def take_softmax(binding: Binding) -> NativeStep:
     """A step that takes the axis last and the others as three."""
     layer = cast("Softmax", binding.group.main)
     x, y = (bound_array(binding, cast("Tensor", tensor).name) for tensor in (layer.inputs[0], layer.outputs[0]))
-    work = softmax_work(_SOFTMAX, x, y, layer.axis, binding.num_threads, kind=element_code(x))
+    work = softmax_work(_SOFTMAX, x, y, layer.axis, binding.num_threads)
     return NativeStep(binding.group.name, work, [binding])

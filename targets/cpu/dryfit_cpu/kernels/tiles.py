@@ -7,6 +7,7 @@ import math
 import attrs
 
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import TransposedTiles
 
 STREAMED_BYTES = 12 * 1024 * 1024
 """Arrays as large are written past the cache. Measured on Zen 4 with 32 MB of shared cache: writing 6 MiB so gains less
@@ -62,8 +63,8 @@ class TileShape:
         return self.columns <= self.rows
 
 
-def tiling(shape: TileShape, *, streams: bool) -> dict[str, int]:
-    """The arguments of `native.transposition.transpose` that say how it goes through the tiles.
+def tiling(shape: TileShape, *, streams: bool) -> TransposedTiles:
+    """How `native.transposition.transpose` goes through the tiles.
 
     Args:
         shape: what is transposed.
@@ -92,19 +93,19 @@ def tiling(shape: TileShape, *, streams: bool) -> dict[str, int]:
         source_pitch = shape.source_step
     if columns * size == shape.columns * size == shape.output_step:
         output_pitch = shape.output_step
-    return {
-        "makes_pixels": makes_pixels,
-        "to_pieces": to_pieces,
-        "tile_rows": rows,
-        "tile_columns": columns,
-        "source_pitch": source_pitch,
-        "output_pitch": output_pitch,
-        "stages_source": stages_source,
-        "stages_output": stages_output,
-        "streams": streams,
-        "ahead": 0 if streams and not makes_pixels else _AHEAD_BYTES,
-        "ahead_pieces": _AHEAD_BYTES if makes_pixels else columns * shape.source_step,
-    }
+    return TransposedTiles(
+        makes_pixels=makes_pixels,
+        to_pieces=to_pieces,
+        rows=rows,
+        columns=columns,
+        source_pitch=source_pitch,
+        output_pitch=output_pitch,
+        stages_source=stages_source,
+        stages_output=stages_output,
+        streams=streams,
+        ahead=0 if streams and not makes_pixels else _AHEAD_BYTES,
+        ahead_pieces=_AHEAD_BYTES if makes_pixels else columns * shape.source_step,
+    )
 
 
 def _extents(near: int, size: int, *, streams: bool, is_strip: bool) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import numpy as np
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.window_variants import STARTS, Variants
+from dryfit_cpu.descriptors import WindowAxis
 from dryfit_cpu.kernels.operands import aligned_empty
 
 
@@ -30,8 +31,8 @@ def channel_order(width: int) -> Array:
 def block_table(
     variants: Variants,
     channels: int,
-    window: tuple[int, int],
-    columns: tuple[int, int],
+    rows: WindowAxis,
+    columns: WindowAxis,
     panels: Sequence[Array] = (),
 ) -> Array:
     """The blocks of an image as native functions read them.
@@ -39,18 +40,19 @@ def block_table(
     Args:
         variants: the code that there is.
         channels: of the image.
-        window: rows and columns.
-        columns: their step and dilation.
+        rows: the window along the rows.
+        columns: the window along the columns.
         panels: of the blocks, which have to be kept; none where nothing is read from them.
 
     Returns:
         INT64 `[blocks, 4]`: first channel, width, number of the code, address of the panel or 0.
     """
     blocks = variants.blocks(channels)
+    window = (rows.extent, columns.extent)
     addresses = [panel.ctypes.data for panel in panels] or [0] * len(blocks)
     return np.array(
         [
-            (first, width, variants.number(window, *columns, width), address)
+            (first, width, variants.number(window, columns.step, columns.dilation, width), address)
             for (first, width), address in zip(blocks, addresses, strict=True)
         ],
         np.int64,

@@ -10,6 +10,7 @@ import numpy as np
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Image, Runs
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.epilogues import Epilogue, required_epilogue
@@ -158,11 +159,11 @@ def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> 
     """Work that copies the input to FP32, channels last, with its padding."""
     return _STAGE.work(
         chunks_for(staged.size, threads),
-        **source.source_fields(),
-        kind=source.kind,
-        **window.padding_fields(),
+        source=source.image,
+        padding=window.around,
         destination=staged.ctypes.data,
         pitch=staged.strides[2],
+        fill=0,
     )
 
 
@@ -183,16 +184,8 @@ def gather_work(
     N, _, H, W = window.output
     return _GATHER_WINDOWS.work(
         chunks_for(windows.size, threads),
-        source=address,
-        image_stride=strides[0],
-        row_stride=strides[1],
-        pixel_stride=strides[2],
-        images=N,
-        rows=H,
-        columns=W,
-        segments=segments.ctypes.data,
-        segment_count=len(segments),
-        segment_length=length,
+        input=Image(address, FP32, strides[0], strides[1], strides[2], 4, N, H, W, 0),
+        segments=Runs(segments.ctypes.data, len(segments), length),
         destination=windows.ctypes.data,
     )
 

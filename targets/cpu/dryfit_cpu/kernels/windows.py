@@ -12,6 +12,7 @@ import attrs
 
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Shape, TensorSpec
+from dryfit_cpu.descriptors import Padding, WindowAxis
 from dryfit_cpu.kernels.images import VOLUME_RANK
 from dryfit_cpu.kernels.matrix_products import is_narrow
 from dryfit_cpu.kernels.operands import fp32_bytes
@@ -131,23 +132,16 @@ class Window:
         pixels, distance = (N, image_bytes) if is_image else (H * W, pixel_bytes * self.stride[1])
         return share_sets(pixels, distance, K)
 
-    def padding_fields(self) -> dict[str, int]:
-        """The fields by which native functions know the input and its padding."""
-        images, channels, rows, columns = self.input
-        (top, bottom), (left, right) = self.padding
-        front, back = self.slices.padding
-        return {
-            "images": images,
-            "rows": rows,
-            "columns": columns,
-            "channels": channels,
-            "front": front,
-            "back": back,
-            "top": top,
-            "bottom": bottom,
-            "left": left,
-            "right": right,
-        }
+    @property
+    def around(self) -> Padding:
+        """The padding around the input."""
+        return Padding(*self.slices.padding, *self.padding[0], *self.padding[1])
+
+    @property
+    def axes(self) -> tuple[WindowAxis, WindowAxis]:
+        """What native functions are told about it, along the rows and along the columns."""
+        rows, columns = zip(self.kernel, self.stride, self.dilation, *zip(*self.padding, strict=True), strict=True)
+        return WindowAxis(*rows), WindowAxis(*columns)
 
     @property
     def is_padded(self) -> bool:

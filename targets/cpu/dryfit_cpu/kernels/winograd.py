@@ -26,10 +26,10 @@ from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
-from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array, require_extents
+from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array, image_of, require_extents
 from dryfit_cpu.kernels.window_products import stage_work
 from dryfit_cpu.kernels.windows import Window
-from dryfit_cpu.kernels.winograd_tiling import Tiling, place_fields
+from dryfit_cpu.kernels.winograd_tiling import Tiling
 from dryfit_cpu.native.winograd_matrices import KERNEL_TRANSFORMS
 from dryfit_cpu.steps import NativeStep, Work
 
@@ -67,7 +67,14 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     dense = DenseOperands.of(binding, epilogue)
     require_extents(dense.output.shape, window.output, "output of a window")
     work += dense.before
-    results = {"bias": bias.ctypes.data, **_output_fields(dense, epilogue)}
+    output, residual = dense.output, dense.residual
+    bypasses = epilogue.clamps is None or residual is not None or output.kind != FP32
+    finish = epilogue.finish(bypasses=bypasses)
+    if bypasses:
+        # Limits are a part of what follows then, and the transform has none of its own.
+        finish = finish._replace(low=-np.inf, high=np.inf)
+    added = image_of(residual, output.kind)
+    results = {"bias": bias.ctypes.data, "output": output.image, "residual": added, "finish": finish}
     for strip in tiling.strips():
         work.append(tiling.input_work(functions[0], source, transformed, strip))
         product, tables = _multiply_positions(strip[1], transformed, (panels, zeros), products, K).work(threads)
@@ -101,27 +108,6 @@ def _multiply_positions(
         ],
         epilogue=epilogues.Epilogue(),
     )
-
-
-def _output_fields(dense: DenseOperands, epilogue: epilogues.Epilogue) -> dict[str, float]:
-    """The fields of the output transform that say where results go and what happens to them before."""
-    output, residual = dense.output, dense.residual
-    finishes = epilogue.clamps is None or residual is not None or output.kind != FP32
-    low, high = (epilogue.clamps if not finishes else None) or (-np.inf, np.inf)
-    inner, inner_alpha, inner_beta = epilogue.inner
-    activation, alpha, beta = epilogue.outer
-    return {
-        **place_fields(output, residual),
-        "low": low,
-        "high": high,
-        "finishes": int(finishes),
-        "inner_activation": inner,
-        "inner_alpha": inner_alpha,
-        "inner_beta": inner_beta,
-        "activation": activation,
-        "alpha": alpha,
-        "beta": beta,
-    }
 
 
 def _input(group: LayerGroup) -> Tensor:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import attrs
 
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import Positions, TileGrid
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import Operand, fp32_bytes
 from dryfit_cpu.kernels.windows import Window
@@ -82,10 +84,9 @@ class Tiling:
         for first in range(0, self.tiles, self.strip_tiles):
             yield first, min(self.strip_tiles, self.tiles - first)
 
-    def place(self, first: int, tiles: int) -> dict[str, int]:
-        """The fields by which native functions know a strip."""
-        rows, columns = self.rows_and_columns
-        return {"tile_rows": rows, "tile_columns": columns, "first_tile": first, "tiles": tiles}
+    def grid(self, first: int, tiles: int) -> TileGrid:
+        """What native functions are told about a strip."""
+        return TileGrid(*self.rows_and_columns, first, tiles)
 
     def input_work(
         self, function: NativeFunction, source: Operand, transformed: Array, strip: tuple[int, int], fill: int = 0
@@ -99,27 +100,18 @@ class Tiling:
             strip: first tile, tiles.
             fill: each byte of what surrounds the images.
         """
-        _, C, rows, columns = self.window.input
         return function.work(
-            chunks_for(strip[1] * self.positions * C, self.threads),
-            source=source.address,
-            image_stride=source.strides[0],
-            row_stride=source.strides[2],
-            pixel_stride=source.strides[3],
-            rows=rows,
-            columns=columns,
-            channels=C,
+            chunks_for(strip[1] * self.positions * self.window.input[1], self.threads),
+            source=source.image,
             fill=fill,
             top=self.window.padding[0][0],
             left=self.window.padding[1][0],
-            transformed=transformed.ctypes.data,
-            tile_pitch=transformed.strides[1],
-            position_bytes=transformed.strides[0],
-            **self.place(*strip),
+            tiles=self.grid(*strip),
+            transformed=positions_of(transformed),
         )
 
     def output_work(
-        self, function: NativeFunction, products: Array, strip: tuple[int, int], results: Mapping[str, float]
+        self, function: NativeFunction, products: Array, strip: tuple[int, int], results: Mapping[str, Any]
     ) -> Work:
         """Work that transforms the products of a strip back.
 
@@ -127,14 +119,12 @@ class Tiling:
             function: which does.
             products: of the strip.
             strip: first tile, tiles.
-            results: the fields that say where results go and what happens to them before.
+            results: the arguments that say where results go and what happens to them before.
         """
         return function.work(
             chunks_for(strip[1] * self.positions * self.window.output[1], self.threads),
-            products=products.ctypes.data,
-            tile_pitch=products.strides[1],
-            position_bytes=products.strides[0],
-            **self.place(*strip),
+            products=positions_of(products),
+            tiles=self.grid(*strip),
             **results,
         )
 
@@ -144,22 +134,6 @@ class Tiling:
         return sum(map(fp32_bytes, self.plane_shapes))
 
 
-def place_fields(output: Operand, residual: Operand | None) -> dict[str, int]:
-    """The fields by which output transforms know where results go, and what is added to them."""
-    _, K, rows, columns = output.shape
-    added = residual.strides if residual is not None else (0, 0, 0, 0)
-    return {
-        "output": output.address,
-        "output_image_stride": output.strides[0],
-        "output_row_stride": output.strides[2],
-        "output_pixel_stride": output.strides[3],
-        "output_kind": output.kind,
-        "rows": rows,
-        "columns": columns,
-        "channels": K,
-        "residual": residual.address if residual is not None else 0,
-        "residual_image_stride": added[0],
-        "residual_row_stride": added[2],
-        "residual_pixel_stride": added[3],
-        "residual_kind": residual.kind if residual is not None else output.kind,
-    }
+def positions_of(planes: Array) -> Positions:
+    """What native functions are told about `[positions, tiles, words]`."""
+    return Positions(planes.ctypes.data, planes.strides[1], planes.strides[0])

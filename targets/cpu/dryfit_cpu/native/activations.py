@@ -1,4 +1,4 @@
-"""The activations that networks use less often."""
+"""The activations that follow a sum, a maximum or an operation in the same pass."""
 
 from __future__ import annotations
 
@@ -6,15 +6,57 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import ELU, GELU_ERF, GELU_TANH, SCALED_TANH, SELU, SOFTPLUS, SOFTSIGN
+from dryfit_cpu.codes import (
+    CLIP,
+    ELU,
+    GELU_ERF,
+    GELU_TANH,
+    HARD_SIGMOID,
+    LEAKY_RELU,
+    NONE,
+    RELU,
+    SCALED_TANH,
+    SELU,
+    SIGMOID,
+    SOFTPLUS,
+    SOFTSIGN,
+    TANH,
+)
 from dryfit_cpu.compiler.compilation import inlined, outlined
 from dryfit_cpu.compiler.vector_functions import magnitude, where_less
-from dryfit_cpu.compiler.vectors import splat, where_negative
+from dryfit_cpu.compiler.vectors import maximum, minimum, splat, where_negative
+from dryfit_cpu.descriptors import Function
 from dryfit_cpu.native.error_function import gaussian_error_linear_unit
 from dryfit_cpu.native.exponentials import exponential_minus_one, hyperbolic_tangent, sigmoid, soft_maximum
 
 _GELU_SCALE, _GELU_CUBE = float32(1.5957691216057308), float32(0.044715)
 """2 * sqrt(2 / pi), and the weight of the cube."""
+
+
+@inlined
+def activate(function: Function, x: Any) -> Any:
+    """One of the activations, as `dryfit.reference.activation` defines them.
+
+    The frequent ones become part of whatever calls this. The others are functions of their own: in each of the kernels
+    that have an activation, and in each place of it, their polynomials would be most of the code.
+    """
+    kind, alpha, beta = function
+    if kind == NONE:
+        return x
+    if kind == RELU:
+        return maximum(splat(float32(0.0)), x)
+    if kind == CLIP:
+        return minimum(splat(beta), maximum(splat(alpha), x))
+    if kind == LEAKY_RELU:
+        return where_negative(x, splat(alpha) * x, x)
+    if kind == SIGMOID:
+        return sigmoid(x)
+    if kind == TANH:
+        return hyperbolic_tangent(x)
+    if kind == HARD_SIGMOID:
+        scaled = splat(alpha) * x + splat(beta)
+        return minimum(splat(float32(1.0)), maximum(splat(float32(0.0)), scaled))
+    return rare_activation(kind, x, alpha, beta)
 
 
 @outlined

@@ -6,15 +6,16 @@ from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, read, write
 from dryfit_cpu.compiler.vectors import LANES
-from dryfit_cpu.native.functions import activate
+from dryfit_cpu.descriptors import Chunk, Function, Image, WindowAxis
+from dryfit_cpu.native.activations import activate
+from dryfit_cpu.native.indices import pixel, share
 
 _BEYOND = 1 << 40
 
 
 @native
 def collect(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     products: int,
     pixel_bytes: int,
     tap_bytes: int,
@@ -23,29 +24,12 @@ def collect(
     source_rows: int,
     source_columns: int,
     bias: int,
-    output: int,
-    output_image_stride: int,
-    output_row_stride: int,
-    output_pixel_stride: int,
-    output_channel_stride: int,
-    output_kind: int,
-    images: int,
-    rows: int,
-    columns: int,
-    channels: int,
-    window_rows: int,
-    window_columns: int,
-    row_step: int,
-    column_step: int,
-    row_dilation: int,
-    column_dilation: int,
+    output: Image,
+    window_rows: WindowAxis,
+    window_columns: WindowAxis,
     row_hop: int,
     column_hop: int,
-    top: int,
-    left: int,
-    activation: int,
-    alpha: float,
-    beta: float,
+    function: Function,
 ) -> None:
     """Sum the products `[image, row, column, window row, window column, channel]` that fall on each output.
 
@@ -53,33 +37,34 @@ def collect(
     for each place, what is given are the factors: each is multiplied when it is added. They are added in the order of
     the window, whoever computes them. Of the places in a window only every `hop`-th one falls on the same output.
     """
-    rows_back, columns_back = row_dilation * row_hop // row_step, column_dilation * column_hop // column_step
-    blocks = (channels + LANES - 1) // LANES
-    total = images * rows * blocks
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
+    # Each output collects, instead of each input adding to what it falls on: no two threads then write the same output,
+    # none is read back, and the order of the sum is that of the window.
+    rows_back = window_rows.dilation * row_hop // window_rows.step
+    columns_back = window_columns.dilation * column_hop // window_columns.step
+    column_step = window_columns.step
+    blocks = (output.channels + LANES - 1) // LANES
+    for index in range(*share(chunk, output.images * output.rows * blocks)):
         line = index // blocks
         channel = (index - line * blocks) * LANES
-        image = line // rows
-        row = line - image * rows
-        count = channels - channel
+        image = line // output.rows
+        row = line - image * output.rows
+        count = output.channels - channel
         first = products + image * source_rows * source_columns * pixel_bytes + channel * 4
-        to = output + image * output_image_stride + row * output_row_stride + channel * output_channel_stride
-        first_y = _first_place(row + top, row_step, row_dilation, row_hop)
-        first_row = (row + top - first_y * row_dilation) // row_step
+        to = pixel(output, image, row, 0) + channel * output.channel_stride
+        first_y, first_row = _first_place(row, window_rows, row_hop)
         # Outputs a step apart read the same places of the window, of neighbouring pixels.
-        for phase in range(min(column_step, columns)):
-            first_x = _first_place(phase + left, column_step, column_dilation, column_hop)
-            first_column = (phase + left - first_x * column_dilation) // column_step
+        for phase in range(min(column_step, output.columns)):
+            first_x, first_column = _first_place(phase, window_columns, column_hop)
             column = phase
-            while column < columns:
+            while column < output.columns:
                 value = load(bias + channel * 4)
                 source_row, y = first_row, first_y
-                while y < window_rows:
+                while y < window_rows.extent:
                     if 0 <= source_row < source_rows:
                         source_column, x = first_column, first_x
                         at = first + (source_row * source_columns + source_column) * pixel_bytes
-                        tap = y * window_columns + x
-                        while x < window_columns:
+                        tap = y * window_columns.extent + x
+                        while x < window_columns.extent:
                             if 0 <= source_column < source_columns:
                                 place = at + tap * tap_bytes
                                 product = load(place) if count >= LANES else read(place, 4, FP32, count)
@@ -90,18 +75,19 @@ def collect(
                             source_column, at = source_column - columns_back, at - columns_back * pixel_bytes
                     y += row_hop
                     source_row -= rows_back
-                value = activate(activation, value, alpha, beta)
-                write(to + column * output_pixel_stride, output_channel_stride, output_kind, value, count)
+                value = activate(function, value)
+                write(to + column * output.pixel_stride, output.channel_stride, output.kind, value, count)
                 column, first_column = column + column_step, first_column + 1
 
 
 @inlined
-def _first_place(at: int, step: int, dilation: int, hop: int) -> int:
-    """The first place of a window that falls on an output, of which every `hop`-th may; beyond any where none does.
+def _first_place(index: int, window: WindowAxis, hop: int) -> tuple[int, int]:
+    """The first place of a window that falls on an output, of which every `hop`-th may, and the input that it is of.
 
-    A place falls on it where `at - place * dilation` is a multiple of the step.
+    A place falls on it where `at - place * dilation` is a multiple of the step; it is beyond any where none does.
     """
-    place = 0
-    while place < hop and (at - place * dilation) % step != 0:
+    at, place = index + window.before, 0
+    while place < hop and (at - place * window.dilation) % window.step != 0:
         place += 1
-    return place if place < hop else _BEYOND
+    place = place if place < hop else _BEYOND
+    return place, (at - place * window.dilation) // window.step

@@ -6,8 +6,12 @@ from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.grouped_block import GROUP_CHANNELS, WEIGHT_ROW_BYTES, grouped_block
 from dryfit_cpu.compiler.memory import stack_memory
 from dryfit_cpu.compiler.vectors import LANES
+from dryfit_cpu.descriptors import Chunk, Finish, Image, Table
 from dryfit_cpu.native.convolution import finish_pixel
+from dryfit_cpu.native.indices import pixel, share
 
+# A block has a sum a pixel, and each weight that is loaded serves all of its pixels; seven, as most images of networks
+# have rows of 7, 14, 28 or 56. With vectors of four there are sixteen registers or fewer.
 _PIXELS = 7 if LANES > 4 else 4
 _PACKED_CHANNELS = WEIGHT_ROW_BYTES // 4
 
@@ -17,36 +21,14 @@ block_one = grouped_block(1)
 
 @native
 def convolve(
-    chunk: int,
-    chunks: int,
-    input: int,
-    image_stride: int,
-    row_stride: int,
-    pixel_stride: int,
-    places: int,
-    place_count: int,
+    chunk: Chunk,
+    input: Image,
+    places: Table,
     weights: int,
     bias: int,
-    output: int,
-    output_image_stride: int,
-    output_row_stride: int,
-    output_pixel_stride: int,
-    output_kind: int,
-    residual: int,
-    residual_image_stride: int,
-    residual_row_stride: int,
-    residual_pixel_stride: int,
-    residual_kind: int,
-    images: int,
-    rows: int,
-    columns: int,
-    channels: int,
-    inner_activation: int,
-    inner_alpha: float,
-    inner_beta: float,
-    activation: int,
-    alpha: float,
-    beta: float,
+    output: Image,
+    residual: Image,
+    finish: Finish,
 ) -> None:
     """Sums over windows, plus bias, residual and activation; the last pixels of a row may be computed twice.
 
@@ -54,33 +36,37 @@ def convolve(
     in the order of the places and of its group's inputs.
     """
     sums = stack_memory()
-    output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
-    for line in range(images * rows * chunk // chunks, images * rows * (chunk + 1) // chunks):
-        image = line // rows
-        row = line - image * rows
-        from_row = input + image * image_stride + row * row_stride
-        to_row = output + image * output_image_stride + row * output_row_stride
-        add_row = residual + image * residual_image_stride + row * residual_row_stride
-        for channel in range(0, channels, LANES):
+    output_size, residual_size = 4 >> (output.kind & 3), 4 >> (residual.kind & 3)
+    for line in range(*share(chunk, output.images * output.rows)):
+        image = line // output.rows
+        row = line - image * output.rows
+        from_row, to_row = pixel(input, image, row, 0), pixel(output, image, row, 0)
+        add_row = pixel(residual, image, row, 0)
+        # Channels outside the pixels of a row: a vector's weights, four for each of its places, stay in the first-level
+        # cache while the row goes by, and a row of a few channels is short enough to stay there for all of them.
+        for channel in range(0, output.channels, LANES):
             packed = channel // _PACKED_CHANNELS
-            columns_of = weights + packed * place_count * GROUP_CHANNELS * WEIGHT_ROW_BYTES
+            columns_of = weights + packed * places.rows * GROUP_CHANNELS * WEIGHT_ROW_BYTES
             columns_of += (channel - packed * _PACKED_CHANNELS) * 4
             at, start = from_row + channel * 4, bias + channel * 4
             done = 0
-            while done < columns:
+            while done < output.columns:
                 first, count = done, 1
-                if columns >= _PIXELS:
-                    first, count = min(done, columns - _PIXELS), _PIXELS
-                    block_whole(at + first * pixel_stride, pixel_stride, places, place_count, columns_of, start, sums)
-                else:
-                    block_one(at + first * pixel_stride, pixel_stride, places, place_count, columns_of, start, sums)
-                for pixel in range(count):
-                    to = to_row + (first + pixel) * output_pixel_stride + channel * output_size
-                    add = 0
-                    if residual != 0:
-                        add = add_row + (first + pixel) * residual_pixel_stride + channel * residual_size
-                    finish_pixel(
-                        sums + pixel * 4 * LANES, to, add, LANES, output_kind, residual_kind,
-                        (inner_activation, inner_alpha, inner_beta), (activation, alpha, beta),
+                if output.columns >= _PIXELS:
+                    first, count = min(done, output.columns - _PIXELS), _PIXELS
+                    block_whole(
+                        at + first * input.pixel_stride, input.pixel_stride, places.address, places.rows, columns_of,
+                        start, sums,
                     )  # fmt: skip
+                else:
+                    block_one(
+                        at + first * input.pixel_stride, input.pixel_stride, places.address, places.rows, columns_of,
+                        start, sums,
+                    )  # fmt: skip
+                for place in range(count):
+                    to = to_row + (first + place) * output.pixel_stride + channel * output_size
+                    add = 0
+                    if residual.address != 0:
+                        add = add_row + (first + place) * residual.pixel_stride + channel * residual_size
+                    finish_pixel(sums + place * 4 * LANES, to, add, LANES, output.kind, residual.kind, finish)
                 done = first + count

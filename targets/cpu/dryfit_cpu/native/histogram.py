@@ -33,6 +33,8 @@ from dryfit_cpu.compiler.histogram_table import (
 )
 from dryfit_cpu.compiler.memory import load_int
 from dryfit_cpu.compiler.vectors import LANES
+from dryfit_cpu.descriptors import Chunk
+from dryfit_cpu.native.indices import share
 
 _HIGHEST, _LOWEST, _LARGEST, _ZEROS, _NAN, _INFINITE, _VALUES, _FOUND = range(16, 80, 8)
 """Byte offsets in a head, after two exponents: ends, as `scan_ends` tells them; counts; the ends of the last block."""
@@ -46,9 +48,9 @@ _INFINITY = 0x7F800000
 
 
 @native
-def clear_tables(chunk: int, chunks: int, tables: int, number: int) -> None:
+def clear_tables(chunk: Chunk, tables: int, number: int) -> None:
     """Make tables empty."""
-    for index in range(number * chunk // chunks, number * (chunk + 1) // chunks):
+    for index in range(*share(chunk, number)):
         table = tables + index * TABLE_BYTES
         clear(table, PLACES)
         store_int(table, _NO_EXPONENT)
@@ -58,10 +60,11 @@ def clear_tables(chunk: int, chunks: int, tables: int, number: int) -> None:
 
 
 @native
-def count_values(chunk: int, chunks: int, source: int, values: int, tables: int) -> None:
+def count_values(chunk: Chunk, source: int, values: int, tables: int) -> None:
     """Count so many FP32 values that lie side by side; each chunk in its own table."""
-    table = tables + chunk * TABLE_BYTES
-    start, end = values * chunk // chunks, values * (chunk + 1) // chunks
+    # Tables of its own, added up at the end: threads that counted in one would wait for each other's cache lines.
+    table = tables + chunk.number * TABLE_BYTES
+    start, end = share(chunk, values)
     store_int(table + _VALUES, load_int(table + _VALUES) + end - start)
     while start < end:
         vectors = min(BLOCK, end - start) // LANES
@@ -149,7 +152,7 @@ def _count_one(bits: int, table: int) -> None:
 
 
 @native
-def write_record(_chunk: int, _chunks: int, tables: int, number: int, output: int) -> None:
+def write_record(_chunk: Chunk, tables: int, number: int, output: int) -> None:
     """The record of all tables, as `dryfit.network.layers.histogram` describes it: `int64[4104]`."""
     clear(output, 64 + 16 * BINS)
     highest, lowest, largest = 0, _NO_VALUE, _LEAST_INT

@@ -7,14 +7,15 @@ from dryfit_cpu.compiler.byte_tables import load_code
 from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, stage_fill
 from dryfit_cpu.compiler.memory import store_int32
+from dryfit_cpu.descriptors import Chunk
+from dryfit_cpu.native.indices import share
 
 _UNIT = 4
 
 
 @native
 def pack(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     source: int,
     row_stride: int,
     column_stride: int,
@@ -32,7 +33,7 @@ def pack(
     units = (rows + _UNIT - 1) // _UNIT
     count = (columns + PANEL_CHANNELS - 1) // PANEL_CHANNELS
     above = zero_point + (128 if STAGED_BYTES == 1 else 0)
-    for panel in range(count * chunk // chunks, count * (chunk + 1) // chunks):
+    for panel in range(*share(chunk, count)):
         to = panels + panel * units * PANEL_CHANNELS * _UNIT * STAGED_BYTES
         stage_fill(to, units * PANEL_CHANNELS * _UNIT, 0)
         for channel in range(PANEL_CHANNELS):

@@ -2,110 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import float32
 
-from dryfit_cpu.codes import FIRST
 from dryfit_cpu.compiler.channel_maxima import largest_of_windows
 from dryfit_cpu.compiler.channel_sums import sum_any_windows
 from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.memory import load, load_int, stack_memory
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS, WAITING_OUTPUTS
-from dryfit_cpu.native.channel_blocks import BLOCK_BYTES, blocks_of_line
-from dryfit_cpu.native.pooling import inside
+from dryfit_cpu.descriptors import Chunk, Image, SampleSteps, Table, WindowAxis
+from dryfit_cpu.native.indices import BLOCK_BYTES, blocks_of_line, inside, pixel, share
 from dryfit_cpu.native.requantization import write_limited
 
 
 @native
 def max_pool(
-    chunk: int,
-    chunks: int,
-    source: int,
-    image_stride: int,
-    row_stride: int,
-    pixel_stride: int,
-    source_rows: int,
-    source_columns: int,
+    chunk: Chunk,
+    source: Image,
     outside: int,
-    blocks: int,
-    block_count: int,
-    output: int,
-    output_image_stride: int,
-    output_row_stride: int,
-    output_pixel_stride: int,
-    images: int,
-    rows: int,
-    columns: int,
-    window_rows: int,
-    window_columns: int,
-    row_step: int,
-    column_step: int,
-    row_dilation: int,
-    column_dilation: int,
-    top: int,
-    left: int,
+    blocks: Table,
+    output: Image,
+    window_rows: WindowAxis,
+    window_columns: WindowAxis,
 ) -> None:
     """The maximum of each window, whose padding counts for nothing; channels lie together and fill the blocks."""
-    stop = images * rows * block_count * (chunk + 1) // chunks
-    index = images * rows * block_count * chunk // chunks
+    index, stop = share(chunk, output.images * output.rows * blocks.rows)
     while index < stop:
-        line, first_block, end_block = blocks_of_line(index, stop, block_count)
+        line, first_block, end_block = blocks_of_line(index, stop, blocks.rows)
         index += end_block - first_block
-        image = line // rows
-        row = line - image * rows
-        first_row = row * row_step - top
-        begin_row, end_row = inside(first_row, row_dilation, window_rows, 0, source_rows)
-        for block in range(blocks + first_block * BLOCK_BYTES, blocks + end_block * BLOCK_BYTES, BLOCK_BYTES):
+        image = line // output.rows
+        row = line - image * output.rows
+        first_row = row * window_rows.step - window_rows.before
+        begin_row, end_row = inside(first_row, window_rows.dilation, window_rows.extent, 0, source.rows)
+        # A vector of bytes, and no table of windows: maxima of INT8 are one instruction for as many channels as a
+        # register has bytes, and no place that is outside has to be left out: it reads a row of -128.
+        for block in range(
+            blocks.address + first_block * BLOCK_BYTES, blocks.address + end_block * BLOCK_BYTES, BLOCK_BYTES
+        ):
             channel = load_int(block)
             largest_of_windows(
-                load_int(block + 16), source + image * image_stride + first_row * row_stride + channel,
-                row_dilation * row_stride, begin_row, end_row, -left, source_columns, pixel_stride, outside, 0, columns,
-                output + image * output_image_stride + row * output_row_stride + channel, output_pixel_stride, 0,
-                window_rows, window_columns, column_step, column_dilation,
+                load_int(block + 16), pixel(source, image, first_row, 0) + channel,
+                window_rows.dilation * source.row_stride, begin_row, end_row, -window_columns.before, source.columns,
+                source.pixel_stride, outside, 0, output.columns, pixel(output, image, row, 0) + channel,
+                output.pixel_stride, 0, window_rows.extent, window_columns.extent, window_columns.step,
+                window_columns.dilation,
             )  # fmt: skip
 
 
 @native
 def average_pool(
-    chunk: int,
-    chunks: int,
-    source: int,
-    image_stride: int,
-    row_stride: int,
-    pixel_stride: int,
-    source_rows: int,
-    source_columns: int,
+    chunk: Chunk,
+    source: Image,
     outside: int,
-    blocks: int,
-    block_count: int,
-    output: int,
-    output_image_stride: int,
-    output_row_stride: int,
-    output_pixel_stride: int,
-    output_channel_stride: int,
-    output_kind: int,
-    images: int,
-    rows: int,
-    columns: int,
-    window_rows: int,
-    window_columns: int,
-    row_step: int,
-    column_step: int,
-    row_dilation: int,
-    column_dilation: int,
-    top: int,
-    bottom: int,
-    left: int,
-    right: int,
+    blocks: Table,
+    output: Image,
+    window_rows: WindowAxis,
+    window_columns: WindowAxis,
     counts_padding: int,
-    source_zero: float,
-    multiplier: float,
-    low: float,
-    high: float,
-    zero_point: float,
-    rounding: int,
+    steps: SampleSteps,
 ) -> None:
     """The exact sum of each window, divided by its count, scaled, limited and, where it is INT8, rounded.
 
@@ -114,44 +68,48 @@ def average_pool(
     are 1.
     """
     scratch = stack_memory()
-    none: Any = float32(0.0)
-    one: Any = float32(1.0)
-    modes = (rounding, FIRST, False, False)
-    steps = (low, high, one, one, low, high, one, low, high, none, zero_point)
-    stop = images * rows * block_count * (chunk + 1) // chunks
-    index = images * rows * block_count * chunk // chunks
+    top, left = window_rows.before, window_columns.before
+    limits = (steps.low, steps.high, steps.zero_point)
+    index, stop = share(chunk, output.images * output.rows * blocks.rows)
     while index < stop:
-        line, first_block, end_block = blocks_of_line(index, stop, block_count)
+        line, first_block, end_block = blocks_of_line(index, stop, blocks.rows)
         index += end_block - first_block
-        image = line // rows
-        row = line - image * rows
-        first_row = row * row_step - top
-        begin_row, end_row = inside(first_row, row_dilation, window_rows, 0, source_rows)
+        image = line // output.rows
+        row = line - image * output.rows
+        first_row = row * window_rows.step - top
+        begin_row, end_row = inside(first_row, window_rows.dilation, window_rows.extent, 0, source.rows)
         counted_rows = end_row - begin_row
         if counts_padding:
-            y0, y1 = inside(first_row, row_dilation, window_rows, -top, source_rows + bottom)
+            behind = source.rows + window_rows.behind
+            y0, y1 = inside(first_row, window_rows.dilation, window_rows.extent, -top, behind)
             counted_rows = y1 - y0
-        at_row = source + image * image_stride + first_row * row_stride
-        to_row = output + image * output_image_stride + row * output_row_stride
-        for block in range(blocks + first_block * BLOCK_BYTES, blocks + end_block * BLOCK_BYTES, BLOCK_BYTES):
+        at_row, to_row = pixel(source, image, first_row, 0), pixel(output, image, row, 0)
+        for block in range(
+            blocks.address + first_block * BLOCK_BYTES, blocks.address + end_block * BLOCK_BYTES, BLOCK_BYTES
+        ):
             channel, width = load_int(block), load_int(block + 8)
-            at, to = at_row + channel, to_row + channel * output_channel_stride
-            for first in range(0, columns, WAITING_OUTPUTS):
-                count = min(WAITING_OUTPUTS, columns - first)
+            at, to = at_row + channel, to_row + channel * output.channel_stride
+            for first in range(0, output.columns, WAITING_OUTPUTS):
+                count = min(WAITING_OUTPUTS, output.columns - first)
+                # A sum of bytes is a depthwise convolution whose weights are 1: the code for that is there already.
                 sum_any_windows(
-                    load_int(block + 16), at, row_dilation * row_stride, begin_row, end_row, first * column_step - left,
-                    source_columns, pixel_stride, outside, load_int(block + 24), count, scratch, 4 * width,
-                    TO_SCALED_SUMS, window_rows, window_columns, column_step, column_dilation,
+                    load_int(block + 16), at, window_rows.dilation * source.row_stride, begin_row, end_row,
+                    first * window_columns.step - left, source.columns, source.pixel_stride, outside,
+                    load_int(block + 24), count, scratch, 4 * width, TO_SCALED_SUMS, window_rows.extent,
+                    window_columns.extent, window_columns.step, window_columns.dilation,
                 )  # fmt: skip
                 for column in range(first, first + count):
-                    first_column = column * column_step - left
-                    x0, x1 = inside(first_column, column_dilation, window_columns, 0, source_columns)
-                    zeros = splat(float32((end_row - begin_row) * (x1 - x0)) * float32(source_zero))
+                    place = column * window_columns.step - left
+                    x0, x1 = inside(place, window_columns.dilation, window_columns.extent, 0, source.columns)
+                    # Padding is 0, not the zero point: so the zero point is taken off once for each place inside.
+                    zeros = splat(float32((end_row - begin_row) * (x1 - x0)) * float32(steps.source_zero))
                     if counts_padding:
-                        x0, x1 = inside(first_column, column_dilation, window_columns, -left, source_columns + right)
+                        behind = source.columns + window_columns.behind
+                        x0, x1 = inside(place, window_columns.dilation, window_columns.extent, -left, behind)
                     counted = splat(float32(counted_rows * (x1 - x0)))
                     for lane in range(0, width, LANES):
                         x = load(scratch + ((column - first) * width + lane) * 4) - zeros
-                        x = x / counted * splat(multiplier)
-                        place = to + column * output_pixel_stride + lane * output_channel_stride
-                        write_limited(place, output_channel_stride, output_kind, x, LANES, modes, steps)
+                        # A division, and not a factor of 1 / count: that is rounded, and would be for each result.
+                        x = x / counted * splat(steps.multiplier)
+                        at_lane = to + column * output.pixel_stride + lane * output.channel_stride
+                        write_limited(at_lane, output.channel_stride, output.kind, x, LANES, steps.rounding, limits)

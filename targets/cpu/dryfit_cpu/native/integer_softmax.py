@@ -9,59 +9,40 @@ from dryfit_cpu.compiler.byte_tables import load_code, store_integer
 from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.memory import load, load_int, stack_memory, write
 from dryfit_cpu.compiler.vectors import LANES, splat
-from dryfit_cpu.native.indices import indices
+from dryfit_cpu.descriptors import Chunk, Elements, Extents, SampleSteps
+from dryfit_cpu.native.indices import element, indices, share
 from dryfit_cpu.native.requantization import limited, rounded
 
 
 @native
 def softmax(
-    chunk: int,
-    chunks: int,
-    exponentials: int,
-    source: int,
-    source_stride0: int,
-    source_stride1: int,
-    source_stride2: int,
-    source_stride: int,
-    output: int,
-    output_stride0: int,
-    output_stride1: int,
-    output_stride2: int,
-    output_stride: int,
-    output_kind: int,
-    extent0: int,
-    extent1: int,
-    extent2: int,
-    extent: int,
-    multiplier: float,
-    low: float,
-    high: float,
-    zero_point: float,
-    rounding: int,
+    chunk: Chunk, exponentials: int, source: Elements, output: Elements, extents: Extents, steps: SampleSteps
 ) -> None:
-    """For each index of the three other axes the exponentials divided by their sum, as INT8 or real numbers.
+    """The exponentials along the last axis divided by their sum, as INT8 or real numbers.
 
     `exponentials` is the address of INT64 `[256]`: those of the distances below the largest value.
     """
     scratch = stack_memory()
-    total = extent0 * extent1 * extent2
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        i0, i1, i2 = indices(index, extent1, extent2)
-        start = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2
-        to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2
+    extent = extents.axis3
+    for index in range(*share(chunk, extents.axis0 * extents.axis1 * extents.axis2)):
+        i0, i1, i2 = indices(index, extents.axis1, extents.axis2)
+        start, to = element(source, i0, i1, i2, 0), element(output, i0, i1, i2, 0)
         largest = -128
         for i in range(extent):
-            largest = max(largest, load_code(start + i * source_stride))
+            largest = max(largest, load_code(start + i * source.stride3))
+        # Integers of 31 bits: 2**33 of them fit the sum. A sum in FP32 would depend on its order, and so on the vectors
+        # of the machine.
         sum_of_all = 0
         for i in range(extent):
-            sum_of_all += load_int(exponentials + 8 * (largest - load_code(start + i * source_stride)))
+            sum_of_all += load_int(exponentials + 8 * (largest - load_code(start + i * source.stride3)))
         divisor = splat(float32(sum_of_all))
         for i in range(0, extent, LANES):
             count = min(LANES, extent - i)
+            # A load for each value: 2 KiB of table stay in the first-level cache, and the quotient is most of the time.
             for lane in range(count):
-                code = load_code(start + (i + lane) * source_stride)
+                code = load_code(start + (i + lane) * source.stride3)
                 store_integer(scratch + 4 * lane, load_int(exponentials + 8 * (largest - code)))
-            x = limited(load(scratch) / divisor * splat(multiplier), low, high)
-            if output_kind == INT8:
-                x = rounded(x, rounding) + splat(zero_point)
-            write(to + i * output_stride, output_stride, output_kind, x, count)
+            x = limited(load(scratch) / divisor * splat(steps.multiplier), steps.low, steps.high)
+            if output.kind == INT8:
+                x = rounded(x, steps.rounding) + splat(steps.zero_point)
+            write(to + i * output.stride3, output.stride3, output.kind, x, count)

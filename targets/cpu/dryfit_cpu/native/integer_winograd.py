@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit_cpu.codes import DOUBLE_PRODUCTS, LEAVES_SUMS, PANEL_CHANNELS, WHOLE_TILE
+from dryfit_cpu.codes import LEAVES_SUMS, PANEL_CHANNELS, WHOLE_TILE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_micro_kernel import (
     BLOCK_ROW_BYTES,
@@ -30,7 +30,9 @@ from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.tile_transforms import byte_input_transform, exact_output_transform, window_transform
 from dryfit_cpu.compiler.vectors import LANES
-from dryfit_cpu.native.requantization import finish_rows
+from dryfit_cpu.descriptors import ChannelScales, Chunk, Image, Pixels, Positions, Steps, Table, TileGrid
+from dryfit_cpu.native.indices import pixel, share
+from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers_of
 from dryfit_cpu.native.winograd_matrices import (
     WHOLE_INPUT_TRANSFORM,
     WHOLE_KERNEL_TRANSFORM,
@@ -66,21 +68,15 @@ transform_input = native(
 
 @native
 def multiply(
-    chunk: int,
-    chunks: int,
-    transformed: int,
-    tile_pitch: int,
-    position_bytes: int,
-    blocks: int,
-    block_count: int,
+    chunk: Chunk,
+    transformed: Positions,
+    blocks: Table,
     segments: int,
     pairs: int,
     windows: int,
     panels: int,
     scratch: int,
-    products: int,
-    product_pitch: int,
-    product_position_bytes: int,
+    products: Positions,
 ) -> None:
     """Sums over `pairs` of channels at each position: `[tiles, C] x [C, panels * 32]`, INT32.
 
@@ -91,8 +87,10 @@ def multiply(
     """
     # A row more, so that columns do not share sets of the first-level cache.
     column_bytes = (pairs + 1) * PANEL_ROW_BYTES
-    weights = scratch + chunk * 2 * _EXTENT * column_bytes
-    for index in range(panels * _HALF * chunk // chunks, panels * _HALF * (chunk + 1) // chunks):
+    weights = scratch + chunk.number * 2 * _EXTENT * column_bytes
+    # The unit is a panel and a third of its positions: few panels are enough for several threads, and what is
+    # transformed at a time, two rows of positions, stays in the cache of the thread that multiplies by it.
+    for index in range(*share(chunk, panels * _HALF)):
         panel = index // _HALF
         two = index - panel * _HALF
         panel_windows = windows + panel * pairs * _WINDOW_BYTES
@@ -102,14 +100,15 @@ def multiply(
             row = weights + column * column_bytes
             # The next panel's windows are asked for, a part at each position.
             ahead = panel_windows + pairs * _WINDOW_BYTES + position * (pairs * _WINDOW_BYTES // _EXTENT**2)
-            read = transformed + position * position_bytes
-            to = products + position * product_position_bytes + panel * PANEL_ROW_BYTES
+            read = transformed.address + position * transformed.position_bytes
+            to = products.address + position * products.position_bytes + panel * PANEL_ROW_BYTES
             for channel in range(0, PANEL_CHANNELS, _CHANNELS):
-                for block in range(block_count):
-                    first, count = load_int(blocks + block * 16), load_int(blocks + block * 16 + 8)
+                for block in range(blocks.rows):
+                    row_of = blocks.address + block * 16
+                    first, count = load_int(row_of), load_int(row_of + 8)
                     arguments = (
-                        read + first * tile_pitch, tile_pitch, segments, pairs, row + channel * 4, ahead,
-                        to + first * product_pitch + channel * 4, product_pitch,
+                        read + first * transformed.tile_pitch, transformed.tile_pitch, segments, pairs,
+                        row + channel * 4, ahead, to + first * products.tile_pitch + channel * 4, products.tile_pitch,
                     )  # fmt: skip
                     if count == _ROWS:
                         _block(*arguments)
@@ -119,90 +118,53 @@ def multiply(
 
 @native
 def transform_output(
-    chunk: int,
-    chunks: int,
-    products: int,
-    tile_pitch: int,
-    position_bytes: int,
-    starts: int,
-    multipliers: int,
-    shifts: int,
-    scaling: int,
-    real_bias: int,
-    tile_rows: int,
-    tile_columns: int,
-    first_tile: int,
-    tiles: int,
-    output: int,
-    output_image_stride: int,
-    output_row_stride: int,
-    output_pixel_stride: int,
-    output_kind: int,
-    rows: int,
-    columns: int,
-    channels: int,
-    residual: int,
-    residual_image_stride: int,
-    residual_row_stride: int,
-    residual_pixel_stride: int,
-    residual_kind: int,
+    chunk: Chunk,
+    products: Positions,
+    scales: ChannelScales,
+    tiles: TileGrid,
+    output: Image,
+    residual: Image,
     ending: int,
-    rounding: int,
-    rounds_sum: int,
-    sum_low: float,
-    sum_high: float,
-    sum_multiplier: float,
-    operation: int,
-    residual_multiplier: float,
-    residual_zero: float,
-    low: float,
-    high: float,
-    rounds_last: int,
-    last_multiplier: float,
-    last_low: float,
-    last_high: float,
-    zero_point: float,
+    steps: Steps,
 ) -> None:
     """Transform `[positions, tiles, channels]` to sums, and requantize these as `native/integer_convolution.py` does.
 
     Channels are a multiple of 32. A block of sums goes through the stack.
     """
     scratch = stack_memory()
-    shift_bytes = 2 if scaling == DOUBLE_PRODUCTS else 1
-    modes = (rounding, operation, rounds_sum != 0, rounds_last != 0)
-    steps = (
-        sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier, last_low, last_high,
-        residual_zero, zero_point,
-    )  # fmt: skip
     held = held_arguments(
-        0, 0, starts, multipliers, real_bias, 0, 0, 0, 0, 0, ending, scratch, output_pixel_stride,
-        residual_pixel_stride, *steps,
+        0, 0, scales.starts, scales.multipliers, scales.real_bias, 0, 0, 0, 0, 0, ending, scratch,
+        output.pixel_stride, residual.pixel_stride, *numbers_of(steps),
     )  # fmt: skip
-    for index in range(tiles * chunk // chunks, tiles * (chunk + 1) // chunks):
-        image, y, x = tile_place(first_tile + index, tile_rows, tile_columns, _SIZE)
-        corner = output + image * output_image_stride + y * output_row_stride + x * output_pixel_stride
-        added = residual + image * residual_image_stride + y * residual_row_stride + x * residual_pixel_stride
-        height, width = min(_SIZE, rows - y), min(_SIZE, columns - x)
-        for channel in range(0, channels, _CHANNELS):
+    for index in range(*share(chunk, tiles.tiles)):
+        image, y, x = tile_place(tiles.first + index, tiles.rows, tiles.columns, _SIZE)
+        corner, added = pixel(output, image, y, x), pixel(residual, image, y, x)
+        height, width = min(_SIZE, output.rows - y), min(_SIZE, output.columns - x)
+        for channel in range(0, output.channels, _CHANNELS):
             at_channel = channel * 4
+            # Two vectors, since a register block's ending takes the channels of two: as wide as it packs to bytes.
             for part in range(0, 2 * VECTOR_BYTES, VECTOR_BYTES):
                 _output_tile(
-                    products + index * tile_pitch + at_channel + part, _EXTENT * position_bytes, position_bytes,
-                    scratch + part, _SIZE * BLOCK_ROW_BYTES, BLOCK_ROW_BYTES, starts + at_channel + part,
+                    products.address + index * products.tile_pitch + at_channel + part,
+                    _EXTENT * products.position_bytes, products.position_bytes, scratch + part,
+                    _SIZE * BLOCK_ROW_BYTES, BLOCK_ROW_BYTES, scales.starts + at_channel + part,
                 )  # fmt: skip
-            panel_bias = real_bias + at_channel if real_bias != 0 else 0
-            scales = (multipliers + at_channel, shifts + shift_bytes * at_channel, scaling, panel_bias)
+            # A tile has rows and columns beyond the image where its size is no multiple of 4: they are computed, as all
+            # tiles are computed alike, and left out here.
             for i in range(height):
                 sums = scratch + i * _SIZE * BLOCK_ROW_BYTES
-                to = corner + i * output_row_stride + channel * (4 >> (output_kind & 3))
+                to = corner + i * output.row_stride + channel * (4 >> (output.kind & 3))
                 at = 0
-                if residual != 0:
-                    at = added + i * residual_row_stride + channel * (4 >> (residual_kind & 3))
+                if residual.address != 0:
+                    at = added + i * residual.row_stride + channel * (4 >> (residual.kind & 3))
                 if ending == LEAVES_SUMS:
-                    row = (sums, to, output_pixel_stride, at, residual_pixel_stride, width)
-                    finish_rows(row, scales, 2 * LANES, output_kind, residual_kind, modes, steps)
+                    finish_rows(
+                        sums, Pixels(to, output.pixel_stride, output.kind),
+                        Pixels(at, residual.pixel_stride, residual.kind), width, 2 * LANES,
+                        channels_from(scales, channel), steps,
+                    )  # fmt: skip
                 else:
-                    strides = (output_pixel_stride, residual_pixel_stride)
+                    strides = (output.pixel_stride, residual.pixel_stride)
                     _end_pixels(held, sums, at_channel, to, at, strides, width)
 
 

@@ -5,25 +5,21 @@ from __future__ import annotations
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import clear_bytes
 from dryfit_cpu.compiler.plane_interleaving import BLOCK_PIXELS, copy_byte, copy_int, copy_short, interleave_blocks
+from dryfit_cpu.descriptors import Chunk, Lines
+from dryfit_cpu.native.indices import share
 
 
 @native
 def interleave(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     number: int,
     size: int,
     planes: int,
     pitch: int,
     makes_pixels: int,
     clears: int,
-    source: int,
-    output: int,
-    plane_stride0: int,
-    plane_stride1: int,
-    plane_step: int,
-    pixel_stride0: int,
-    pixel_stride1: int,
+    source: Lines,
+    output: Lines,
     extent0: int,
     extent1: int,
     columns: int,
@@ -31,21 +27,20 @@ def interleave(
     """Copy values of `size` bytes, `planes` of which lie side by side in pixels that are `pitch` values apart.
 
     `number` is that of the interleaving; where it `clears`, what is left in a pixel becomes zero. Values of one plane
-    lie together. Strides and steps are in bytes.
+    lie together, and planes are a step apart. Strides and steps are in bytes.
     """
-    plane, pixel = (source, output) if makes_pixels else (output, source)
+    planar, pixels_at = (source, output) if makes_pixels else (output, source)
     # The value behind the last pixel may be nobody's.
     blocks = (columns - (1 if pitch > planes and not clears else 0)) // BLOCK_PIXELS
-    total = extent0 * extent1
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
+    for index in range(*share(chunk, extent0 * extent1)):
         i0 = index // extent1
         i1 = index - i0 * extent1
-        at = plane + i0 * plane_stride0 + i1 * plane_stride1
-        pixels = pixel + i0 * pixel_stride0 + i1 * pixel_stride1
-        interleave_blocks(number, at, plane_step, pixels, blocks)
+        at = planar.address + i0 * planar.stride0 + i1 * planar.stride1
+        pixels = pixels_at.address + i0 * pixels_at.stride0 + i1 * pixels_at.stride1
+        interleave_blocks(number, at, planar.step, pixels, blocks)
         for column in range(blocks * BLOCK_PIXELS, columns):
             for place in range(planes):
-                one = at + place * plane_step + column * size
+                one = at + place * planar.step + column * size
                 other = pixels + (column * pitch + place) * size
                 if makes_pixels:
                     _copy_value(size, other, one)

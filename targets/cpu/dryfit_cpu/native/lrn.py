@@ -9,30 +9,17 @@ from dryfit_cpu.compiler.memory import load, read, write
 from dryfit_cpu.compiler.power import power
 from dryfit_cpu.compiler.vector_functions import square_root
 from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.descriptors import Chunk, Image
+from dryfit_cpu.native.indices import pixel, share
 
 
 @native
 def normalize_locally(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     squares: int,
     square_pitch: int,
-    source: int,
-    image_stride: int,
-    row_stride: int,
-    pixel_stride: int,
-    channel_stride: int,
-    kind: int,
-    output: int,
-    output_image_stride: int,
-    output_row_stride: int,
-    output_pixel_stride: int,
-    output_channel_stride: int,
-    output_kind: int,
-    images: int,
-    rows: int,
-    columns: int,
-    channels: int,
+    source: Image,
+    output: Image,
     window: int,
     factor: float,
     offset: float,
@@ -44,16 +31,16 @@ def normalize_locally(
     exponent of 3/4, which nearly all networks have, is two square roots: within 3 units in the last place of the sum's
     power; others are within one.
     """
-    total = images * rows * columns
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        line = index // columns
-        column = index - line * columns
-        image = line // rows
-        row = line - image * rows
-        at = source + image * image_stride + row * row_stride + column * pixel_stride
-        to = output + image * output_image_stride + row * output_row_stride + column * output_pixel_stride
-        for channel in range(0, channels, LANES):
-            count = channels - channel
+    # Squares are made before, with zeros around them, and each sum adds its window anew: sliding, adding one square and
+    # taking one off, would carry the rounding errors of a pixel's first channels to its last.
+    for index in range(*share(chunk, output.images * output.rows * output.columns)):
+        line = index // output.columns
+        column = index - line * output.columns
+        image = line // output.rows
+        row = line - image * output.rows
+        at, to = pixel(source, image, row, column), pixel(output, image, row, column)
+        for channel in range(0, output.channels, LANES):
+            count = output.channels - channel
             first = squares + index * square_pitch + channel * 4
             sums = load(first)
             for place in range(1, window):
@@ -64,5 +51,5 @@ def normalize_locally(
                 divisor = root * square_root(root)
             else:
                 divisor = power(base, splat(exponent))
-            x = read(at + channel * channel_stride, channel_stride, kind, count)
-            write(to + channel * output_channel_stride, output_channel_stride, output_kind, x / divisor, count)
+            x = read(at + channel * source.channel_stride, source.channel_stride, source.kind, count)
+            write(to + channel * output.channel_stride, output.channel_stride, output.kind, x / divisor, count)

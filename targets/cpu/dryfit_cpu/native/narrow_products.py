@@ -14,7 +14,9 @@ from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
+from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, Table
 from dryfit_cpu.native.convolution import PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
+from dryfit_cpu.native.indices import share
 
 _ROWS = current_tier().rows
 _HALF = _ROWS // 2
@@ -30,9 +32,8 @@ add_int8_row, add_fp8_row = row_kernel(INT8), row_kernel(FP8)
 
 @native
 def multiply(
-    chunk: int,
-    chunks: int,
-    input: int,
+    chunk: Chunk,
+    input: Pixels,
     weights: int,
     weight_kind: int,
     scales: int,
@@ -41,33 +42,19 @@ def multiply(
     global_scale: float,
     block: int,
     bias: int,
-    output: int,
-    residual: int,
-    input_stride: int,
-    output_stride: int,
-    residual_stride: int,
-    segments: int,
-    segment_count: int,
-    segment_length: int,
+    output: Pixels,
+    residual: Pixels,
+    segments: Runs,
     segment_bytes: int,
     origin: int,
-    tiles: int,
-    tile_count: int,
-    panels: int,
-    panel_count: int,
+    tiles: Table,
+    panels: Table,
     by_rows: int,
     tiles_at_once: int,
     decoded_values: int,
     scratch: int,
     scratch_bytes: int,
-    output_kind: int,
-    residual_kind: int,
-    inner_activation: int,
-    inner_alpha: float,
-    inner_beta: float,
-    activation: int,
-    alpha: float,
-    beta: float,
+    finish: Finish,
 ) -> None:
     """Sum over k of FP32 values and decoded weights, plus bias, residual and activation, for panels x tiles.
 
@@ -78,59 +65,66 @@ def multiply(
     decoded in registers for each. Else `decoded_values` weights k of a panel are decoded to the scratch memory at a
     time, and serve `tiles_at_once` tiles, whose sums wait there too.
     """
-    own = scratch + chunk * scratch_bytes
+    own = scratch + chunk.number * scratch_bytes
     factors = own
     sums = factors + scale_blocks * PANEL_ROW_BYTES
     decoded = sums + tiles_at_once * _ROWS * _ROW_BYTES
-    for panel_index in range(panel_count * chunk // chunks, panel_count * (chunk + 1) // chunks):
-        panel = panels + panel_index * PANEL_BYTES
+    # Panels outside, whatever their number: each weight is decoded once for `tiles_at_once` tiles, and a batch of few
+    # rows, for which such weights are stored, is little against them.
+    for panel_index in range(*share(chunk, panels.rows)):
+        panel = panels.address + panel_index * PANEL_BYTES
         words, first_channel = weights + load_int(panel), load_int(panel + 8) // 4
         channels = load_int(panel + 40)
         _widen_scales(factors, scales, scale_kind, scale_blocks, first_channel, global_scale)
-        for turn in range((tile_count + tiles_at_once - 1) // tiles_at_once):
+        for turn in range((tiles.rows + tiles_at_once - 1) // tiles_at_once):
             first_tile = turn * tiles_at_once
-            count = min(tiles_at_once, tile_count - first_tile)
+            count = min(tiles_at_once, tiles.rows - first_tile)
             for tile in range(count):
-                row = tiles + (first_tile + tile) * TILE_BYTES
+                row = tiles.address + (first_tile + tile) * TILE_BYTES
                 _begin(sums + tile * _ROWS * _ROW_BYTES, bias + 4 * first_channel, load_int(row + 48))
-            for segment in range(segment_count):
+            for segment in range(segments.runs):
                 at = words + segment * segment_bytes
-                run = input + load_int(segments + segment * 8)
+                run = input.address + load_int(segments.address + segment * 8)
                 if by_rows:
                     for tile in range(count):
-                        x = run + load_int(tiles + (first_tile + tile) * TILE_BYTES)
+                        x = run + load_int(tiles.address + (first_tile + tile) * TILE_BYTES)
                         to = sums + tile * _ROWS * _ROW_BYTES
-                        _add_row(weight_kind, x, at, segment_length, block, factors, to)
+                        _add_row(weight_kind, x, at, segments.length, block, factors, to)
                 else:
-                    for part in range((segment_length + decoded_values - 1) // decoded_values):
+                    for part in range((segments.length + decoded_values - 1) // decoded_values):
                         k = part * decoded_values
-                        values = min(decoded_values, segment_length - k)
+                        values = min(decoded_values, segments.length - k)
                         _decode(weight_kind, at, k, values, block, factors, decoded)
                         for tile in range(count):
-                            row = tiles + (first_tile + tile) * TILE_BYTES
+                            row = tiles.address + (first_tile + tile) * TILE_BYTES
                             first, second = run + load_int(row) + 4 * k, run + load_int(row + 8) + 4 * k
                             to = sums + tile * _ROWS * _ROW_BYTES
                             to1 = to + _HALF * _ROW_BYTES
                             sum_block(
                                 load_int(row + 48),
                                 (
-                                    first, second, input_stride, origin, 1, values, decoded,
+                                    first, second, input.stride, origin, 1, values, decoded,
                                     to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
                                     -_INFINITY, _INFINITY, at, _CHANNELS,
                                 ),
                                 False,
                             )  # fmt: skip
             for tile in range(count):
-                row = tiles + (first_tile + tile) * TILE_BYTES
+                row = tiles.address + (first_tile + tile) * TILE_BYTES
                 for pixel in range(load_int(row + 48)):
                     side, place = pixel // _HALF, pixel % _HALF
-                    to = output + load_int(panel + 24) + load_int(row + 16 + 8 * side) + place * output_stride
-                    add = residual + load_int(panel + 32) + load_int(row + 32 + 8 * side) + place * residual_stride
+                    to = output.address + load_int(panel + 24) + load_int(row + 16 + 8 * side) + place * output.stride
+                    add = residual.address + load_int(panel + 32) + load_int(row + 32 + 8 * side)
+                    add = add + place * residual.stride if residual.address else 0
                     finish_pixel(
-                        sums + (tile * _ROWS + pixel) * _ROW_BYTES, to, add if residual else 0, channels,
-                        output_kind, residual_kind, (inner_activation, inner_alpha, inner_beta),
-                        (activation, alpha, beta),
-                    )  # fmt: skip
+                        sums + (tile * _ROWS + pixel) * _ROW_BYTES,
+                        to,
+                        add,
+                        channels,
+                        output.kind,
+                        residual.kind,
+                        finish,
+                    )
 
 
 @inlined

@@ -18,83 +18,74 @@ from dryfit_cpu.compiler.narrow_numbers import (
     write_narrow,
 )
 from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, splat
+from dryfit_cpu.descriptors import Chunk, Scales
+from dryfit_cpu.native.indices import share
 
 
 @inlined
-def _scales_of(index: int, rows: int, block: int, scale: int, outer_stride: int, row_stride: int) -> int:
+def _scales_of(index: int, rows: int, scales: Scales) -> int:
     """The address of the scales of a row, of which there are so many in each outer part."""
     one = index // rows
-    return scale + one * outer_stride + (index - one * rows) // block * row_stride
+    return scales.address + one * scales.outer_stride + (index - one * rows) // scales.block * scales.row_stride
 
 
 @native
 def dequantize(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     source: int,
     source_kind: int,
-    scale: int,
-    scale_kind: int,
-    scale_outer_stride: int,
-    scale_row_stride: int,
-    scale_stride: int,
+    scales: Scales,
     output: int,
     output_kind: int,
     count: int,
     outer: int,
     rows: int,
-    block: int,
     inner: int,
 ) -> None:
     """`x * scale` in FP32, rounded once.
 
-    The numbers are `[outer, rows, inner]`, together in memory, of which the first `count` are there. A scale serves
-    `block` rows, and all of a row or, where its stride is not 0, one column.
+    The numbers are `[outer, rows, inner]`, together in memory, of which the first `count` are there. A scale serves a
+    block of rows, and all of a row or, where its stride is not 0, one column.
     """
-    total, size = outer * rows, 4 >> (output_kind & 3)
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        start, factors = index * inner, _scales_of(index, rows, block, scale, scale_outer_stride, scale_row_stride)
+    # Whatever the granularity, per tensor, per axis or per block, it is this one geometry with other strides.
+    size = 4 >> (output_kind & 3)
+    for index in range(*share(chunk, outer * rows)):
+        start, factors = index * inner, _scales_of(index, rows, scales)
         stop = min(start + inner, count)
         for i in range(start, stop, LANES):
-            factor = read_scale(factors + (i - start) * scale_stride, scale_stride, scale_kind, stop - i)
+            factor = read_scale(factors + (i - start) * scales.stride, scales.stride, scales.kind, stop - i)
             x = read_narrow(source + i, source_kind, stop - i) * factor
             write(output + i * size, size, output_kind, x, stop - i)
 
 
 @native
 def quantize(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     source: int,
     source_kind: int,
-    scale: int,
-    scale_kind: int,
-    scale_outer_stride: int,
-    scale_row_stride: int,
-    scale_stride: int,
+    scales: Scales,
     output: int,
     output_kind: int,
     count: int,
     outer: int,
     rows: int,
-    block: int,
     inner: int,
 ) -> None:
     """`saturate(round(x / scale))`, a division in FP32, ties to even; geometry as in `dequantize`."""
-    total, size = outer * rows, 4 >> (source_kind & 3)
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        start, factors = index * inner, _scales_of(index, rows, block, scale, scale_outer_stride, scale_row_stride)
+    # Divided, and not multiplied by a reciprocal: that is rounded itself, and would give another neighbour at ties.
+    size = 4 >> (source_kind & 3)
+    for index in range(*share(chunk, outer * rows)):
+        start, factors = index * inner, _scales_of(index, rows, scales)
         stop = min(start + inner, count)
         for i in range(start, stop, LANES):
-            factor = read_scale(factors + (i - start) * scale_stride, scale_stride, scale_kind, stop - i)
+            factor = read_scale(factors + (i - start) * scales.stride, scales.stride, scales.kind, stop - i)
             x = read(source + i * size, size, source_kind, stop - i) / factor
             write_narrow(output + i, output_kind, x, stop - i)
 
 
 @native
 def quantize_blocks(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     source: int,
     source_kind: int,
     scales: int,
@@ -113,7 +104,7 @@ def quantize_blocks(
     divided by `scale * global_scale`, and are 0 where that is 0. NaN in a block is NaN in its scale.
     """
     limit, factor = splat(largest) * splat(global_scale), splat(global_scale)
-    for index in range(outer * chunk // chunks, outer * (chunk + 1) // chunks):
+    for index in range(*share(chunk, outer)):
         base = index * block * inner
         if inner == 1:
             most = splat(float32(0.0))

@@ -11,6 +11,8 @@ from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, load_float, load_int, read, store, write
 from dryfit_cpu.compiler.vector_functions import square_root
 from dryfit_cpu.compiler.vectors import LANES, first_lanes, multiply_add, splat, sum_of
+from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function, Table
+from dryfit_cpu.native.indices import element, share
 from dryfit_cpu.native.unary import apply_function, apply_to_run
 
 PLACE_BYTES = 32
@@ -19,90 +21,66 @@ PLACE_BYTES = 32
 
 @native
 def normalize(
-    chunk: int,
-    chunks: int,
-    source: int,
-    stride0: int,
-    stride1: int,
-    stride2: int,
-    run_stride: int,
-    kind: int,
-    output: int,
-    output_stride0: int,
-    output_stride1: int,
-    output_stride2: int,
-    output_run_stride: int,
-    output_kind: int,
-    scale: int,
-    scale_stride0: int,
-    scale_stride1: int,
-    scale_stride2: int,
-    scale_run_stride: int,
-    bias: int,
-    bias_stride0: int,
-    bias_stride1: int,
-    bias_stride2: int,
-    bias_run_stride: int,
-    extent0: int,
-    extent1: int,
-    extent2: int,
-    places: int,
-    place_count: int,
-    run: int,
+    chunk: Chunk,
+    source: Elements,
+    output: Elements,
+    scale: Elements,
+    bias: Elements,
+    extents: Extents,
+    places: Table,
     is_across: int,
     epsilon: float,
-    function: int,
-    alpha: float,
-    beta: float,
+    function: Function,
 ) -> None:
     """`output = function((x - mean) / sqrt(variance + epsilon) * scale + bias)` for each index of three axes.
 
-    Scale and bias are FP32. What is averaged over lies in `place_count` runs of `run` elements. A vector lies along the
-    run, or with `is_across` along the last of the three axes. The order depends on shapes and layouts alone.
+    Scale and bias are FP32. What is averaged over lies in runs along the last axis, which begin at the places. A vector
+    lies along the run, or with `is_across` along the last of the three axes. The order depends on shapes and layouts
+    alone.
     """
-    zero = splat(float32(0.0))
+    run, zero = extents.axis3, splat(float32(0.0))
     step = 1 if is_across else LANES
-    blocks = (extent2 + LANES - 1) // LANES if is_across else extent2
-    lane_stride = stride2 if is_across else run_stride
-    output_lane_stride = output_stride2 if is_across else output_run_stride
-    scale_lane_stride = scale_stride2 if is_across else scale_run_stride
-    bias_lane_stride = bias_stride2 if is_across else bias_run_stride
-    is_dense = kind == FP32 and run_stride == 4 and output_kind == FP32 and output_run_stride == 4 and not is_across
-    divisor = splat(float32(run * place_count))
-    total = extent0 * extent1 * blocks
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
+    blocks = (extents.axis2 + LANES - 1) // LANES if is_across else extents.axis2
+    lane_stride = source.stride2 if is_across else source.stride3
+    output_lane_stride = output.stride2 if is_across else output.stride3
+    scale_lane_stride = scale.stride2 if is_across else scale.stride3
+    bias_lane_stride = bias.stride2 if is_across else bias.stride3
+    is_dense = source.kind == FP32 and source.stride3 == 4 and output.kind == FP32 and output.stride3 == 4
+    is_dense = is_dense and not is_across
+    divisor = splat(float32(run * places.rows))
+    for index in range(*share(chunk, extents.axis0 * extents.axis1 * blocks)):
         i01 = index // blocks
         i2 = (index - i01 * blocks) * (LANES if is_across else 1)
-        i0 = i01 // extent1
-        i1 = i01 - i0 * extent1
-        start = source + i0 * stride0 + i1 * stride1 + i2 * stride2
-        lanes = extent2 - i2 if is_across else 0
+        i0 = i01 // extents.axis1
+        i1 = i01 - i0 * extents.axis1
+        start = element(source, i0, i1, i2, 0)
+        lanes = extents.axis2 - i2 if is_across else 0
 
-        runs = (start, places, place_count, run, run_stride)
-        mean = _total(*runs, is_across, lane_stride, kind, lanes, zero, 0) / divisor
-        variance = _total(*runs, is_across, lane_stride, kind, lanes, mean, 1) / divisor
+        # Three passes over what one result normalizes. The variance in one pass with the mean, by sums of squares,
+        # loses all digits where the mean is large; and what is read again is in the cache.
+        runs = (start, places.address, places.rows, run, source.stride3)
+        mean = _total(*runs, is_across, lane_stride, source.kind, lanes, zero, 0) / divisor
+        variance = _total(*runs, is_across, lane_stride, source.kind, lanes, mean, 1) / divisor
         factor = splat(float32(1.0)) / square_root(variance + splat(epsilon))
 
-        to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2
-        scale_start = scale + i0 * scale_stride0 + i1 * scale_stride1 + i2 * scale_stride2
-        bias_start = bias + i0 * bias_stride0 + i1 * bias_stride1 + i2 * bias_stride2
-        for place in range(place_count):
-            row = places + place * PLACE_BYTES
+        to = element(output, i0, i1, i2, 0)
+        scale_start, bias_start = element(scale, i0, i1, i2, 0), element(bias, i0, i1, i2, 0)
+        for place in range(places.rows):
+            row = places.address + place * PLACE_BYTES
             at, to_run = start + load_int(row), to + load_int(row + 8)
             scale_run, bias_run = scale_start + load_int(row + 16), bias_start + load_int(row + 24)
             done = 0
             if is_dense:
                 done = _write_dense(
-                    at, to_run, run, (mean, factor), (scale_run, scale_run_stride), (bias_run, bias_run_stride)
+                    at, to_run, run, (mean, factor), (scale_run, scale.stride3), (bias_run, bias.stride3)
                 )
-                apply_to_run(function, alpha, beta, to_run, to_run, done)
+                apply_to_run(function, to_run, to_run, done)
             for i in range(done, run, step):
                 count = lanes if is_across else run - i
-                x = (read(at + i * run_stride, lane_stride, kind, count) - mean) * factor
-                x = x * _factor(scale_run + i * scale_run_stride, scale_lane_stride, count)
-                x = x + _factor(bias_run + i * bias_run_stride, bias_lane_stride, count)
-                x = apply_function(function, x, alpha, beta)
-                write(to_run + i * output_run_stride, output_lane_stride, output_kind, x, count)
+                x = (read(at + i * source.stride3, lane_stride, source.kind, count) - mean) * factor
+                x = x * _factor(scale_run + i * scale.stride3, scale_lane_stride, count)
+                x = x + _factor(bias_run + i * bias.stride3, bias_lane_stride, count)
+                write(to_run + i * output.stride3, output_lane_stride, output.kind, apply_function(function, x), count)
 
 
 @outlined

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dryfit_cpu.codes import FIRST, FP32, INT8, MULTIPLY_ADD, NONE
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, load, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES
+from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function
 from dryfit_cpu.native.combination import combine_runs
-from dryfit_cpu.native.indices import indices
+from dryfit_cpu.native.indices import blocks_of, element, indices, share
 from dryfit_cpu.native.unary import apply_to_run
 
 _FEW_BYTES = 4 * VECTOR_BYTES
@@ -19,118 +18,84 @@ _PIECE_BLOCKS = STACK_BYTES // VECTOR_BYTES
 
 @native
 def pointwise(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     operation: int,
-    a: int,
-    a_stride0: int,
-    a_stride1: int,
-    a_stride2: int,
-    a_stride3: int,
-    a_kind: int,
-    b: int,
-    b_stride0: int,
-    b_stride1: int,
-    b_stride2: int,
-    b_stride3: int,
-    b_kind: int,
-    c: int,
-    c_stride0: int,
-    c_stride1: int,
-    c_stride2: int,
-    c_stride3: int,
-    c_kind: int,
-    output: int,
-    output_stride0: int,
-    output_stride1: int,
-    output_stride2: int,
-    output_stride3: int,
-    output_kind: int,
-    extent0: int,
-    extent1: int,
-    extent2: int,
-    extent3: int,
-    inner_activation: int,
-    inner_alpha: float,
-    inner_beta: float,
-    activation: int,
-    alpha: float,
-    beta: float,
+    a: Elements,
+    b: Elements,
+    c: Elements,
+    output: Elements,
+    extents: Extents,
+    inner: Function,
+    outer: Function,
 ) -> None:
-    """`output = activation(operation(inner_activation(a), b, c))` over four axes.
+    """`output = outer(operation(inner(a), b, c))` over four axes; the functions are activations or unary.
 
-    Strides are in bytes, 0 where an operand is repeated. Activations are unary functions too. A row is computed in
-    pieces that stay in the first-level cache, each step for a whole piece: in the output where that is FP32 without
-    gaps, else in a piece of stack.
+    A row is computed in pieces that stay in the first-level cache, each step for a whole piece: in the output where
+    that is FP32 without gaps, else in a piece of stack.
     """
+    # Step by step over a piece, and not all steps for a vector: so there is a loop for each step, which LLVM unrolls
+    # and keeps free of branches, in place of one for each combination of type, operation and function.
     scratch, scratch_b, scratch_c = stack_memory(), stack_memory(), stack_memory()
-    is_copy = operation == FIRST and inner_activation == NONE and activation == NONE
-    is_dense = a_kind == FP32 and a_stride3 == 4
-    is_plain = output_kind == FP32 and output_stride3 == 4
-    has_function = inner_activation != NONE or activation != NONE
+    is_copy = operation == FIRST and inner.kind == NONE and outer.kind == NONE
+    is_dense = a.kind == FP32 and a.stride3 == 4
+    is_plain = output.kind == FP32 and output.stride3 == 4
+    has_function = inner.kind != NONE or outer.kind != NONE
     # One function, or one operation, of what lies together has no steps to share a piece: nor has a copy.
-    is_function = operation == FIRST and is_dense and is_plain and NONE in (inner_activation, activation)
+    is_function = operation == FIRST and is_dense and is_plain and NONE in (inner.kind, outer.kind)
     is_operation = (
-        operation != FIRST and is_dense and is_plain and not has_function and _is_simple(b_stride3, b_kind)
-        and (operation != MULTIPLY_ADD or _is_simple(c_stride3, c_kind))
+        operation != FIRST and is_dense and is_plain and not has_function and _is_simple(b)
+        and (operation != MULTIPLY_ADD or _is_simple(c))
     )  # fmt: skip
-    if is_copy and _is_one_run(a_kind, a_stride3, output_kind, output_stride3) and _is_few(extent3, a_kind):
-        _copy_rows(
-            chunk, chunks, (extent0, extent1, extent2, extent3 * (4 >> (a_kind & 3))),
-            (a, a_stride0, a_stride1, a_stride2), (output, output_stride0, output_stride1, output_stride2),
-        )  # fmt: skip
+    if is_copy and _is_one_run(a.kind, a.stride3, output.kind, output.stride3) and _is_few(extents.axis3, a.kind):
+        _copy_rows(chunk, extents, a, output)
         return
-    blocks = (extent3 + LANES - 1) // LANES
-    total = extent0 * extent1 * extent2 * blocks
-    block, stop = total * chunk // chunks, total * (chunk + 1) // chunks
+    blocks = (extents.axis3 + LANES - 1) // LANES
+    block, stop = share(chunk, blocks_of(extents, LANES))
     row, first = block // blocks, block % blocks
-    i0, i1, i2 = indices(row, extent1, extent2)
+    i0, i1, i2 = indices(row, extents.axis1, extents.axis2)
     while block < stop:
         if first == blocks:
-            first, (i0, i1, i2) = 0, _next_row(i0, i1, i2, extent1, extent2)
-        last = min(
-            blocks, first + stop - block, blocks if is_copy or is_function or is_operation else first + _PIECE_BLOCKS
-        )
+            first, (i0, i1, i2) = 0, _next_row(i0, i1, i2, extents)
+        is_whole = is_copy or is_function or is_operation
+        last = min(blocks, first + stop - block, blocks if is_whole else first + _PIECE_BLOCKS)
         i3 = first * LANES
-        count = min(last * LANES, extent3) - i3
-        from_a = a + i0 * a_stride0 + i1 * a_stride1 + i2 * a_stride2 + i3 * a_stride3
-        from_b = b + i0 * b_stride0 + i1 * b_stride1 + i2 * b_stride2 + i3 * b_stride3
-        from_c = c + i0 * c_stride0 + i1 * c_stride1 + i2 * c_stride2 + i3 * c_stride3
+        count = min(last * LANES, extents.axis3) - i3
+        from_a, from_b = element(a, i0, i1, i2, i3), element(b, i0, i1, i2, i3)
+        from_c, to = element(c, i0, i1, i2, i3), element(output, i0, i1, i2, i3)
         block, first = block + last - first, last
-        to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2 + i3 * output_stride3
         if is_copy:
-            _copy(from_a, a_stride3, a_kind, to, output_stride3, output_kind, count)
+            _copy(from_a, a.stride3, a.kind, to, output.stride3, output.kind, count)
             continue
         if is_function:
-            _apply_one((inner_activation, inner_alpha, inner_beta), (activation, alpha, beta), from_a, to, count)
+            _apply_one(inner, outer, from_a, to, count)
             continue
         piece = to if is_plain else scratch
         source = from_a
-        if inner_activation != NONE or not is_dense:
+        if inner.kind != NONE or not is_dense:
             if not is_dense:
-                _copy(from_a, a_stride3, a_kind, piece, 4, FP32, count)
+                _copy(from_a, a.stride3, a.kind, piece, 4, FP32, count)
                 source = piece
-            apply_to_run(inner_activation, inner_alpha, inner_beta, source, piece, count)
+            apply_to_run(inner, source, piece, count)
             source = piece
         if operation != FIRST:
-            beside, step = _beside(from_b, b_stride3, b_kind, scratch_b, count)
+            beside, step = _beside(from_b, b, scratch_b, count)
             third, third_step = from_b, 0
             if operation == MULTIPLY_ADD:
-                third, third_step = _beside(from_c, c_stride3, c_kind, scratch_c, count)
+                third, third_step = _beside(from_c, c, scratch_c, count)
             combine_runs(operation, source, beside, step, third, third_step, piece, count)
             source = piece
-        apply_to_run(activation, alpha, beta, source, piece, count)
+        apply_to_run(outer, source, piece, count)
         if not is_plain:
-            _copy(piece, 4, FP32, to, output_stride3, output_kind, count)
+            _copy(piece, 4, FP32, to, output.stride3, output.kind, count)
 
 
 @inlined
-def _next_row(i0: int, i1: int, i2: int, extent1: int, extent2: int) -> tuple[int, int, int]:
+def _next_row(i0: int, i1: int, i2: int, extents: Extents) -> tuple[int, int, int]:
     """The indices of the row behind one: counted on, as rows may be too short to divide for each."""
     i2 += 1
-    if i2 < extent2:
+    if i2 < extents.axis2:
         return i0, i1, i2
-    if i1 + 1 < extent1:
+    if i1 + 1 < extents.axis1:
         return i0, i1 + 1, 0
     return i0 + 1, 0, 0
 
@@ -150,54 +115,47 @@ def _is_few(count: int, kind: int) -> bool:
 
 
 @inlined
-def _copy_rows(chunk: int, chunks: int, extents: Any, source: Any, output: Any) -> None:
-    """Copy rows of a few whole vectors: counted on, as dividing for each would take longer than to copy it.
-
-    Extents are those of the three axes of rows, and the bytes of a row; source and output are an address, and strides
-    of the three axes.
-    """
-    extent0, extent1, extent2, size = extents
-    rows = extent0 * extent1 * extent2
-    row, stop = rows * chunk // chunks, rows * (chunk + 1) // chunks
-    i0, i1, i2 = indices(row, extent1, extent2)
+def _copy_rows(chunk: Chunk, extents: Extents, source: Elements, output: Elements) -> None:
+    """Copy rows of a few whole vectors: counted on, as dividing for each would take longer than to copy it."""
+    size = extents.axis3 * (4 >> (source.kind & 3))
+    row, stop = share(chunk, extents.axis0 * extents.axis1 * extents.axis2)
+    i0, i1, i2 = indices(row, extents.axis1, extents.axis2)
     while row < stop:
-        together = min(extent2 - i2, stop - row)
-        at = source[0] + i0 * source[1] + i1 * source[2] + i2 * source[3]
-        to = output[0] + i0 * output[1] + i1 * output[2] + i2 * output[3]
+        together = min(extents.axis2 - i2, stop - row)
+        at, to = element(source, i0, i1, i2, 0), element(output, i0, i1, i2, 0)
         for _ in range(together):
             for i in range(0, size, VECTOR_BYTES):
                 store(to + i, load(at + i))
-            at, to = at + source[3], to + output[3]
+            at, to = at + source.stride2, to + output.stride2
         row += together
-        i0, i1, i2 = _next_row(i0, i1, extent2, extent1, extent2)
+        i0, i1, i2 = _next_row(i0, i1, extents.axis2, extents)
 
 
 @inlined
-def _apply_one(first: Any, second: Any, source: int, destination: int, count: int) -> None:
+def _apply_one(first: Function, second: Function, source: int, destination: int, count: int) -> None:
     """Apply the one of two functions that is there."""
-    kind, alpha, beta = first
-    if kind != NONE:
-        apply_to_run(kind, alpha, beta, source, destination, count)
+    if first.kind != NONE:
+        apply_to_run(first, source, destination, count)
     else:
-        kind, alpha, beta = second
-        apply_to_run(kind, alpha, beta, source, destination, count)
+        apply_to_run(second, source, destination, count)
 
 
 @inlined
-def _is_simple(stride: int, kind: int) -> bool:
+def _is_simple(operand: Elements) -> bool:
     """Whether an operand is FP32 that lies together, or one value."""
-    return stride == 0 or (stride == 4 and kind == FP32)
+    return operand.stride3 == 0 or (operand.stride3 == 4 and operand.kind == FP32)
 
 
 @inlined
-def _beside(address: int, stride: int, kind: int, scratch: int, count: int) -> tuple[int, int]:
+def _beside(address: int, operand: Elements, scratch: int, count: int) -> tuple[int, int]:
     """Where an operand lies as FP32, and the bytes from vector to vector: 0 where it is one value."""
-    if stride == 4 and kind == FP32:
+    if operand.stride3 == 4 and operand.kind == FP32:
         return address, VECTOR_BYTES
-    if stride == 0:
-        _copy(address, 0, kind, scratch, 4, FP32, LANES)
+    if operand.stride3 == 0:
+        # A vector of the one value: whoever combines the runs reads it like any other, with a step of 0.
+        _copy(address, 0, operand.kind, scratch, 4, FP32, LANES)
         return scratch, 0
-    _copy(address, stride, kind, scratch, 4, FP32, count)
+    _copy(address, operand.stride3, operand.kind, scratch, 4, FP32, count)
     return scratch, VECTOR_BYTES
 
 

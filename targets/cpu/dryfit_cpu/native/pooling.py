@@ -10,61 +10,31 @@ from dryfit_cpu.codes import FP32, HALF_TO_EVEN
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, splat
-from dryfit_cpu.native.functions import activate
+from dryfit_cpu.descriptors import Chunk, Function, Image, WindowAxis
+from dryfit_cpu.native.activations import activate
+from dryfit_cpu.native.indices import inside, pixel, share
 from dryfit_cpu.native.requantization import limited, rounded
 
 _LOWEST: Any = float32(-128.0)
 _HIGHEST: Any = float32(127.0)
 _VECTORS = 4
-"""Vectors of channels whose windows are walked together."""
+"""Vectors of channels whose windows are walked together: one alone would wait four cycles for each sum."""
 _MANY_ROWS = 16
 """Rows of outputs that are enough work for all threads."""
 
 
 @native
 def pool(
-    chunk: int,
-    chunks: int,
-    source: int,
-    image_stride: int,
-    row_stride: int,
-    pixel_stride: int,
-    channel_stride: int,
-    kind: int,
-    source_images: int,
-    source_rows: int,
-    source_columns: int,
-    output: int,
-    output_image_stride: int,
-    output_row_stride: int,
-    output_pixel_stride: int,
-    output_channel_stride: int,
-    output_kind: int,
-    images: int,
-    rows: int,
-    columns: int,
-    channels: int,
-    window_images: int,
-    window_rows: int,
-    window_columns: int,
-    image_step: int,
-    row_step: int,
-    column_step: int,
-    image_dilation: int,
-    row_dilation: int,
-    column_dilation: int,
-    front: int,
-    back: int,
-    top: int,
-    bottom: int,
-    left: int,
-    right: int,
+    chunk: Chunk,
+    source: Image,
+    output: Image,
+    window_images: WindowAxis,
+    window_rows: WindowAxis,
+    window_columns: WindowAxis,
     is_average: int,
     counts_padding: int,
     multiplier: float,
-    activation: int,
-    alpha: float,
-    beta: float,
+    function: Function,
     rounding: int,
     source_zero: float,
     zero_point: float,
@@ -77,40 +47,35 @@ def pool(
     """
     scratch = stack_memory()
     # A unit of work is a row of outputs with all its channels; few rows are split by channels too.
-    together = channels if images * rows >= _MANY_ROWS else _VECTORS * LANES
-    parts = (channels + together - 1) // together
-    total = images * rows * parts
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
+    together = output.channels if output.images * output.rows >= _MANY_ROWS else _VECTORS * LANES
+    parts = (output.channels + together - 1) // together
+    hops = (
+        window_images.dilation * source.image_stride,
+        window_rows.dilation * source.row_stride,
+        window_columns.dilation * source.pixel_stride,
+    )
+    for index in range(*share(chunk, output.images * output.rows * parts)):
         line = index // parts
         first_channel = (index - line * parts) * together
-        last_channel = min(channels, first_channel + together)
-        image = line // rows
-        row = line - image * rows
-        to = output + image * output_image_stride + row * output_row_stride
-        first_image, first_row = image * image_step - front, row * row_step - top
-        z, z_count, counted_images = _places(
-            first_image, image_dilation, window_images, source_images, front, back, counts_padding
-        )
-        y, y_count, counted_rows = _places(
-            first_row, row_dilation, window_rows, source_rows, top, bottom, counts_padding
-        )
-        at_row = source + (first_image + z * image_dilation) * image_stride
-        at_row += (first_row + y * row_dilation) * row_stride
-        hops = (image_dilation * image_stride, row_dilation * row_stride, column_dilation * pixel_stride)
-        for column in range(columns):
-            first_column = column * column_step - left
-            x, x_count, counted = _places(
-                first_column, column_dilation, window_columns, source_columns, left, right, counts_padding
-            )
-            window = at_row + (first_column + x * column_dilation) * pixel_stride
+        last_channel = min(output.channels, first_channel + together)
+        image = line // output.rows
+        row = line - image * output.rows
+        to = pixel(output, image, row, 0)
+        z, z_count, counted_images = _places(image, window_images, source.images, counts_padding)
+        y, y_count, counted_rows = _places(row, window_rows, source.rows, counts_padding)
+        at_row = pixel(source, z, y, 0)
+        for column in range(output.columns):
+            x, x_count, counted = _places(column, window_columns, source.columns, counts_padding)
+            window = at_row + x * source.pixel_stride
             extents = (z_count, y_count, x_count)
+            # The zero point of a sum is there once for each place inside: padding adds 0, not the zero point.
             zeros = float32(z_count * y_count * x_count if is_average else 1) * float32(source_zero)
             channel = first_channel
             while channel < last_channel:
-                count = channels - channel
-                at = window + channel * channel_stride
+                count = output.channels - channel
+                at = window + channel * source.channel_stride
                 vectors = 1
-                if kind == FP32 and channel_stride == 4 and last_channel - channel >= _VECTORS * LANES:
+                if source.kind == FP32 and source.channel_stride == 4 and last_channel - channel >= _VECTORS * LANES:
                     vectors = _VECTORS
                     _pool_vectors(at, extents, hops, is_average, scratch)
                 else:
@@ -119,7 +84,7 @@ def pool(
                         for j in range(y_count):
                             for k in range(x_count):
                                 here = at + i * hops[0] + j * hops[1] + k * hops[2]
-                                term = read(here, channel_stride, kind, count)
+                                term = read(here, source.channel_stride, source.kind, count)
                                 value = value + term if is_average else maximum_or_nan(value, term)
                     store(scratch, value)
                 for vector in range(vectors):
@@ -127,24 +92,26 @@ def pool(
                     value = value - splat(zeros)
                     if is_average:
                         value = value / splat(float32(counted_images * counted_rows * counted))
-                    value = activate(activation, value * splat(multiplier), alpha, beta)
-                    place = to + column * output_pixel_stride + (channel + vector * LANES) * output_channel_stride
+                    value = activate(function, value * splat(multiplier))
+                    place = to + column * output.pixel_stride + (channel + vector * LANES) * output.channel_stride
                     if rounding != HALF_TO_EVEN or zero_point != 0.0:
                         value = _on_grid(value, rounding, zero_point)
-                    write(place, output_channel_stride, output_kind, value, count - vector * LANES)
+                    write(place, output.channel_stride, output.kind, value, count - vector * LANES)
                 channel += vectors * LANES
 
 
 @inlined
-def _places(
-    first: int, dilation: int, window: int, extent: int, before: int, behind: int, counts_padding: int
-) -> tuple[int, int, int]:
-    """Of a window's places along an axis the first inside the input, how many are, and how many an average counts."""
-    start, stop = inside(first, dilation, window, 0, extent)
+def _places(index: int, window: WindowAxis, extent: int, counts_padding: int) -> tuple[int, int, int]:
+    """Of an output's window along an axis the first place inside, how many are, and how many an average counts."""
+    first = index * window.step - window.before
+    start, stop = inside(first, window.dilation, window.extent, 0, extent)
+    counted = stop - start
     if counts_padding:
-        counted_start, counted_stop = inside(first, dilation, window, -before, extent + behind)
-        return start, stop - start, counted_stop - counted_start
-    return start, stop - start, stop - start
+        counted_start, counted_stop = inside(
+            first, window.dilation, window.extent, -window.before, extent + window.behind
+        )
+        counted = counted_stop - counted_start
+    return first + start * window.dilation, stop - start, counted
 
 
 @inlined
@@ -182,10 +149,3 @@ def _pool_vectors(at: int, extents: Any, hops: Any, is_average: int, scratch: in
     store(scratch + VECTOR_BYTES, b)
     store(scratch + 2 * VECTOR_BYTES, c)
     store(scratch + 3 * VECTOR_BYTES, d)
-
-
-@inlined
-def inside(first: int, dilation: int, window: int, start: int, stop: int) -> tuple[int, int]:
-    """Which places of a window, `first + index * dilation`, lie from `start` to before `stop`: first and end."""
-    begin = max(0, (start - first + dilation - 1) // dilation)
-    return begin, max(begin, min(window, (stop - first + dilation - 1) // dilation))

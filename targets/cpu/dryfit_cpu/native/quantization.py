@@ -13,6 +13,8 @@ from dryfit_cpu.compiler.integer_memory import store_pixels
 from dryfit_cpu.compiler.memory import load, read, write
 from dryfit_cpu.compiler.vector_functions import nearest_whole
 from dryfit_cpu.compiler.vectors import HAS_FUSED_PRODUCTS, LANES, maximum, minimum, multiply_add, splat
+from dryfit_cpu.descriptors import Chunk, Image
+from dryfit_cpu.native.indices import pixel, share
 
 _LOWEST: Any = float32(-128.0)
 _HIGHEST: Any = float32(127.0)
@@ -20,8 +22,7 @@ _HIGHEST: Any = float32(127.0)
 
 @native
 def quantize(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     source: int,
     output: int,
     count: int,
@@ -36,11 +37,14 @@ def quantize(
     near the largest nor near the smallest FP32 numbers.
     """
     blocks = (count + PACKED_VALUES - 1) // PACKED_VALUES
-    start = blocks * chunk // chunks * PACKED_VALUES
-    stop = min(count, blocks * (chunk + 1) // chunks * PACKED_VALUES)
+    first, end = share(chunk, blocks)
+    start, stop = first * PACKED_VALUES, min(count, end * PACKED_VALUES)
     done = start
     if is_ordinary:
         done = start + (stop - start) // PACKED_VALUES * PACKED_VALUES
+        # A division takes as long as a dozen products, and memory would bring values faster. So the quotient comes from
+        # the reciprocal and one correction; it is the correctly rounded one, whatever the value. Values are first
+        # brought within 400 scales: what is beyond saturates anyway, and the correction needs a finite product.
         low, high = splat(_LOWEST), splat(_HIGHEST)
         factors = (splat(scale), splat(reciprocal), splat(float32(-400.0) * scale), splat(float32(400.0) * scale))
         for i in range(start, done, PACKED_VALUES):
@@ -79,18 +83,9 @@ def _quotient(address: int, factors: Any) -> Any:
 
 @native
 def quantize_planes(
-    chunk: int,
-    chunks: int,
-    source: int,
-    image_stride: int,
-    channel_stride: int,
-    row_stride: int,
-    output: int,
-    output_image_stride: int,
-    output_row_stride: int,
-    images: int,
-    rows: int,
-    columns: int,
+    chunk: Chunk,
+    source: Image,
+    output: Image,
     scale: float,
     zero_point: float,
 ) -> None:
@@ -98,18 +93,18 @@ def quantize_planes(
 
     Rows have at least one vector.
     """
+    # Planes are what cameras and numpy give, pixels what the first convolution reads: one pass quantizes and turns
+    # them. As plain loops over values this took twenty times as long.
     divisor = splat(scale)
-    total = images * rows
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        image = index // rows
-        row = index - image * rows
-        start = source + image * image_stride + row * row_stride
-        to = output + image * output_image_stride + row * output_row_stride
-        for place in range(0, columns, LANES):
+    for index in range(*share(chunk, output.images * output.rows)):
+        image = index // output.rows
+        row = index - image * output.rows
+        start, to = pixel(source, image, row, 0), pixel(output, image, row, 0)
+        for place in range(0, output.columns, LANES):
             # The last vector overlaps the one before.
-            column = min(place, columns - LANES)
+            column = min(place, output.columns - LANES)
             at = start + column * 4
             red = _shifted(load(at) / divisor, zero_point)
-            green = _shifted(load(at + channel_stride) / divisor, zero_point)
-            blue = _shifted(load(at + 2 * channel_stride) / divisor, zero_point)
+            green = _shifted(load(at + source.channel_stride) / divisor, zero_point)
+            blue = _shifted(load(at + 2 * source.channel_stride) / divisor, zero_point)
             store_pixels(to + column * 3, red, green, blue)

@@ -7,6 +7,7 @@ from typing import Any
 from numba import float32
 
 from dryfit_cpu.codes import (
+    DOUBLE_PRODUCTS,
     FIRST,
     HALF_AWAY_FROM_ZERO,
     HALF_TO_EVEN,
@@ -24,6 +25,7 @@ from dryfit_cpu.compiler.fixed_point import double_products, one_step, two_steps
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES
 from dryfit_cpu.compiler.memory import load, load_integers, read, store_bytes, write
 from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, nearest, splat, truncated, where_negative
+from dryfit_cpu.descriptors import ChannelScales, Pixels, Steps
 
 
 @inlined
@@ -31,6 +33,8 @@ def rounded(x: Any, mode: int) -> Any:
     """The whole numbers nearest to numbers between -2**22 and 2**22."""
     if mode == HALF_TO_EVEN:
         return nearest(x)
+    # Numbers are cut and the part that is cut off is looked at. Adding a half first would be shorter and wrong: the
+    # number before 0.5 plus 0.5 is 1 in FP32. Cutting and the difference are exact up to 2**22, whatever the signs.
     zero, one, half = splat(float32(0.0)), splat(float32(1.0)), splat(float32(0.5))
     whole = truncated(x)
     part = x - whole
@@ -70,24 +74,25 @@ def limited(x: Any, low: float, high: float) -> Any:
 
 
 @inlined
-def requantized(
-    x: Any, residual: int, residual_stride: int, residual_kind: int, count: int, modes: Any, steps: Any
-) -> Any:
-    """Scaled sums up to, and without, the last limits and rounding.
+def requantized(x: Any, residual: int, residual_stride: int, residual_kind: int, count: int, steps: Steps) -> Any:
+    """Scaled sums up to, and without, the last limits and rounding."""
+    return rounded_as(steps.rounding, x, residual, residual_stride, residual_kind, count, steps)
 
-    Modes are (rounding, operation, rounds_sum, rounds_last), steps the numbers of `Requantization` in order, its zero
-    points at the end; `kernels/integer_definition.py` says what they mean. Where modes are constants, nothing is asked
-    at run time.
-    """
-    rounding, operation, rounds_sum, rounds_last = modes
-    sum_low, sum_high, sum_multiplier, residual_multiplier, low, high, last_multiplier = steps[:7]
-    if rounds_sum:
-        x = rounded(limited(x, sum_low, sum_high), rounding) * splat(sum_multiplier)
-    if operation != FIRST:
-        distance = read(residual, residual_stride, residual_kind, count) - splat(steps[9])
-        x = _combined(operation, x, distance * splat(residual_multiplier))
-    if rounds_last:
-        x = rounded(limited(x, low, high), rounding) * splat(last_multiplier)
+
+@inlined
+def rounded_as(
+    rounding: int, x: Any, residual: int, residual_stride: int, residual_kind: int, count: int, steps: Steps
+) -> Any:
+    """The same by a rounding mode that is given beside the steps: where it is a constant, nothing asks for it."""
+    # Products and sums stay apart, although one instruction could do both: so numpy's FP32 gives the same bits, on
+    # every processor, and the references can be the oracle.
+    if steps.rounds_sum:
+        x = rounded(limited(x, steps.sum_low, steps.sum_high), rounding) * splat(steps.sum_multiplier)
+    if steps.operation != FIRST:
+        distance = read(residual, residual_stride, residual_kind, count) - splat(steps.residual_zero)
+        x = _combined(steps.operation, x, distance * splat(steps.residual_multiplier))
+    if steps.rounds_last:
+        x = rounded(limited(x, steps.low, steps.high), rounding) * splat(steps.last_multiplier)
     return x
 
 
@@ -102,45 +107,74 @@ def _combined(operation: int, x: Any, other: Any) -> Any:
 
 
 @inlined
-def write_limited(address: int, stride: int, kind: int, x: Any, count: int, modes: Any, steps: Any) -> None:
-    """Store the results of `requantized`: real numbers, or INT8."""
-    low, high, _, last_low, last_high, _, zero_point = steps[4:]
-    if modes[3]:
-        low, high = last_low, last_high
-    if kind == INT8 and stride == 1 and count >= LANES and modes[0] == HALF_TO_EVEN and zero_point == 0.0:
+def last_limits(steps: Steps) -> tuple[float, float, float]:
+    """The limits of the results of `requantized`, and the zero point that is added to them when they are INT8."""
+    if steps.rounds_last:
+        return steps.last_low, steps.last_high, steps.zero_point
+    return steps.low, steps.high, steps.zero_point
+
+
+@inlined
+def write_limited(
+    address: int, stride: int, kind: int, x: Any, count: int, rounding: int, limits: tuple[float, float, float]
+) -> None:
+    """Store real numbers, or INT8, within limits; a zero point is added to INT8 alone."""
+    low, high, zero_point = limits
+    if kind == INT8 and stride == 1 and count >= LANES and rounding == HALF_TO_EVEN and zero_point == 0.0:
+        # The conversion of the processor rounds to even, and packing saturates: nothing of it has to be computed.
         store_bytes(address, x, splat(low), splat(high))
     else:
         x = limited(x, low, high)
-        if kind == INT8 and (modes[0] != HALF_TO_EVEN or zero_point != 0.0):
-            x = rounded(x, modes[0]) + splat(zero_point)
+        # Rounded before the zero point is added: the sum of both in FP32 would be rounded once more.
+        if kind == INT8 and (rounding != HALF_TO_EVEN or zero_point != 0.0):
+            x = rounded(x, rounding) + splat(zero_point)
         write(address, stride, kind, x, count)
 
 
 @inlined
 def finish_rows(
-    rows: Any, scales: Any, channels: int, output_kind: int, residual_kind: int, modes: Any, steps: Any
+    sums: int, output: Pixels, residual: Pixels, places: int, channels: int, scales: ChannelScales, steps: Steps
 ) -> None:
-    """The results of so many pixels from their sums, in any form.
+    """The results of so many pixels from their sums, in any form; scales begin with the channel that the sums do.
 
-    Rows are (address of the sums, of the results, bytes from one pixel's results to the next one's, the same two of
-    what is added, pixels), scales (address of the channels' multipliers, of their shifts, how sums are scaled, address
-    of the real bias or 0).
+    This is the way of whatever a register block cannot end with in registers: rounding modes other than to even, other
+    kinds of results, fixed-point scales. It costs one more pass through a piece of stack that is in the first-level
+    cache.
     """
-    sums, output, output_stride, residual, residual_stride, places = rows
-    multipliers, shifts, scaling, real_bias = scales
-    output_size, residual_size = 4 >> (output_kind & 3), 4 >> (residual_kind & 3)
+    output_size, residual_size = 4 >> (output.kind & 3), 4 >> (residual.kind & 3)
     for channel in range(0, channels, LANES):
+        # Channels outside, pixels inside: what belongs to the channels is loaded once for all pixels.
         count = channels - channel
-        scale = fixed_scales(multipliers, shifts, channel, scaling)
-        to, at = output + channel * output_size, residual + channel * residual_size
+        scale = fixed_scales(scales.multipliers, scales.shifts, channel, scales.scaling)
+        to, at = output.address + channel * output_size, residual.address + channel * residual_size
         for place in range(places):
             at_sums = sums + place * BLOCK_ROW_BYTES + 4 * channel
-            if scaling == REAL_PRODUCTS:
+            if scales.scaling == REAL_PRODUCTS:
                 x = load_integers(at_sums) * scale[0]
-                if real_bias != 0:
-                    x = x + load(real_bias + 4 * channel)
+                if scales.real_bias != 0:
+                    x = x + load(scales.real_bias + 4 * channel)
             else:
-                x = fixed_products(load(at_sums), scale, shifts + 8 * channel, scaling, modes[0])
-            x = requantized(x, at, residual_size, residual_kind, count, modes, steps)
-            write_limited(to, output_size, output_kind, x, count, modes, steps)
-            to, at = to + output_stride, at + residual_stride
+                doubles = scales.shifts + 8 * channel
+                x = fixed_products(load(at_sums), scale, doubles, scales.scaling, steps.rounding)
+            x = requantized(x, at, residual_size, residual.kind, count, steps)
+            write_limited(to, output_size, output.kind, x, count, steps.rounding, last_limits(steps))
+            to, at = to + output.stride, at + residual.stride
+
+
+@inlined
+def channels_from(scales: ChannelScales, channel: int) -> ChannelScales:
+    """What belongs to the channels from one of them on."""
+    word = 4 * channel
+    # Where FP64 numbers scale, two words of the shifts belong to a channel.
+    shifts = scales.shifts + (2 if scales.scaling == DOUBLE_PRODUCTS else 1) * word
+    real_bias = scales.real_bias + word if scales.real_bias != 0 else 0
+    return ChannelScales(scales.starts + word, scales.multipliers + word, shifts, scales.scaling, real_bias)
+
+
+@inlined
+def numbers_of(steps: Steps) -> Any:
+    """The numbers of the steps in the order of `compiler/integer_endings.Numbers`, whose register blocks hold them."""
+    return (
+        steps.sum_low, steps.sum_high, steps.sum_multiplier, steps.residual_multiplier, steps.low, steps.high,
+        steps.last_multiplier, steps.last_low, steps.last_high, steps.residual_zero, steps.zero_point,
+    )  # fmt: skip

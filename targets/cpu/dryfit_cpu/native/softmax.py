@@ -8,61 +8,43 @@ from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import native, outlined
 from dryfit_cpu.compiler.memory import load, read, store, write
 from dryfit_cpu.compiler.vectors import LANES, first_lanes, largest_of, maximum, maximum_or_nan, splat, sum_of
+from dryfit_cpu.descriptors import Chunk, Elements, Extents
 from dryfit_cpu.native.exponentials import exponential
-from dryfit_cpu.native.indices import indices
+from dryfit_cpu.native.indices import element, indices, share
 
 
 @native
-def softmax(
-    chunk: int,
-    chunks: int,
-    source: int,
-    source_stride0: int,
-    source_stride1: int,
-    source_stride2: int,
-    source_stride: int,
-    kind: int,
-    output: int,
-    output_stride0: int,
-    output_stride1: int,
-    output_stride2: int,
-    output_stride: int,
-    output_kind: int,
-    extent0: int,
-    extent1: int,
-    extent2: int,
-    extent: int,
-) -> None:
-    """`exp(x - max)` times the reciprocal of its sum, for each index of the three other axes."""
-    total = extent0 * extent1 * extent2
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        i0, i1, i2 = indices(index, extent1, extent2)
-        start = source + i0 * source_stride0 + i1 * source_stride1 + i2 * source_stride2
-        to = output + i0 * output_stride0 + i1 * output_stride1 + i2 * output_stride2
-        if kind == FP32 and source_stride == 4 and output_kind == FP32 and output_stride == 4:
+def softmax(chunk: Chunk, source: Elements, output: Elements, extents: Extents) -> None:
+    """`exp(x - max)` times the reciprocal of its sum along the last axis, for each index of the three others."""
+    extent = extents.axis3
+    for index in range(*share(chunk, extents.axis0 * extents.axis1 * extents.axis2)):
+        i0, i1, i2 = indices(index, extents.axis1, extents.axis2)
+        start, to = element(source, i0, i1, i2, 0), element(output, i0, i1, i2, 0)
+        if source.kind == FP32 and source.stride3 == 4 and output.kind == FP32 and output.stride3 == 4:
             _softmax_of_run(start, to, extent)
             continue
         lowest = splat(float32(float("-inf")))
         largest = lowest
         for i in range(0, extent, LANES):
-            x = read(start + i * source_stride, source_stride, kind, extent - i)
+            x = read(start + i * source.stride3, source.stride3, source.kind, extent - i)
             largest = maximum_or_nan(largest, first_lanes(extent - i, x, lowest))
         highest = splat(largest_of(largest))
         sums = splat(float32(0.0))
         for i in range(0, extent, LANES):
-            x = read(start + i * source_stride, source_stride, kind, extent - i)
+            x = read(start + i * source.stride3, source.stride3, source.kind, extent - i)
             y = exponential(x - highest)
             sums = sums + first_lanes(extent - i, y, splat(float32(0.0)))
-            if output_kind == FP32:
-                write(to + i * output_stride, output_stride, FP32, y, extent - i)
+            if output.kind == FP32:
+                write(to + i * output.stride3, output.stride3, FP32, y, extent - i)
+        # One division, and a product for each value: about one unit in the last place more than a quotient for each.
         factor = splat(float32(1.0)) / splat(sum_of(sums))
         for i in range(0, extent, LANES):
             # What a narrow output could have kept is rounded already: there it is computed again.
-            if output_kind == FP32:
-                y = read(to + i * output_stride, output_stride, FP32, extent - i)
+            if output.kind == FP32:
+                y = read(to + i * output.stride3, output.stride3, FP32, extent - i)
             else:
-                y = exponential(read(start + i * source_stride, source_stride, kind, extent - i) - highest)
-            write(to + i * output_stride, output_stride, output_kind, y * factor, extent - i)
+                y = exponential(read(start + i * source.stride3, source.stride3, source.kind, extent - i) - highest)
+            write(to + i * output.stride3, output.stride3, output.kind, y * factor, extent - i)
 
 
 @outlined

@@ -1,120 +1,127 @@
-"""Getting an input ready for convolution: FP32, channels last, with zeros around it, in one pass."""
+"""Getting an input ready for convolution: channels last, padded on all sides, as the register block reads it.
+
+The padding is memory, and no case in the convolution: a register block then sums over whole windows everywhere, with no
+question at any place of them.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from numba import float32
 
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, stage_fill, stage_values
 from dryfit_cpu.compiler.memory import load_int, read, write
 from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.descriptors import Chunk, Image, Padding, Runs
+from dryfit_cpu.native.indices import pixel, share
 
 
-@native
-def stage(
-    chunk: int,
-    chunks: int,
-    source: int,
-    image_stride: int,
-    row_stride: int,
-    pixel_stride: int,
-    channel_stride: int,
-    kind: int,
-    images: int,
-    rows: int,
-    columns: int,
-    channels: int,
-    front: int,
-    back: int,
-    top: int,
-    bottom: int,
-    left: int,
-    right: int,
-    destination: int,
-    pitch: int,
-) -> None:
-    """Copy `[images, rows, columns, channels]` of any strides to pixels of `pitch` bytes, padded on all sides."""
-    padded_rows, padded_columns = top + rows + bottom, left + columns + right
-    total = (front + images + back) * padded_rows
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        padded_image = index // padded_rows
-        row, image = index - padded_image * padded_rows - top, padded_image - front
-        to = destination + index * padded_columns * pitch
-        if image < 0 or image >= images or row < 0 or row >= rows:
-            _clear(to, padded_columns * pitch // 4)
-        else:
-            _clear(to, left * pitch // 4)
-            _clear(to + (left + columns) * pitch, right * pitch // 4)
-            start = source + image * image_stride + row * row_stride
-            _copy_row(start, pixel_stride, channel_stride, kind, columns, channels, to + left * pitch, pitch)
+def _stager(value_bytes: int, fill_run: Any, copy_row: Any) -> Any:
+    """The native function that stages images as values of so many bytes.
 
+    Args:
+        value_bytes: of a staged value.
+        fill_run: writes a fill to (address, values).
+        copy_row: writes a row of pixels.
+    """
 
-@native
-def gather_windows(
-    chunk: int,
-    chunks: int,
-    source: int,
-    image_stride: int,
-    row_stride: int,
-    pixel_stride: int,
-    images: int,
-    rows: int,
-    columns: int,
-    segments: int,
-    segment_count: int,
-    segment_length: int,
-    destination: int,
-) -> None:
-    """Write the values that each output pixel sums over one after the other: for images too narrow for tiles."""
-    total, span = images * rows * columns, segment_count * segment_length * 4
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
-        image = index // (rows * columns)
-        row = index // columns - image * rows
-        column = index - (image * rows + row) * columns
-        start = source + image * image_stride + row * row_stride + column * pixel_stride
-        for segment in range(segment_count):
-            at = start + load_int(segments + segment * 8)
-            to = destination + index * span + segment * segment_length * 4
-            for value in range(0, segment_length, LANES):
-                count = segment_length - value
-                write(to + value * 4, 4, FP32, read(at + value * 4, 4, FP32, count), count)
+    def stage(chunk: Chunk, source: Image, padding: Padding, destination: int, pitch: int, fill: int) -> None:
+        """Stage images of any strides to pixels of `pitch` bytes, with what `fill` is around them."""
+        padded_columns = padding.left + source.columns + padding.right
+        padded_rows = padding.top + source.rows + padding.bottom
+        # A row of the padded image is a piece of work, those of nothing but padding too: each byte is written by the
+        # thread that may find it in its cache when it convolves, and nothing has to be cleared before.
+        for index in range(*share(chunk, (padding.front + source.images + padding.back) * padded_rows)):
+            padded_image = index // padded_rows
+            row, image = index - padded_image * padded_rows - padding.top, padded_image - padding.front
+            to = destination + index * padded_columns * pitch
+            if image < 0 or image >= source.images or row < 0 or row >= source.rows:
+                fill_run(to, padded_columns * pitch // value_bytes, fill)
+            else:
+                behind = to + (padding.left + source.columns) * pitch
+                fill_run(to, padding.left * pitch // value_bytes, fill)
+                fill_run(behind, padding.right * pitch // value_bytes, fill)
+                copy_row(pixel(source, image, row, 0), source, to + padding.left * pitch, pitch)
+
+    return native(stage)
 
 
 @inlined
-def _copy_row(
-    source: int,
-    pixel_stride: int,
-    channel_stride: int,
-    kind: int,
-    columns: int,
-    channels: int,
-    destination: int,
-    pitch: int,
-) -> None:
+def _clear(address: int, count: int, _fill: int) -> None:
+    """Write so many FP32 zeros."""
+    for value in range(0, count, LANES):
+        write(address + value * 4, 4, FP32, splat(float32(0.0)), count - value)
+
+
+@inlined
+def _copy_row(start: int, source: Image, destination: int, pitch: int) -> None:
     """One row of pixels, along whichever axis the source is dense."""
-    size = 4 >> (kind & 3)
-    if channel_stride == size and pixel_stride == channels * size and pitch == channels * 4:
-        for value in range(0, columns * channels, LANES):
-            count = columns * channels - value
-            write(destination + value * 4, 4, FP32, read(source + value * size, size, kind, count), count)
-    elif pixel_stride == size:
-        for channel in range(channels):
-            start = source + channel * channel_stride
-            for column in range(0, columns, LANES):
-                count = columns - column
-                x = read(start + column * size, size, kind, count)
-                write(destination + column * pitch + channel * 4, pitch, FP32, x, count)
+    size, kind = 4 >> (source.kind & 3), source.kind
+    if source.channel_stride == size and source.pixel_stride == source.channels * size and pitch == source.channels * 4:
+        count = source.columns * source.channels
+        for value in range(0, count, LANES):
+            x = read(start + value * size, size, kind, count - value)
+            write(destination + value * 4, 4, FP32, x, count - value)
+    elif source.pixel_stride == size:
+        # Planes: vectors are read along a row and scattered. Reading is what can be slow, as a plane is far from the
+        # next; the pixels that are written stay in the cache until all channels are there.
+        for channel in range(source.channels):
+            plane = start + channel * source.channel_stride
+            for column in range(0, source.columns, LANES):
+                x = read(plane + column * size, size, kind, source.columns - column)
+                write(destination + column * pitch + channel * 4, pitch, FP32, x, source.columns - column)
     else:
-        for column in range(columns):
-            start = source + column * pixel_stride
-            for channel in range(0, channels, LANES):
-                count = channels - channel
-                x = read(start + channel * channel_stride, channel_stride, kind, count)
+        for column in range(source.columns):
+            at = start + column * source.pixel_stride
+            for channel in range(0, source.channels, LANES):
+                count = source.channels - channel
+                x = read(at + channel * source.channel_stride, source.channel_stride, kind, count)
                 write(destination + column * pitch + channel * 4, 4, FP32, x, count)
 
 
 @inlined
-def _clear(address: int, count: int) -> None:
-    """Write so many FP32 zeros."""
-    for value in range(0, count, LANES):
-        write(address + value * 4, 4, FP32, splat(float32(0.0)), count - value)
+def _stage_row(start: int, source: Image, destination: int, pitch: int) -> None:
+    """One row of INT8 pixels, in pieces as long as they lie together."""
+    if (
+        source.channel_stride == 1
+        and source.pixel_stride == source.channels
+        and pitch == source.channels * STAGED_BYTES
+    ):
+        stage_values(destination, start, source.columns * source.channels)
+    elif source.channel_stride == 1:
+        for column in range(source.columns):
+            stage_values(destination + column * pitch, start + column * source.pixel_stride, source.channels)
+    else:
+        for column in range(source.columns):
+            for channel in range(source.channels):
+                at = start + column * source.pixel_stride + channel * source.channel_stride
+                stage_values(destination + column * pitch + channel * STAGED_BYTES, at, 1)
+
+
+stage = _stager(4, _clear, _copy_row)
+stage_integers = _stager(STAGED_BYTES, stage_fill, _stage_row)
+
+
+@native
+def gather_windows(chunk: Chunk, input: Image, segments: Runs, destination: int) -> None:
+    """Write the values that each output pixel sums over one after the other: for images too narrow for tiles.
+
+    The input has the output's extents; its strides are from one output pixel to the next.
+    """
+    # A tile needs pixels at equal distances, half of it at least. Where rows are shorter, gathering makes one long row
+    # of all pixels: their number in the batch counts then, not the width of an image.
+    span = segments.runs * segments.length * 4
+    for index in range(*share(chunk, input.images * input.rows * input.columns)):
+        image = index // (input.rows * input.columns)
+        row = index // input.columns - image * input.rows
+        column = index - (image * input.rows + row) * input.columns
+        start = pixel(input, image, row, column)
+        for segment in range(segments.runs):
+            at = start + load_int(segments.address + segment * 8)
+            to = destination + index * span + segment * segments.length * 4
+            for value in range(0, segments.length, LANES):
+                count = segments.length - value
+                write(to + value * 4, 4, FP32, read(at + value * 4, 4, FP32, count), count)

@@ -18,142 +18,92 @@ from dryfit_cpu.compiler.block_transposition import (
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.line_copies import CACHE_LINE, clear_line, copy_line, finish_streams, stream_line
 from dryfit_cpu.compiler.memory import SPARE_BYTES, STAGED_BYTES, staged_memory
-from dryfit_cpu.native.indices import indices
+from dryfit_cpu.descriptors import Chunk, Lines, TransposedTiles
+from dryfit_cpu.native.indices import indices, share
 
 
 @native
 def transpose(
-    chunk: int,
-    chunks: int,
+    chunk: Chunk,
     size: int,
-    source: int,
-    source_stride0: int,
-    source_stride1: int,
-    column_stride: int,
-    output: int,
-    output_stride0: int,
-    output_stride1: int,
-    row_stride: int,
+    source: Lines,
+    output: Lines,
     extent0: int,
     extent1: int,
     rows: int,
     columns: int,
     written_columns: int,
-    makes_pixels: int,
-    to_pieces: int,
-    tile_rows: int,
-    tile_columns: int,
-    source_pitch: int,
-    output_pitch: int,
-    stages_source: int,
-    stages_output: int,
-    streams: int,
-    ahead: int,
-    ahead_pieces: int,
+    tiles: TransposedTiles,
 ) -> None:
     """Copy values of `size` bytes whose rows lie together in the source, and whose columns lie together in the output.
 
-    Columns from `columns` to `written_columns` become zero. Strides are in bytes.
+    Source steps are from column to column, output steps from row to row. Columns from `columns` to `written_columns`
+    become zero. Strides are in bytes.
 
     Tiles are copied one after the other, in blocks: `to_pieces` from lines of the source, else from pieces of it to
     lines of the output. Where `stages_source` or `stages_output`, and where there is less than a block, a tile goes
-    through memory in which its rows are a pitch apart; a pitch that is the stride says that they have nothing between
+    through memory in which its rows are a pitch apart; a pitch that is the step says that they have nothing between
     them that may not be copied as well. `streams`: past the cache. `ahead` and `ahead_pieces`: how many bytes ahead
     memory is asked for. Where it `makes_pixels`, columns are few, and tiles follow each other along them first.
     """
-    piece = _values_of_piece(size)
-    line = piece * (LINE_BYTES // PIECE_BYTES)
+    makes_pixels, to_pieces, tile_rows, tile_columns = tiles[:4]
+    piece, line = _values_of_piece(size), _values_of_piece(size) * (LINE_BYTES // PIECE_BYTES)
     # The first tile is shorter where the others then begin with cache lines.
-    is_early = not makes_pixels and tile_columns < columns
-    early = (output // size) % (CACHE_LINE // size) if is_early else 0
+    early = 0
+    if not makes_pixels and tile_columns < columns:
+        early = (output.address // size) % (CACHE_LINE // size)
     down, across = (rows + tile_rows - 1) // tile_rows, (written_columns + early + tile_columns - 1) // tile_columns
-    total = extent0 * extent1 * down * across
     spare = staged_memory()
+    way, asked = (size, to_pieces, makes_pixels), (spare, tiles.ahead, tiles.ahead_pieces)
     staged_source = spare + SPARE_BYTES
     staged_output = staged_source + (STAGED_BYTES - SPARE_BYTES) // 2
     if written_columns > columns:
         clear_line(spare, tile_rows * size + LINE_BYTES)
-    for index in range(total * chunk // chunks, total * (chunk + 1) // chunks):
+    for index in range(*share(chunk, extent0 * extent1 * down * across)):
         i0, i1, tile = indices(index, extent1, down * across)
         # Along the shorter side first, so that what lies in one line is copied soon after each other.
-        major = tile // (across if makes_pixels else down)
-        minor = tile - major * (across if makes_pixels else down)
-        row = (major if makes_pixels else minor) * tile_rows
-        end = ((minor if makes_pixels else major) + 1) * tile_columns - early
+        row_of_tiles, column_of_tiles = (tile // across, tile % across) if makes_pixels else (tile % down, tile // down)
+        row = row_of_tiles * tile_rows
+        end = (column_of_tiles + 1) * tile_columns - early
         column = max(0, end - tile_columns)
         height, width = min(tile_rows, rows - row), min(end, written_columns) - column
         filled = max(0, min(width, columns - column))
-        at = source + i0 * source_stride0 + i1 * source_stride1 + column * column_stride + row * size
-        to = output + i0 * output_stride0 + i1 * output_stride1 + row * row_stride + column * size
-        read, read_pitch, written, written_pitch = at, column_stride, to, row_stride
+        at = source.address + i0 * source.stride0 + i1 * source.stride1 + column * source.step + row * size
+        to = output.address + i0 * output.stride0 + i1 * output.stride1 + row * output.step + column * size
+        read, read_pitch, written, written_pitch = at, source.step, to, output.step
         is_short = height < line if to_pieces else width < line
         # Pieces that are longer than the rows reach into the next ones; the last would into nobody's memory.
         is_narrow = not to_pieces and height < piece
         stages = (
-            stages_source != 0 or is_short or (filled < width and not to_pieces) or (is_narrow and width < 2 * line)
+            tiles.stages_source != 0
+            or is_short
+            or (filled < width and not to_pieces)
+            or (is_narrow and width < 2 * line)
         )
         is_part = is_short or (width < piece and to_pieces != 0)
         if stages:
-            read, read_pitch = staged_source, source_pitch
-            _stage(read, read_pitch, at, column_stride, height * size, filled)
+            read, read_pitch = staged_source, tiles.source_pitch
+            _stage(read, read_pitch, at, source.step, height * size, filled)
             if not to_pieces:
                 for missing in range(filled, width):
                     clear_line(read + missing * read_pitch, height * size)
-        if stages_output or is_part:
-            written, written_pitch = staged_output, output_pitch
-        tail_blocks = 1
+        if tiles.stages_output or is_part:
+            written, written_pitch = staged_output, tiles.output_pitch
         if to_pieces:
             count, last = max(1, height // line), max(0, height - line)
-            tail, tail_pitch = written + last * written_pitch, written_pitch
-            _copy_tile(
-                size,
-                to_pieces,
-                makes_pixels,
-                read,
-                read_pitch,
-                written,
-                written_pitch,
-                filled,
-                width,
-                height,
-                count,
-                tail,
-                tail_pitch,
-                tail_blocks,
-                spare,
-                ahead,
-                ahead_pieces,
-            )
+            tail = (written + last * written_pitch, written_pitch, 1)
+            _copy_tile(way, read, read_pitch, (written, written_pitch, count), tail, filled, width, height, asked)
         else:
             count, last = max(1, width // line), max(0, width - line)
-            tail, tail_pitch = read + last * read_pitch, read_pitch
+            tail = (read + last * read_pitch, read_pitch, 1)
             if is_narrow and not stages:
-                count, tail_blocks, tail, tail_pitch = width // line - 1, 2, staged_source, source_pitch
-                _stage(
-                    tail, tail_pitch, at + (width - 2 * line) * column_stride, column_stride, height * size, 2 * line
-                )
-            _copy_tile(
-                size,
-                to_pieces,
-                makes_pixels,
-                written,
-                written_pitch,
-                read,
-                read_pitch,
-                height,
-                height,
-                width,
-                count,
-                tail,
-                tail_pitch,
-                tail_blocks,
-                spare,
-                ahead,
-                ahead_pieces,
-            )
-        if stages_output or is_part:
-            _write(to, row_stride, written, written_pitch, width * size, height, streams)
-    if streams:
+                count, tail = width // line - 1, (staged_source, tiles.source_pitch, 2)
+                start = at + (width - 2 * line) * source.step
+                _stage(tail[0], tail[1], start, source.step, height * size, 2 * line)
+            _copy_tile(way, written, written_pitch, (read, read_pitch, count), tail, height, height, width, asked)
+        if tiles.stages_output or is_part:
+            _write(to, output.step, written, written_pitch, width * size, height, tiles.streams)
+    if tiles.streams:
         finish_streams()
 
 
@@ -181,56 +131,35 @@ def _write(to: int, step: int, at: int, pitch: int, count: int, lines: int, stre
 
 @inlined
 def _copy_tile(
-    size: int,
-    to_pieces: int,
-    is_across: int,
+    way: tuple[int, int, int],
     at: int,
     step: int,
-    pieces: int,
-    piece_step: int,
+    pieces: tuple[int, int, int],
+    tail: tuple[int, int, int],
     lines: int,
     all_lines: int,
     length: int,
-    blocks: int,
-    last_pieces: int,
-    last_step: int,
-    last_blocks: int,
-    spare: int,
-    ahead: int,
-    ahead_pieces: int,
+    asked: tuple[int, int, int],
 ) -> None:
     """Copy between lines and pieces in blocks, of which the last overlap those before.
 
-    Of `length` values along the lines, those behind so many blocks are in the last ones, of pieces of their own.
+    Pieces and tail are (address, step, blocks): of `length` values along the lines, those behind the blocks of the
+    pieces are in the tail's. Way and what is asked for are handed on.
     """
-    values = _values_of_piece(size)
+    values = _values_of_piece(way[0])
     line = values * (LINE_BYTES // PIECE_BYTES)
-    last = length - last_blocks * line
+    last = length - tail[2] * line
     start, groups = 0, max(1, all_lines // values)
     while True:
-        here, near, left = at + start * step, pieces + start * size, lines - start
-        _copy_blocks(
-            size, to_pieces, is_across, here, step, near, piece_step, left, groups, spare, blocks, ahead, ahead_pieces
-        )
-        if length > blocks * line:
-            here, near = here + last * size, last_pieces + start * size
+        here, left = at + start * step, lines - start
+        _copy_blocks(way, here, step, pieces[0] + start * way[0], pieces[1], left, groups, pieces[2], asked)
+        if length > pieces[2] * line:
             _copy_blocks(
-                size,
-                to_pieces,
-                is_across,
-                here,
-                step,
-                near,
-                last_step,
-                left,
-                groups,
-                spare,
-                last_blocks,
-                ahead,
-                ahead_pieces,
+                way, here + last * way[0], step, tail[0] + start * way[0], tail[1], left, groups, tail[2], asked
             )
         if start + groups * values >= all_lines:
             break
+        # The rest of the lines is one group, that overlaps the last one.
         start, groups = all_lines - values, 1
 
 
@@ -241,39 +170,41 @@ def _values_of_piece(size: int) -> int:
 
 @outlined
 def _copy_blocks(
-    size: int,
-    to_pieces: int,
-    is_across: int,
+    way: tuple[int, int, int],
     at: int,
     step: int,
     pieces: int,
     piece_step: int,
     lines: int,
     groups: int,
-    spare: int,
     blocks: int,
-    ahead: int,
-    ahead_pieces: int,
+    asked: tuple[int, int, int],
 ) -> int:
-    """Copy so many blocks of values of this size; returns how many."""
+    """Copy so many blocks; returns how many.
+
+    The way is (bytes of a value, whether lines become pieces, whether the lines are many), what is asked for (spare
+    memory, bytes ahead in lines, bytes ahead in pieces).
+    """
+    size, to_pieces, is_across = way
+    arguments = (at, step, pieces, piece_step, lines, groups, asked[0], blocks, asked[1], asked[2])
     if to_pieces:
         if size == 4:
-            words_to_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+            words_to_pieces(*arguments)
         elif size == 2:
-            shorts_to_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+            shorts_to_pieces(*arguments)
         else:
-            bytes_to_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+            bytes_to_pieces(*arguments)
     elif is_across:
         if size == 4:
-            words_across(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+            words_across(*arguments)
         elif size == 2:
-            shorts_across(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+            shorts_across(*arguments)
         else:
-            bytes_across(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+            bytes_across(*arguments)
     elif size == 4:
-        words_from_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+        words_from_pieces(*arguments)
     elif size == 2:
-        shorts_from_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+        shorts_from_pieces(*arguments)
     else:
-        bytes_from_pieces(at, step, pieces, piece_step, lines, groups, spare, blocks, ahead, ahead_pieces)
+        bytes_from_pieces(*arguments)
     return blocks

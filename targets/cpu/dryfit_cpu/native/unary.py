@@ -41,9 +41,10 @@ from dryfit_cpu.compiler.vector_functions import (
     with_sign_of,
 )
 from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, splat
+from dryfit_cpu.descriptors import Function
+from dryfit_cpu.native.activations import activate
 from dryfit_cpu.native.error_function import error_function, gaussian_error_linear_unit
 from dryfit_cpu.native.exponentials import exponential, hyperbolic_tangent, sigmoid
-from dryfit_cpu.native.functions import activate
 
 
 @outlined
@@ -80,20 +81,21 @@ def unary_function(kind: int, x: Any) -> Any:
 
 
 @inlined
-def apply_function(kind: int, x: Any, alpha: float, beta: float) -> Any:
+def apply_function(function: Function, x: Any) -> Any:
     """An activation or a unary function."""
-    if kind < EXP:
-        return activate(kind, x, alpha, beta)
-    return unary_function(kind, x)
+    if function.kind < EXP:
+        return activate(function, x)
+    return unary_function(function.kind, x)
 
 
 @outlined
-def apply_to_run(kind: int, alpha: float, beta: float, source: int, destination: int, count: int) -> int:
+def apply_to_run(function: Function, source: int, destination: int, count: int) -> int:
     """Apply an activation or a unary function to so many FP32 values that lie together; returns how many.
 
     Source and destination may be the same. The functions that take little time, or are frequent, have loops of their
     own.
     """
+    kind, alpha, beta = function
     if kind == NONE and source == destination:
         return count
     if kind == RELU:
@@ -124,7 +126,7 @@ def apply_to_run(kind: int, alpha: float, beta: float, source: int, destination:
         _over(nearest_whole, source, destination, count)
     else:
         for i in range(0, count, LANES):
-            x = apply_function(kind, read(source + i * 4, 4, FP32, count - i), alpha, beta)
+            x = apply_function(function, read(source + i * 4, 4, FP32, count - i))
             write(destination + i * 4, 4, FP32, x, count - i)
     return count
 

@@ -18,7 +18,9 @@ from dryfit_cpu.compiler.compilation import native
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, stack_memory
 from dryfit_cpu.compiler.tile_transforms import input_transform, output_transform
 from dryfit_cpu.compiler.vectors import LANES
+from dryfit_cpu.descriptors import Chunk, Finish, Image, Positions, TileGrid
 from dryfit_cpu.native.convolution import finish_pixel
+from dryfit_cpu.native.indices import pixel, share
 from dryfit_cpu.native.winograd_matrices import INPUT_TRANSFORMS, OUTPUT_TRANSFORMS
 from dryfit_cpu.native.winograd_tiles import input_tiles, tile_place
 
@@ -29,71 +31,46 @@ def _transform_output(size: int) -> Any:
     transform = output_transform(f"output_{size}", OUTPUT_TRANSFORMS[size])
 
     def transform_output(
-        chunk: int,
-        chunks: int,
-        products: int,
-        tile_pitch: int,
-        position_bytes: int,
+        chunk: Chunk,
+        products: Positions,
         bias: int,
-        tile_rows: int,
-        tile_columns: int,
-        first_tile: int,
-        tiles: int,
-        output: int,
-        output_image_stride: int,
-        output_row_stride: int,
-        output_pixel_stride: int,
-        output_kind: int,
-        rows: int,
-        columns: int,
-        channels: int,
-        residual: int,
-        residual_image_stride: int,
-        residual_row_stride: int,
-        residual_pixel_stride: int,
-        residual_kind: int,
-        low: float,
-        high: float,
-        finishes: int,
-        inner_activation: int,
-        inner_alpha: float,
-        inner_beta: float,
-        activation: int,
-        alpha: float,
-        beta: float,
+        tiles: TileGrid,
+        output: Image,
+        residual: Image,
+        finish: Finish,
     ) -> None:
         """Transform `[positions, tiles, channels]` to pixels, plus bias, residual and activation.
 
-        Channels are a multiple of the lanes. Where `finishes` is not set the limits are all that follows the bias; else
-        they are infinite. Such tiles, and those that reach beyond the image, go through the stack.
+        Channels are a multiple of the lanes. Where the finish is not bypassing the limits are all that follows the
+        bias; else they are infinite. Such tiles, and those that reach beyond the image, go through the stack.
         """
         scratch = stack_memory()
-        for index in range(tiles * chunk // chunks, tiles * (chunk + 1) // chunks):
-            image, y, x = tile_place(first_tile + index, tile_rows, tile_columns, size)
-            corner = output + image * output_image_stride + y * output_row_stride + x * output_pixel_stride
-            added = residual + image * residual_image_stride + y * residual_row_stride + x * residual_pixel_stride
-            is_direct = finishes == 0 and y + size <= rows and x + size <= columns
-            for channel in range(0, channels, LANES):
-                start, offsets = products + index * tile_pitch + channel * 4, bias + channel * 4
+        row_bytes = extent * products.position_bytes
+        for index in range(*share(chunk, tiles.tiles)):
+            image, y, x = tile_place(tiles.first + index, tiles.rows, tiles.columns, size)
+            corner, added = pixel(output, image, y, x), pixel(residual, image, y, x)
+            is_direct = finish.bypasses == 0 and y + size <= output.rows and x + size <= output.columns
+            for channel in range(0, output.channels, LANES):
+                start, offsets = products.address + index * products.tile_pitch + channel * 4, bias + channel * 4
                 if is_direct:
                     transform(
-                        start, extent * position_bytes, position_bytes, corner + channel * 4, output_row_stride,
-                        output_pixel_stride, offsets, low, high,
+                        start, row_bytes, products.position_bytes, corner + channel * 4, output.row_stride,
+                        output.pixel_stride, offsets, finish.low, finish.high,
                     )  # fmt: skip
                 else:
                     transform(
-                        start, extent * position_bytes, position_bytes, scratch, size * VECTOR_BYTES, VECTOR_BYTES,
-                        offsets, low, high,
+                        start, row_bytes, products.position_bytes, scratch, size * VECTOR_BYTES, VECTOR_BYTES,
+                        offsets, finish.low, finish.high,
                     )  # fmt: skip
-                    for i in range(min(size, rows - y)):
-                        for j in range(min(size, columns - x)):
-                            to = corner + i * output_row_stride + j * output_pixel_stride
-                            add = added + i * residual_row_stride + j * residual_pixel_stride
+                    for i in range(min(size, output.rows - y)):
+                        for j in range(min(size, output.columns - x)):
+                            to = corner + i * output.row_stride + j * output.pixel_stride
+                            add = added + i * residual.row_stride + j * residual.pixel_stride
                             # What was clamped already stays as it is.
                             finish_pixel(
-                                scratch + (i * size + j) * VECTOR_BYTES, to + channel * (4 >> (output_kind & 3)),
-                                add + channel * (4 >> (residual_kind & 3)) if residual != 0 else 0, LANES, output_kind,
-                                residual_kind, (inner_activation, inner_alpha, inner_beta), (activation, alpha, beta),
+                                scratch + (i * size + j) * VECTOR_BYTES, to + channel * (4 >> (output.kind & 3)),
+                                add + channel * (4 >> (residual.kind & 3)) if residual.address != 0 else 0, LANES,
+                                output.kind, residual.kind, finish,
                             )  # fmt: skip
 
     return transform_output

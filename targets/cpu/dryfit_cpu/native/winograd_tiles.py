@@ -6,6 +6,8 @@ from typing import Any
 
 from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.memory import copy_bytes, fill_bytes, stack_memory
+from dryfit_cpu.descriptors import Chunk, Image, Positions, TileGrid
+from dryfit_cpu.native.indices import pixel, share
 
 
 @inlined
@@ -29,25 +31,13 @@ def input_tiles(size: int, transform: Any, *, together: int, value_bytes: int, t
     extent, place_bytes = size + 2, together * value_bytes
 
     def transform_input(
-        chunk: int,
-        chunks: int,
-        source: int,
-        image_stride: int,
-        row_stride: int,
-        pixel_stride: int,
-        rows: int,
-        columns: int,
-        channels: int,
+        chunk: Chunk,
+        source: Image,
         fill: int,
         top: int,
         left: int,
-        tile_rows: int,
-        tile_columns: int,
-        first_tile: int,
-        tiles: int,
-        transformed: int,
-        tile_pitch: int,
-        position_bytes: int,
+        tiles: TileGrid,
+        transformed: Positions,
     ) -> None:
         """Transform `tiles` tiles to `[positions, tiles, channels]`; bytes of `fill` surround the source's images.
 
@@ -55,29 +45,30 @@ def input_tiles(size: int, transform: Any, *, together: int, value_bytes: int, t
         copied to the stack.
         """
         scratch = stack_memory()
-        for index in range(tiles * chunk // chunks, tiles * (chunk + 1) // chunks):
-            image, y, x = tile_place(first_tile + index, tile_rows, tile_columns, size)
+        for index in range(*share(chunk, tiles.tiles)):
+            image, y, x = tile_place(tiles.first + index, tiles.rows, tiles.columns, size)
             y, x = y - top, x - left
-            corner = source + image * image_stride + y * row_stride + x * pixel_stride
-            to = transformed + index * tile_pitch
-            is_inside = y >= 0 and x >= 0 and y + extent <= rows and x + extent <= columns
-            for channel in range(0, channels, together):
-                start, row_step, pixel_step = corner + channel * value_bytes, row_stride, pixel_stride
+            corner = pixel(source, image, y, x)
+            to = transformed.address + index * transformed.tile_pitch
+            is_inside = y >= 0 and x >= 0 and y + extent <= source.rows and x + extent <= source.columns
+            for channel in range(0, source.channels, together):
+                start, row_step, pixel_step = corner + channel * value_bytes, source.row_stride, source.pixel_stride
+                # Only tiles at the border pay for the border: the transform itself has no case for it.
                 if not is_inside:
-                    copy_tile(start, row_stride, pixel_stride, y, rows, x, columns, fill, scratch)
+                    copy_tile(start, source, y, x, fill, scratch)
                     start, row_step, pixel_step = scratch, extent * place_bytes, place_bytes
                 at = to + channel * transformed_bytes
-                transform(start, row_step, pixel_step, at, extent * position_bytes, position_bytes)
+                transform(
+                    start, row_step, pixel_step, at, extent * transformed.position_bytes, transformed.position_bytes
+                )
 
     @inlined
-    def copy_tile(
-        corner: int, row_stride: int, pixel_stride: int, y: int, rows: int, x: int, columns: int, fill: int, to: int
-    ) -> None:
+    def copy_tile(corner: int, source: Image, y: int, x: int, fill: int, to: int) -> None:
         """The channels that are transformed at once of each pixel of a tile; filled where the pixel is outside."""
         for i in range(extent):
             for j in range(extent):
-                if 0 <= y + i < rows and 0 <= x + j < columns:
-                    copy_bytes(to, corner + i * row_stride + j * pixel_stride, place_bytes)
+                if 0 <= y + i < source.rows and 0 <= x + j < source.columns:
+                    copy_bytes(to, corner + i * source.row_stride + j * source.pixel_stride, place_bytes)
                 else:
                     fill_bytes(to, fill, place_bytes)
                 to += place_bytes

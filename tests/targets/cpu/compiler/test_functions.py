@@ -11,13 +11,14 @@ import pytest
 from dryfit.reference.activation import erf
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.vectors import HAS_FUSED_PRODUCTS
+from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.copying import copy_work, pointwise_work
 from dryfit_cpu.steps import NativeStep
 
 
 def evaluated(code, x, alpha=0.0, beta=0.0):
     y = np.empty_like(x)
-    NativeStep("function", pointwise_work(codes.FIRST, [x], y, 1, (code, alpha, beta))).run()
+    NativeStep("function", pointwise_work(codes.FIRST, [x], y, 1, Function(code, alpha, beta))).run()
     return y
 
 

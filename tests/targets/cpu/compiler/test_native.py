@@ -11,6 +11,7 @@ from dryfit.errors import DryfitError, UnknownNameError
 from dryfit_cpu import warm_up
 from dryfit_cpu.compiler import machine, tier
 from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.descriptors import Elements, Extents, Lines
 
 SOFTMAX = NativeFunction("softmax", "softmax")
 
@@ -21,7 +22,22 @@ def test_a_missing_and_an_unknown_argument_are_named():
     assert "softmax.softmax" in str(caught.value)
     assert "sauce" in str(caught.value.found)
     assert "output" in str(caught.value.found)
-    assert "source" not in str(caught.value.found).replace("source_stride", "").split(", ")
+
+
+def test_a_descriptor_of_another_class_is_refused():
+    shape = Extents(1, 1, 1, 1)
+    with pytest.raises(DryfitError) as caught:
+        SOFTMAX.work(1, source=Lines(0, 0, 0), output=Elements(0, 0, 0, 0, 0, 0), extents=shape)
+    assert "source.step" in str(caught.value.found)
+    assert "source.stride3" in str(caught.value.found)
+    assert "output" not in str(caught.value.found)
+
+
+def test_a_tuple_without_names_is_no_descriptor():
+    elements = Elements(0, 0, 0, 0, 0, 0)
+    with pytest.raises(DryfitError) as caught:
+        SOFTMAX.work(1, source=elements, output=elements, extents=(1, 1, 1, 1))
+    assert "extents.axis3" in str(caught.value.found)
 
 
 def test_code_that_calls_an_unknown_function_is_refused():

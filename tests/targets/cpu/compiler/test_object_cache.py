@@ -196,4 +196,9 @@ def test_the_key_depends_on_tier_versions_and_sources(monkeypatch):
 def test_the_salt_covers_every_source_of_the_compiler_and_of_native_functions():
     root = Path(object_cache.__file__).parents[1]
     covered = {path for pattern in object_cache._SOURCES for path in root.glob(pattern)}
-    assert {root / "codes.py", *(root / "compiler").glob("*.py"), *(root / "native").glob("*.py")} == covered
+    assert {
+        root / "codes.py",
+        root / "descriptors.py",
+        *(root / "compiler").glob("*.py"),
+        *(root / "native").glob("*.py"),
+    } == covered
