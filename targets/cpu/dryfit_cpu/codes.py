@@ -83,3 +83,21 @@ def interleavings() -> list[tuple[int, int, int, bool, bool]]:
         for planes, pitch in pairs
         for way in ways[: 3 if pitch > planes else 2]
     ]
+
+
+BIN_BITS = 11
+BINS = 1 << BIN_BITS
+"""Bins of each sign; as `dryfit.network.layers.histogram` has it."""
+
+COLUMNS = 4
+"""32-bit counters of a bin, which neighbouring values take in turn: one alone would wait for its own last sum."""
+
+BLOCK = 2048
+"""Values that are looked at twice, once for their ends and once for their bins: they stay in the first cache."""
+
+HEAD_BYTES = 128
+SIDE_BYTES = BINS * COLUMNS * 4
+PLACES = HEAD_BYTES + 2 * SIDE_BYTES
+"""Where, behind both sides' counters, the places of a block's values stand."""
+
+TABLE_BYTES = PLACES + 4 * BLOCK

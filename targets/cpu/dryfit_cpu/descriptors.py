@@ -77,7 +77,7 @@ class WindowAxis(NamedTuple):
     behind: int = 0
 
 
-class Padding(NamedTuple):
+class ImagePadding(NamedTuple):
     """Images, rows and columns of padding around images; a volume's slices are its images."""
 
     front: int
@@ -88,7 +88,7 @@ class Padding(NamedTuple):
     right: int
 
 
-class Table(NamedTuple):
+class WordTable(NamedTuple):
     """Rows of 64-bit words, whose meaning is the reader's."""
 
     address: int
@@ -133,8 +133,8 @@ class Finish(NamedTuple):
     outer: Function
 
 
-class Steps(NamedTuple):
-    """What happens to scaled sums of integers; `kernels/integer_definition.py` says it step by step."""
+class RequantizationSteps(NamedTuple):
+    """What happens to scaled sums of integers; `kernels/requantization.py` says it step by step."""
 
     rounding: int
     rounds_sum: int

@@ -17,10 +17,8 @@ import pytest
 from dryfit.target.kernels import CallableStep
 from dryfit_cpu import codes
 from dryfit_cpu.kernels.copying import pointwise_work
-from dryfit_cpu.schedule import create_schedule
+from dryfit_cpu.schedule import HelperThreads, Team, create_schedule
 from dryfit_cpu.steps import NativeStep, Work
-from dryfit_cpu.team import Team
-from dryfit_cpu.threads import HelperThreads
 
 ELEMENTS = 40_000
 
@@ -225,8 +223,8 @@ def test_who_comes_when_the_run_has_ended_changes_nothing():
 
 
 def test_a_helper_stays_for_the_next_run_and_leaves_when_others_ask(monkeypatch):
-    monkeypatch.setattr("dryfit_cpu.team._PATIENCE", 10**12)
-    monkeypatch.setattr("dryfit_cpu.team.processors", lambda: 2)
+    monkeypatch.setattr("dryfit_cpu.schedule._PATIENCE", 10**12)
+    monkeypatch.setattr("dryfit_cpu.schedule.processors", lambda: 2)
     helpers, together, threads = HelperThreads(), threading.Barrier(2), set()
 
     def call(row, index):
@@ -250,8 +248,8 @@ def test_a_helper_stays_for_the_next_run_and_leaves_when_others_ask(monkeypatch)
 
 
 def test_a_helper_that_watches_for_work_ends_when_helpers_stop(monkeypatch):
-    monkeypatch.setattr("dryfit_cpu.team._PATIENCE", 10**12)
-    monkeypatch.setattr("dryfit_cpu.team.processors", lambda: 2)
+    monkeypatch.setattr("dryfit_cpu.schedule._PATIENCE", 10**12)
+    monkeypatch.setattr("dryfit_cpu.schedule.processors", lambda: 2)
     helpers, together = HelperThreads(), threading.Barrier(2)
     work, keep = logged_work(2, 1, lambda row, index: together.wait(30))
     team = Team(2, helpers)
@@ -263,7 +261,7 @@ def test_a_helper_that_watches_for_work_ends_when_helpers_stop(monkeypatch):
 
 
 def test_a_helper_that_nobody_needs_goes_to_sleep(monkeypatch):
-    monkeypatch.setattr("dryfit_cpu.team._PATIENCE", 100)
+    monkeypatch.setattr("dryfit_cpu.schedule._PATIENCE", 100)
     helpers, together, ended = HelperThreads(), threading.Barrier(2), threading.Event()
     work, keep = logged_work(2, 1, lambda row, index: together.wait(30))
     team = Team(2, helpers)
@@ -304,7 +302,7 @@ import numpy as np
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.schedule import create_schedule
 from dryfit_cpu.steps import NativeStep
-from dryfit_cpu.threads import HELPERS
+from dryfit_cpu.schedule import HELPERS
 
 x, y = np.arange(100_000, dtype=np.float32), np.zeros(100_000, np.float32)
 schedule = create_schedule([NativeStep("copy", copy_work(x, y, 2))], 2)

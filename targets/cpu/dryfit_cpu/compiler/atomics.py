@@ -8,8 +8,7 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import INT, WORD, Builder, Value
-from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.emit import INT, WORD, Builder, Value, operation
 from dryfit_cpu.compiler.tier import is_x86
 
 _int = types.int64
@@ -30,6 +29,7 @@ def store_release(builder: Builder, address: Value, value: Value) -> None:
 @operation(_int, _int, _int)
 def fetch_add(builder: Builder, address: Value, value: Value) -> Value:
     """Add to a counter; returns what it was."""
+    # Sequentially consistent: on x86 an atomic addition is that anyway, and there are few of them for each chunk.
     return builder.atomic_rmw("add", builder.inttoptr(address, WORD.as_pointer()), value, "seq_cst")
 
 
@@ -45,6 +45,8 @@ def compare_and_swap(builder: Builder, address: Value, expected: Value, value: V
 def pause(builder: Builder) -> None:
     """Tell the core that this is a loop that waits."""
     if is_x86():
+        # Without it a waiting loop fills the pipeline with loads that are thrown away when the value changes at last,
+        # and takes the core from a sibling thread.
         emit.call(builder, "llvm.x86.sse2.pause", ir.VoidType(), [])
 
 

@@ -23,9 +23,8 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, word
+from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, operation, word
 from dryfit_cpu.compiler.line_copies import CACHE_LINE
-from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.vectors import LANES
 
 PIECE_BYTES = 16
@@ -59,6 +58,8 @@ def _transposed(builder: Builder, rows: list[Value]) -> list[Value]:
     count = len(rows)
     step = count
     while step > 1:
+        # Only interleavings within 128 bits, one cycle each on x86 and Arm: 16 values of 16 rows take 4 rounds of 16
+        # instructions instead of 256 loads and stores of a byte.
         # Perfect shuffles: after log2 of them, the rows of each part are its columns.
         rows = [
             _interleaved(builder, rows[place // 2], rows[place // 2 + count // 2], count, is_high=bool(place % 2))
@@ -81,6 +82,8 @@ def _pieces(builder: Builder, base: Value, step: Value, count: int) -> list[Valu
 
 def _lines(builder: Builder, base: Value, step: Value, lines: Value, spare: Value, count: int) -> list[Value]:
     """Addresses of so many lines, of which those that do not exist are the spare one."""
+    # Lines that do not exist are read from, or written to, a spare one: a block then is the same code at the edge of an
+    # array, and nothing outside is touched.
     places = []
     for number in range(count):
         exists = builder.icmp_signed(">", lines, word(number))

@@ -6,8 +6,7 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, FLOAT, WORD, Builder, Loop, Value, load, store, word
-from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, WORD, Builder, Loop, Value, load, operation, store, word
 from dryfit_cpu.compiler.tier import current_tier, host_features
 
 _HAS_BYTE_PERMUTATION = current_tier().lanes == 16 and bool(host_features().get("avx512vbmi"))

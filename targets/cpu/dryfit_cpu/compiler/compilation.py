@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from dryfit.errors import DryfitError
 from dryfit_cpu.compiler import emit, machine
-from dryfit_cpu.compiler.object_cache import CompiledFunction
+from dryfit_cpu.compiler.object_cache import FunctionObject
 from dryfit_cpu.descriptors import Chunk
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -67,14 +67,14 @@ def outlined(function: Callable[..., Any]) -> Any:
     return intrinsic(declare)
 
 
-def compile_function(module: str, name: str) -> CompiledFunction:
+def compile_function(module: str, name: str) -> FunctionObject:
     """Machine code of a native function for the current tier.
 
     Raises:
         DryfitError: the function was not made native.
     """
     symbol, fields, llvm_ir = _translate(module, name)
-    return CompiledFunction(symbol, fields, machine.object_file(llvm_ir))
+    return FunctionObject(symbol, fields, machine.object_file(llvm_ir))
 
 
 def assembly(module: str, name: str) -> str:

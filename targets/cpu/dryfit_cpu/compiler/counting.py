@@ -8,10 +8,9 @@ from __future__ import annotations
 from llvmlite import ir
 from numba import types
 
+from dryfit_cpu.codes import BINS, COLUMNS
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value
-from dryfit_cpu.compiler.histogram_table import BINS, COLUMNS
-from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value, operation
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES
 
 _MAGNITUDE = 0x7FFFFFFF
@@ -29,6 +28,9 @@ def scan_ends(builder: Builder, values: Value, vectors: Value, output: Value) ->
     zero = emit.constant(INTS, 0)
     start = [zero, emit.constant(INTS, -1), emit.constant(INTS, _SIGN), zero]
     loop = Loop(builder, vectors, start)
+    # As integers: bits of positive numbers are in the order of the numbers, those of negative ones in the reverse, so
+    # that one loop finds both ends of both signs. Comparisons of floats would not see NaN, and not denormals where they
+    # are off.
     highest, lowest, largest, zeros = loop.values
     address = builder.add(values, builder.mul(loop.index, emit.word(4 * LANES)))
     bits = emit.load(builder, INTS, address, 4)
@@ -58,6 +60,8 @@ def find_places(
     `positive` and `negative` are the inverses of the widths of bins. Zeros belong to the first positive bin.
     """
     sides = emit.splat(builder, positive, LANES), emit.splat(builder, negative, LANES)
+    # Lanes count in turns in the columns of a bin: neighbouring values are often in the same bin, and a counter that
+    # has just been stored is loaded again only after the store has reached the cache.
     columns = ir.Constant(INTS, [4 * (lane % COLUMNS) for lane in range(LANES)])
     loop = Loop(builder, vectors, [])
     step = builder.mul(loop.index, emit.word(4 * LANES))
@@ -77,6 +81,7 @@ def increment_places(builder: Builder, places: Value, vectors: Value, counters: 
     """One more in each of so many vectors of counters."""
     loop = Loop(builder, vectors, [])
     base = builder.add(places, builder.mul(loop.index, emit.word(4 * LANES)))
+    # No scatter: two lanes may have the same counter, of which a scatter would keep one.
     for lane in range(LANES):
         place = emit.load(builder, INT, emit.offset(builder, base, 4 * lane), 4)
         _increment(builder, builder.add(counters, builder.zext(place, WORD)))

@@ -15,8 +15,7 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import Builder, Value
-from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.emit import Builder, Value, operation
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES, VECTOR, WORDS
 
 DOUBLES = emit.vector_of(ir.DoubleType(), LANES)
@@ -49,6 +48,8 @@ def two_steps(builder: Builder, sums: Value, mantissas: Value, shifts: Value, ro
     distances = _integers(builder, shifts)
     is_left = builder.icmp_signed(">", distances, zero)
     left, right = builder.select(is_left, distances, zero), builder.select(is_left, zero, builder.sub(zero, distances))
+    # In 64 bits, where the libraries that are followed have an instruction for the doubled high half: what they
+    # saturate, a product of the two lowest numbers, no mantissa of a multiplier gives.
     product = _product(builder, builder.shl(_integers(builder, sums), left), _integers(builder, mantissas))
     rounded = builder.add(product, emit.constant(WORDS, 1 << 30))
     high = builder.trunc(builder.lshr(rounded, emit.constant(WORDS, 31)), INTS)
@@ -70,6 +71,8 @@ def one_step(builder: Builder, sums: Value, mantissas: Value, shifts: Value) -> 
     distance = builder.sub(emit.constant(WORDS, 31), exponents)
     half = builder.shl(one, builder.sub(distance, one))
     whole = builder.ashr(builder.add(product, half), distance)
+    # Limited in 64 bits, since the lower half alone would wrap around to something between the codes; and far enough
+    # from them that every limit that follows saturates the same way.
     for name, limit in (("smax", -_LARGEST), ("smin", _LARGEST)):
         whole = emit.call(builder, f"llvm.{name}.v{LANES}i64", WORDS, [whole, emit.constant(WORDS, limit)])
     return builder.sitofp(builder.trunc(whole, INTS), FLOATS)
@@ -86,6 +89,8 @@ def double_products(builder: Builder, sums: Value, multipliers: Value) -> Value:
     lowest = emit.constant(DOUBLES, -float(_LARGEST))
     product = builder.select(builder.fcmp_ordered("<", product, lowest), lowest, product)
     whole = builder.sitofp(builder.fptosi(product, INTS), DOUBLES)
+    # Cut, and then looked at: adding a half before would round the number below 0.5 up, and FP64 has no rounding away
+    # from zero as an instruction.
     part = builder.fsub(product, whole)
     up, down = (
         builder.fcmp_ordered(sign, part, emit.constant(DOUBLES, half)) for sign, half in ((">=", 0.5), ("<=", -0.5))

@@ -15,6 +15,8 @@ _HAS_HALF = current_tier().has_half
 
 def widened(builder: Builder, bits: Value, code: Value) -> Value:
     """Bits of the type that the element code tells as FP32."""
+    # Both are computed and one is taken: few instructions each, and a kernel has one way for 16-bit types instead of
+    # two copies of all its loops.
     return _chosen(builder, code, _widened_brain(builder, bits), _widened_half(builder, bits))
 
 
@@ -37,6 +39,8 @@ def _narrowed_brain(builder: Builder, value: Value) -> Value:
     bits = builder.bitcast(value, INTS)
     upper = builder.lshr(bits, emit.constant(INTS, 16))
     odd = builder.and_(upper, emit.constant(INTS, 1))
+    # Half of the last place, less one, and the last bit that stays: ties go to even, and a carry into the exponent is
+    # the right result, up to infinity.
     nearest = builder.lshr(builder.add(builder.add(bits, emit.constant(INTS, 0x7FFF)), odd), emit.constant(INTS, 16))
     # A NaN whose payload is in the lower half only would turn into infinity.
     quiet = builder.or_(upper, emit.constant(INTS, 0x40))
@@ -50,6 +54,8 @@ def _widened_half(builder: Builder, half: Value) -> Value:
     bits = builder.zext(half, INTS)
     magnitude = builder.shl(builder.and_(bits, emit.constant(INTS, 0x7FFF)), emit.constant(INTS, 13))
     sign = builder.shl(builder.and_(bits, emit.constant(INTS, 0x8000)), emit.constant(INTS, 16))
+    # Moved to FP32's places the exponent is 112 too low; the product puts that right for subnormal numbers too, which
+    # need no case then.
     finite = builder.fmul(builder.bitcast(magnitude, FLOATS), emit.constant(FLOATS, 2.0**112))
     special = builder.or_(magnitude, emit.constant(INTS, 0x7F800000))
     is_special = builder.icmp_unsigned(">=", magnitude, emit.constant(INTS, 0x0F800000))

@@ -3,7 +3,7 @@
     sums -> FP32 * multiplier -> [+ real bias] -> [round, * sum_multiplier] -> [+ (residual - its zero point) * ...]
          -> [limit, round, * last_multiplier] -> round, + zero point, limit, pack -> one store for a pixel's channels
 
-It is the arithmetic of `kernels/integer_definition.py` for the forms of it that networks have, rounded to nearest even.
+It is the arithmetic of `kernels/requantization.py` for the forms of it that networks have, rounded to nearest even.
 The last limits are applied to packed bytes, all of two pixels at once: rounding keeps the order of numbers, so that
 rounding what is limited is limiting what is rounded, by rounded limits. What is outside INT32 has no whole number here:
 `kernels/integer_products.py` uses these endings only where no sum can get so far.
@@ -36,7 +36,7 @@ _TOGETHER = 4
 
 
 @attrs.frozen
-class Ending:
+class BlockEnding:
     """What happens between the first multiplication and the last rounding."""
 
     adds: bool = False
@@ -46,18 +46,18 @@ class Ending:
 
 
 ENDINGS = {
-    SCALES: Ending(),
-    ADDS: Ending(adds=True),
-    ROUNDS_AND_ADDS: Ending(adds=True, rounds_sum=True),
-    ROUNDS_LAST: Ending(rounds_last=True),
-    ADDS_DISTANCES: Ending(adds=True, has_zero=True),
-    ROUNDS_AND_ADDS_DISTANCES: Ending(adds=True, rounds_sum=True, has_zero=True),
+    SCALES: BlockEnding(),
+    ADDS: BlockEnding(adds=True),
+    ROUNDS_AND_ADDS: BlockEnding(adds=True, rounds_sum=True),
+    ROUNDS_LAST: BlockEnding(rounds_last=True),
+    ADDS_DISTANCES: BlockEnding(adds=True, has_zero=True),
+    ROUNDS_AND_ADDS_DISTANCES: BlockEnding(adds=True, rounds_sum=True, has_zero=True),
 }
 """Code to ending."""
 
 
 @attrs.frozen
-class Numbers:
+class StepNumbers:
     """The numbers of `Requantization` as LLVM values, FP32; names and order are those of its fields."""
 
     sum_low: Value
@@ -75,12 +75,12 @@ class Numbers:
 
 def finish(
     builder: Builder,
-    ending: Ending,
+    ending: BlockEnding,
     sums: Sequence[Value],
     scales: tuple[Value, Value],
     outputs: Sequence[Value],
     residuals: Sequence[Value],
-    numbers: Numbers,
+    numbers: StepNumbers,
 ) -> None:
     """Requantize and store the sums of pixels.
 
@@ -94,6 +94,8 @@ def finish(
         numbers: of the arithmetic.
     """
     multipliers, bias = scales
+    # The limits are packed by the same instructions as the results: so they are rounded and shifted alike, in the order
+    # of bytes that packing leaves.
     limits = (numbers.last_low, numbers.last_high) if ending.rounds_last else (numbers.low, numbers.high)
     low, high = (emit.splat(builder, limit, LANES) for limit in limits)
     zero = builder.fptosi(numbers.zero_point, SHORT if _packs() else BYTE)
@@ -130,6 +132,8 @@ def _scaled(builder: Builder, sums: Sequence[Value], multipliers: Value, bias: V
         vectors = [load(builder, FLOATS, offset(builder, address, 4 * LANES * vector)) for vector in range(VECTORS)]
         return vectors * (len(sums) // VECTORS)
 
+    # A product, then a sum, and no fused operation: FP32 in numpy, which the tests compare with, has none. Sums above
+    # 2**24 are rounded here, once, as the definition says.
     values = [builder.sitofp(value, FLOATS) for value in sums]
     values = [builder.fmul(x, y) for x, y in zip(values, of_channels(multipliers), strict=True)]
     has_bias = builder.icmp_signed("!=", bias, word(0))
@@ -139,7 +143,7 @@ def _scaled(builder: Builder, sums: Sequence[Value], multipliers: Value, bias: V
 
 
 def _requantized(
-    builder: Builder, ending: Ending, values: Sequence[Value], residuals: Sequence[Value], numbers: Numbers
+    builder: Builder, ending: BlockEnding, values: Sequence[Value], residuals: Sequence[Value], numbers: StepNumbers
 ) -> list[Value]:
     """Scaled numbers of some pixels up to the last rounding, each step for all of them before the next one.
 
@@ -166,6 +170,8 @@ def _requantized(
     return values
 
 
+# Limits before rounding and not after it: what is left then fits the conversion to 32 bits, which gives -2**31 for all
+# that does not, NaN and infinity included.
 def _rounded(builder: Builder, values: Sequence[Value], low: Value, high: Value) -> list[Value]:
     """Whole numbers within limits, as FP32."""
     low, high = (emit.splat(builder, limit, LANES) for limit in (low, high))
@@ -194,6 +200,8 @@ def _store_packed(
     for name, bound in zip(("smax", "smin"), bounds, strict=True):
         packed = emit.call(builder, f"llvm.{name}.v{4 * LANES}i8", packed.type, [packed, bound])
     words = builder.bitcast(packed, INTS)
+    # 16 bits on the way saturate before the zero point is added with saturation: both only cut off what the bytes cut
+    # off anyway.
     # Packing goes by quarters of 128 bits: of each quarter's four words, one is of each vector.
     quarters = LANES // 4
     order = [4 * quarter + vector for vector in range(4) for quarter in range(quarters)]

@@ -21,10 +21,9 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, WORD, Builder, Value, load, offset, store, word
-from dryfit_cpu.compiler.integer_endings import ENDINGS, Numbers, finish
-from dryfit_cpu.compiler.operations import operation
-from dryfit_cpu.compiler.register_block import LANES, VECTORS, Product, Strides, Terms, sum_segments
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, WORD, Builder, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, finish
+from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockProduct, BlockTerms, Strides, sum_segments
 from dryfit_cpu.compiler.tier import current_tier
 
 BLOCK_ROW_BYTES = 4 * LANES * VECTORS
@@ -35,9 +34,9 @@ _WORDS = (
     "input", "weights", "starts", "multipliers", "real_bias", "input_stride", "segments", "segment_count",
     "segment_length", "flip", "ending", "sums", "output_stride", "residual_stride",
 )  # fmt: skip
-"""Integers that are the same for many blocks, in the order in which they lie; the fields of `Numbers` follow."""
+"""Integers that are the same for many blocks, in the order in which they lie; the fields of `StepNumbers` follow."""
 
-_NUMBERS = tuple(field.name for field in attrs.fields(Numbers))
+_NUMBERS = tuple(field.name for field in attrs.fields(StepNumbers))
 _TILE_INPUTS, _PANEL_WEIGHTS, _PANEL_CHANNELS, _PANEL_INPUT = (0, 8), 0, 8, 16
 """Bytes at which a tile's and a panel's row have what a block reads of them."""
 
@@ -49,11 +48,11 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
     A block then takes a few addresses and reads what it needs where it needs it. Handing over each argument for each
     block took longer than the shortest blocks' products.
 
-    In the order of `_WORDS`, and of the fields of `Numbers`:
+    In the order of `_WORDS`, and of the fields of `StepNumbers`:
         input, weights: addresses that the offsets of tiles and panels count from.
         starts, multipliers: addresses of what the sums of each channel begin at, INT32, and are scaled by, FP32.
         real_bias: address of what is then added to them, FP32; 0 for nothing.
-        input_stride, segments, segment_count, segment_length: those of `Terms`.
+        input_stride, segments, segment_count, segment_length: those of `BlockTerms`.
         flip: the bits of a pixel's word that are flipped: 0x80808080 makes bytes 128 above their values of signed ones.
             Machines that multiply pairs have no use for it.
         ending: one of the codes of `integer_endings.py`, or `LEAVES_SUMS`.
@@ -80,7 +79,10 @@ class _Held:
         return load(self._builder, kind, offset(self._builder, self._address, 8 * index), 4)
 
 
-def _byte_products(builder: Builder, flip: Value) -> Product:
+# VNNI multiplies unsigned by signed bytes. Activations are the unsigned ones: 128 above their values, which is one flip
+# of the highest bit where a word is loaded, and `sum((a + 128) * w) = sum(a * w) + 128 * sum(w)`, whose second part is
+# known when weights are packed. The other way round the correction would be one for each pixel.
+def _byte_products(builder: Builder, flip: Value) -> BlockProduct:
     """Four products of an unsigned and a signed byte, where the machine has them."""
     # Hidden, so that LLVM does not flip before the word goes to all lanes: with AVX512 one instruction loads, goes to
     # all lanes and flips.
@@ -91,9 +93,13 @@ def _byte_products(builder: Builder, flip: Value) -> Product:
         unsigned = builder.xor(pixel, flips)
         return emit.call(builder, f"llvm.x86.avx512.vpdpbusd.{32 * LANES}", _SUMS, [sums, unsigned, weights])
 
-    return Product(INT, _SUMS, add)
+    return BlockProduct(INT, _SUMS, add)
 
 
+# Never `vpmaddubsw`, which multiplies bytes too and has no 32-bit sums: it saturates at 16 bits, so that two products
+# of 255 and 127 are already wrong. Pairs of 16-bit integers are exact: 2 * 128 * 128 fits 32 bits. It is written in
+# plain LLVM: the same code becomes `vpmaddwd`, `pmaddwd` or `smlal`, at a quarter of VNNI's speed (132 to 136 against
+# 520 to 570 GOP/s on one core with AVX512).
 def _add_pairs(builder: Builder, pixel: Value, weights: Value, sums: Value) -> Value:
     """Two products of 16-bit integers; x86 has an instruction for this form."""
     wide = emit.vector_of(INT, 2 * LANES)
@@ -118,7 +124,7 @@ def pair_micro_kernel(rows: int) -> Any:
         input, input_stride: address of the first pixel, and bytes from one to the next.
         segments: address of the byte offset of the one run of values that a pixel sums over, a word.
         words: pairs in that run.
-        weights, ahead: those of `Terms`.
+        weights, ahead: those of `BlockTerms`.
         output, output_stride: address of the first pixel's sums, INT32, and bytes from one to the next.
     """
     run = rows // 2
@@ -136,9 +142,10 @@ def pair_micro_kernel(rows: int) -> Any:
         output_stride: Value,
     ) -> None:
         second = builder.add(input, builder.mul(input_stride, word(run)))
-        terms = Terms([input, second], input_stride, segments, word(1), words, weights, ahead)
+        terms = BlockTerms([input, second], input_stride, segments, word(1), words, weights, ahead)
         first = [emit.constant(_SUMS, 0)] * (rows * VECTORS)
-        sums = sum_segments(builder, Product(INT, _SUMS, add), run, terms, first)
+        sums = sum_segments(builder, BlockProduct(INT, _SUMS, add), run, terms, first)
+        # No ending: positions of Winograd's tiles mean nothing before the output transform has added them up.
         other = builder.add(output, builder.mul(output_stride, word(run)))
         for pixel, address in enumerate(_pixels(builder, run, [output, other], output_stride)):
             for vector in range(VECTORS):
@@ -199,8 +206,9 @@ def _block(
                 emit.prefetch(builder, address, write=True)
     channels = load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8)
     starts = builder.add(common["starts"], channels)
+    # All pixels of a channel begin alike, with bias and correction: so the sums need no addition at their end.
     first = [load(builder, _SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
-    product = Product(INT, _SUMS, _add_pairs)
+    product = BlockProduct(INT, _SUMS, _add_pairs)
     if current_tier().has_byte_products:
         product = _byte_products(builder, common["flip"])
     sums = sum_segments(builder, product, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
@@ -256,6 +264,8 @@ def _end(
         residuals: the same of what is added.
     """
     end, leave = builder.append_basic_block("end"), builder.append_basic_block("leave_sums")
+    # The endings that networks have are code; which one is asked once a block, after some hundred products. A function
+    # for each ending would be as many copies of the loop, and of its compile time.
     choice = builder.switch(common["ending"], leave)
     builder.position_at_end(leave)
     left = common["sums"]
@@ -272,7 +282,9 @@ def _end(
         real_bias = builder.select(is_there, builder.add(real_bias, at_channel), real_bias)
         to = _pixels(builder, run, outputs, common["output_stride"])
         added = _pixels(builder, run, residuals, common["residual_stride"]) if form.adds else []
-        finish(builder, form, sums, (multipliers, real_bias), to, added, Numbers(*(common[name] for name in _NUMBERS)))
+        finish(
+            builder, form, sums, (multipliers, real_bias), to, added, StepNumbers(*(common[name] for name in _NUMBERS))
+        )
         builder.branch(end)
     builder.position_at_end(end)
 
@@ -283,11 +295,11 @@ def _pixels(builder: Builder, run: int, bases: Sequence[Value], distance: Value)
     return [strides.address(base, pixel) for base in bases for pixel in range(run)]
 
 
-def _terms(builder: Builder, runs: int, common: _Held, tile: Value, panel: Value, ahead: Value) -> Terms:
+def _terms(builder: Builder, runs: int, common: _Held, tile: Value, panel: Value, ahead: Value) -> BlockTerms:
     """What a block of a tile and a panel sums over."""
     base = builder.add(common["input"], load(builder, WORD, offset(builder, panel, _PANEL_INPUT), 8))
     inputs = [builder.add(base, load(builder, WORD, offset(builder, tile, at), 8)) for at in _TILE_INPUTS[:runs]]
-    return Terms(
+    return BlockTerms(
         inputs=inputs,
         input_stride=common["input_stride"],
         segments=common["segments"],

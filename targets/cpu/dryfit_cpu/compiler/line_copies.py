@@ -10,8 +10,7 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, INT, Builder, Loop, Value, offset, word
-from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.emit import BYTE, INT, Builder, Loop, Value, offset, operation, word
 from dryfit_cpu.compiler.tier import is_x86
 from dryfit_cpu.compiler.vectors import LANES
 

@@ -2,6 +2,10 @@
 
 On Linux, x86-64 and AArch64, dryfit's own linker does it. What that linker does not know, and other systems, LLVM
 links: the results are the same, but LLVM's library then takes some 50 MB of the process's memory.
+
+Linking makes one image of an object file's sections, in which all that depends on its place is set. What kernels need
+of a linker is a page of Python: code, constants, calls between them, and calls of a few functions that every process
+has.
 """
 
 from __future__ import annotations
@@ -12,10 +16,168 @@ import mmap
 import os
 import platform
 import sys
+from collections.abc import Mapping, Sequence
+
+import attrs
 
 from dryfit.errors import DryfitError
-from dryfit_cpu.compiler.linker import CannotLinkError, lay_out, linked
-from dryfit_cpu.compiler.relocations import AARCH64, INSTRUCTION_SETS, InstructionSet
+from dryfit_cpu.compiler import elf
+from dryfit_cpu.compiler.elf import (
+    AARCH64,
+    INSTRUCTION_SETS,
+    PATCH_BYTES,
+    STUB_BYTES,
+    InstructionSet,
+    ObjectFile,
+    Relocation,
+    Section,
+    damaged,
+)
+
+LARGEST_ALIGNMENT = 4096
+"""Bytes of a page, to which images are aligned at least."""
+
+
+class CannotLinkError(DryfitError):
+    """The object has something that this linker does not know, though another may."""
+
+
+@attrs.frozen(eq=False)
+class MemoryImage:
+    """An object file with a place for everything.
+
+    Attributes:
+        parts: the object.
+        instructions: its instruction set.
+        places: index of each section that is loaded to where it begins, in bytes from the image's beginning.
+        stubs: name of each function outside to where the jump to it stands.
+        size: of the image in bytes.
+    """
+
+    parts: ObjectFile
+    instructions: InstructionSet
+    places: Mapping[int, int]
+    stubs: Mapping[str, int]
+    size: int
+
+    def offset_of(self, name: str) -> int:
+        """Where a function of the object begins, in bytes from the image's beginning.
+
+        Raises:
+            DryfitError: the object has no such function.
+        """
+        for symbol in self.parts.symbols:
+            if symbol.name == name and symbol.section in self.places:
+                section = self.parts.sections[symbol.section]
+                if section.flags & elf.EXECUTABLE and symbol.offset < len(section.contents):
+                    return self.places[symbol.section] + symbol.offset
+        raise damaged(f"no function {name}")
+
+
+def lay_out(code: bytes, instructions: InstructionSet) -> MemoryImage:
+    """Read an object file and give everything its place.
+
+    Raises:
+        CannotLinkError: the object is of another format or machine, or has a kind of section or relocation that kernels
+            on Linux do not have.
+        DryfitError: it is damaged.
+    """
+    if not elf.is_elf(code):
+        raise _unknown("a format other than ELF of 64 bits, little endian")
+    parts = elf.read_object(code)
+    if parts.machine != instructions.number:
+        raise _unknown(f"code for machine {parts.machine}")
+    places: dict[int, int] = {}
+    size = 0
+    for index, section in enumerate(parts.sections):
+        if _is_loaded(section):
+            size += -size % _alignment(section)
+            places[index] = size
+            size += len(section.contents)
+    stubs: dict[str, int] = {}
+    size += -size % STUB_BYTES
+    for relocation in _relocations(parts, places):
+        _check(relocation, parts.sections[relocation.section], instructions)
+        if relocation.symbol.section == elf.UNDEFINED and relocation.symbol.name not in stubs:
+            stubs[relocation.symbol.name] = size
+            size += STUB_BYTES
+    return MemoryImage(parts, instructions, places, stubs, size)
+
+
+def linked(image: MemoryImage, base: int, functions: Mapping[str, int]) -> bytes:
+    """The image's bytes, for one address in memory.
+
+    Args:
+        image: what `lay_out` gave.
+        base: the address, a multiple of `LARGEST_ALIGNMENT`.
+        functions: address of every function in `image.stubs`.
+
+    Raises:
+        DryfitError: the object is damaged.
+    """
+    memory = bytearray(image.size)
+    for index, place in image.places.items():
+        contents = image.parts.sections[index].contents
+        memory[place : place + len(contents)] = contents
+    for name, place in image.stubs.items():
+        memory[place : place + STUB_BYTES] = image.instructions.stub + functions[name].to_bytes(8, "little")
+    for relocation in _relocations(image.parts, image.places):
+        place = image.places[relocation.section] + relocation.offset
+        target = _target(image, relocation) + relocation.addend
+        word = int.from_bytes(memory[place : place + PATCH_BYTES], "little")
+        word = image.instructions.patches[relocation.kind](word, base + place, base + target)
+        memory[place : place + PATCH_BYTES] = word.to_bytes(PATCH_BYTES, "little")
+    return bytes(memory)
+
+
+def _is_loaded(section: Section) -> bool:
+    """Whether it belongs to the image. Tables for unwinding do not: nothing is thrown through kernels."""
+    if not section.flags & elf.LOADED or section.name == ".eh_frame":
+        return False
+    if section.kind != elf.PROGBITS or section.flags & (elf.WRITABLE | elf.THREAD_LOCAL):
+        raise _unknown(f"section {section.name} of kind {section.kind} with flags {section.flags:#x}")
+    return True
+
+
+def _alignment(section: Section) -> int:
+    alignment = max(1, section.alignment)
+    if alignment & alignment - 1 or alignment > LARGEST_ALIGNMENT:
+        raise damaged(f"section {section.name} at multiples of {alignment}")
+    return alignment
+
+
+def _relocations(parts: ObjectFile, places: Mapping[int, int]) -> Sequence[Relocation]:
+    if any(one.kind == elf.RELOCATIONS_WITHOUT_ADDEND and one.info in places for one in parts.sections):
+        raise _unknown("relocations without addends")
+    return [relocation for relocation in parts.relocations if relocation.section in places]
+
+
+def _check(relocation: Relocation, section: Section, instructions: InstructionSet) -> None:
+    """Refuse a relocation of an unknown kind, outside its section, or to a place that no image has."""
+    symbol = relocation.symbol
+    if relocation.kind not in instructions.patches:
+        raise _unknown(f"relocation of kind {relocation.kind}")
+    if relocation.offset + PATCH_BYTES > len(section.contents):
+        raise damaged(f"a relocation at byte {relocation.offset} of {len(section.contents)} of {section.name}")
+    if symbol.section == elf.UNDEFINED and relocation.kind not in instructions.calls:
+        raise _unknown(f"{symbol.name}, which is data outside")
+
+
+def _target(image: MemoryImage, relocation: Relocation) -> int:
+    """Where a relocation's symbol is, in bytes from the image's beginning."""
+    symbol = relocation.symbol
+    if symbol.section == elf.UNDEFINED:
+        return image.stubs[symbol.name]
+    if symbol.section not in image.places:
+        raise damaged(f"symbol {symbol.name} in section {symbol.section}, which is not loaded")
+    if symbol.offset > len(image.parts.sections[symbol.section].contents):
+        raise damaged(f"symbol {symbol.name} at byte {symbol.offset} of its section")
+    return image.places[symbol.section] + symbol.offset
+
+
+def _unknown(found: str) -> CannotLinkError:
+    return CannotLinkError("The object file has what this linker does not know", where="kernel loader", found=found)
+
 
 EXTERNALS = frozenset({"memcpy", "memset", "memmove", "sched_yield", "SwitchToThread"})
 """What a kernel may call: functions that every process has."""

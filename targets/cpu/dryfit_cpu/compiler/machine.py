@@ -15,9 +15,9 @@ import llvmlite.binding as llvm
 
 from dryfit.errors import DryfitError
 from dryfit.forking import ForkSafeLock
+from dryfit_cpu.compiler.elf import INSTRUCTION_SETS
 from dryfit_cpu.compiler.loading import EXTERNALS
 from dryfit_cpu.compiler.processor import feature_string, this_processor
-from dryfit_cpu.compiler.relocations import INSTRUCTION_SETS
 from dryfit_cpu.compiler.tier import current_tier, host_features, is_x86
 
 _LOCK = ForkSafeLock()

@@ -15,12 +15,13 @@ from numba import types
 from dryfit_cpu.codes import FP32, INT8
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.compilation import inlined
-from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Value
+from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Value, operation
 from dryfit_cpu.compiler.half_precision import narrowed, widened
-from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR, WORDS, first_mask
 
 VECTOR_BYTES = 4 * LANES
+# On the stack and not in memory that kernels bring: it is in the first-level cache whenever it is used, each thread has
+# its own, and no kernel has to plan for it.
 STACK_BYTES = 2304
 """Enough for a tile of 6 x 6 vectors, and for a register block of 14 pixels by 32 channels."""
 SPARE_BYTES, STAGED_BYTES = 1024, 81 * 1024
@@ -29,6 +30,8 @@ SPARE_BYTES, STAGED_BYTES = 1024, 81 * 1024
 
 def _addresses(builder: Builder, address: Value, stride: Value, element: Any) -> Value:
     lanes = ir.Constant(WORDS, list(range(LANES)))
+    # A gather takes about as long as its lanes' loads one by one. It is for strides that nobody optimized for: each
+    # kernel has a way for what lies together, and copies into place what is read often.
     spread = builder.mul(lanes, emit.splat(builder, stride, LANES))
     return builder.inttoptr(
         builder.add(spread, emit.splat(builder, address, LANES)), emit.vector_of(element.as_pointer(), LANES)
@@ -41,6 +44,8 @@ def _masked(builder: Builder, what: str, kind: Any, arguments: list[Value], resu
     return emit.call(builder, f"llvm.masked.{what}.v{LANES}{element}.{pointers}", result, arguments)
 
 
+# Adding rounds in the unit's mode, to nearest even, on every machine: also on those without an instruction that rounds,
+# and one step earlier than a conversion, as the byte is already in the low bits.
 _ROUND = 12582912.0
 """1.5 * 2**23: added to a smaller number, it leaves the whole number nearest to it, even at a half, in the low bits."""
 
@@ -216,18 +221,14 @@ def fill_bytes(builder: Builder, address: Value, value: Value, count: Value) -> 
     emit.fill(builder, address, builder.trunc(value, emit.BYTE), count)
 
 
-@operation(types.void, types.int64)
-def prefetch(builder: Builder, address: Value) -> None:
-    """Ask for a cache line."""
-    emit.prefetch(builder, address)
-
-
 @inlined
 def read(address: int, stride: int, kind: int, count: int) -> Any:
     """The first `count` lanes (at most `LANES`) from memory, `stride` bytes apart, zero in the others.
 
     Stride 0 gives one value in all lanes.
     """
+    # Whole vectors first: where strides and kinds do not change in a loop, LLVM asks outside of it, and what is left
+    # inside is one load. Only the last vector of a run is masked.
     if kind == FP32:
         if stride == 4:
             if count >= LANES:

@@ -14,13 +14,12 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import FLOAT, Builder, Value, load, offset, store, word
-from dryfit_cpu.compiler.operations import operation
-from dryfit_cpu.compiler.register_block import LANES, VECTORS, Product, Strides, Terms, sum_segments
+from dryfit_cpu.compiler.emit import FLOAT, Builder, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockProduct, BlockTerms, Strides, sum_segments
 from dryfit_cpu.compiler.vectors import first_mask
 
 _SUMS = emit.vector_of(FLOAT, LANES)
-_PRODUCT = Product(FLOAT, _SUMS, emit.multiply_add)
+_PRODUCT = BlockProduct(FLOAT, _SUMS, emit.multiply_add)
 
 
 def micro_kernel(rows: int, *, runs: int, is_narrow: bool = False) -> Any:
@@ -46,6 +45,9 @@ def micro_kernel(rows: int, *, runs: int, is_narrow: bool = False) -> Any:
 
     @operation(types.void, *[types.int64] * 16, types.float32, types.float32, types.int64, types.int64)
     def block(builder: Builder, *arguments: Value) -> None:
+        # A function of its own, never inlined: among the code that calls it, LLVM gave some sums a place on the stack
+        # (66 stores and loads in one loop). The arguments that do not fit registers stay on the stack until the end
+        # needs them, which is where they should be.
         emit.outlined(builder, name, arguments, body)
 
     return block
@@ -84,6 +86,8 @@ def _block(
 
     outputs = pixels(output0, output1, Strides.of(builder, output_stride))
     residuals = pixels(residual0, residual1, Strides.of(builder, residual_stride))
+    # Lines of the output and the residual are on their way while k is summed: with few inputs a block ends before they
+    # would be there.
     for address in outputs:
         for vector in range(vectors):
             emit.prefetch(builder, offset(builder, address, 4 * LANES * vector), write=True)
@@ -98,7 +102,7 @@ def _block(
         for address in starts
         for vector in range(vectors)
     ]
-    terms = Terms((input0, input1)[:runs], input_stride, segments, segment_count, segment_length, weights, ahead)
+    terms = BlockTerms((input0, input1)[:runs], input_stride, segments, segment_count, segment_length, weights, ahead)
     sums = sum_segments(builder, _PRODUCT, run, terms, sums)
     limits = emit.splat(builder, low, LANES), emit.splat(builder, high, LANES)
     with builder.if_else(builder.icmp_signed("!=", residual0, word(0))) as (with_residual, without):
@@ -121,6 +125,8 @@ def _finish(
     mask = first_mask(builder, lanes) if vectors == 1 else None
     for pixel, output in enumerate(outputs):
         for vector in range(vectors):
+            # Sums become outputs in their registers: a pass of its own over the output for bias, residual and clamp
+            # would read and write it once more, on 56 x 56 images from beyond the second-level cache.
             value, at = sums[pixel * vectors + vector], 4 * LANES * vector
             if residuals is not None:
                 value = builder.fadd(value, _load(builder, offset(builder, residuals[pixel], at), mask))
@@ -134,6 +140,8 @@ def _load(builder: Builder, address: Value, mask: Value | None) -> Value:
     """The vector at an address; zero in the lanes that the mask leaves out."""
     if mask is None:
         return load(builder, _SUMS, address)
+    # Masked, although sums of missing channels would be harmless: behind the last channel of the last pixel memory may
+    # end, and what follows a pixel's channels is another pixel's.
     pointer = builder.inttoptr(address, _SUMS.as_pointer())
     arguments = [pointer, ir.Constant(emit.INT, 1), mask, emit.constant(_SUMS, 0)]
     return emit.call(builder, f"llvm.masked.load.v{LANES}f32.p0", _SUMS, arguments)

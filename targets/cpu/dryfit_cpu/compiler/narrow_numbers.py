@@ -17,9 +17,8 @@ from numba import types
 from dryfit_cpu.codes import E8M0, FP4, FP8, INT4, INT8
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.compilation import inlined
-from dryfit_cpu.compiler.emit import INT, Builder, Value
+from dryfit_cpu.compiler.emit import INT, Builder, Value, operation
 from dryfit_cpu.compiler.memory import limited_lanes, read, rounded_bits, write
-from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, VECTOR, first_mask
 
 _SIGN = -0x80000000
@@ -51,6 +50,8 @@ def widened_fp4(builder: Builder, code: Value) -> Value:
 def widened_fp8(builder: Builder, code: Value) -> Value:
     """The lowest eight bits of each lane as E4M3."""
     magnitude = builder.and_(code, _int(0x7F))
+    # By bits: exponent and fraction move to FP32's places, and 120 is the difference of the biases. A table of 256
+    # would be a gather for each vector.
     normal = builder.add(builder.shl(magnitude, _int(20)), _int(120 << 23))
     subnormal = builder.fmul(builder.sitofp(magnitude, FLOATS), emit.constant(FLOATS, 2.0**-9))
     bits = builder.select(builder.icmp_signed("<", magnitude, _int(8)), builder.bitcast(subnormal, INTS), normal)
@@ -87,9 +88,12 @@ def _narrowed_float(
     magnitude = builder.xor(bits, sign)
     is_nan = builder.icmp_signed(">", magnitude, _int(_INFINITY))
     limit = _int(_bits_of(largest))
+    # Saturated before it is rounded: these types have no infinity, and a carry above the largest number would be NaN.
     magnitude = builder.select(builder.icmp_signed(">", magnitude, limit), limit, magnitude)
     dropped = 23 - mantissa
     odd = builder.and_(builder.lshr(magnitude, _int(dropped)), _int(1))
+    # Rounded by an integer addition whose carry goes up into the exponent by itself; ties to even by the bit that
+    # stays.
     carried = builder.add(builder.add(magnitude, odd), _int((1 << (dropped - 1)) - 1))
     first = (_bits_of(smallest) >> dropped) - (1 << mantissa)
     normal = builder.sub(builder.lshr(carried, _int(dropped)), _int(first))
@@ -239,12 +243,6 @@ def write_narrow(address: int, kind: int, value: Any, count: int) -> None:
         _store_e8m0(address, value)
     else:
         _store_e8m0_part(address, value, count)
-
-
-@operation(VECTOR, VECTOR)
-def magnitude(builder: Builder, value: Value) -> Value:
-    """The lanes without their signs."""
-    return builder.bitcast(builder.and_(builder.bitcast(value, INTS), _int(0x7FFFFFFF)), FLOATS)
 
 
 @operation(VECTOR, VECTOR)

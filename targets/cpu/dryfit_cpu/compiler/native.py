@@ -17,7 +17,7 @@ from dryfit.errors import DryfitError
 from dryfit.forking import ForkSafeLock
 from dryfit.target.machine_code import compiling
 from dryfit_cpu.compiler import loading, object_cache
-from dryfit_cpu.compiler.object_cache import CompiledFunction
+from dryfit_cpu.compiler.object_cache import FunctionObject
 from dryfit_cpu.steps import Work
 
 _LOCK = ForkSafeLock()
@@ -82,7 +82,7 @@ class NativeFunction:
         """Whether it need not be compiled any more."""
         return bool(self._address) or object_cache.read(self.full_name) is not None
 
-    def compile(self) -> CompiledFunction:
+    def compile(self) -> FunctionObject:
         """Its machine code, made now and kept."""
         from dryfit_cpu.compiler import compilation
 

@@ -31,7 +31,7 @@ _told: set[str] = set()
 
 
 @attrs.frozen
-class CompiledFunction:
+class FunctionObject:
     """One native function as machine code.
 
     Attributes:
@@ -50,7 +50,7 @@ class CompiledFunction:
         return len(header).to_bytes(4, "little") + header + self.code
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> CompiledFunction:
+    def from_bytes(cls, data: bytes) -> FunctionObject:
         """What `to_bytes` wrote."""
         length = int.from_bytes(data[:4], "little")
         header = json.loads(data[4 : 4 + length])
@@ -75,13 +75,13 @@ def machine_description() -> str:
     return f"{this_processor()} {current_tier()}"
 
 
-def read(name: str) -> CompiledFunction | None:
+def read(name: str) -> FunctionObject | None:
     """The entry of a function; None when there is none that can be trusted."""
     contents = kept_files.read(_path(name))
-    return None if contents is None else CompiledFunction.from_bytes(contents)
+    return None if contents is None else FunctionObject.from_bytes(contents)
 
 
-def write(name: str, function: CompiledFunction) -> None:
+def write(name: str, function: FunctionObject) -> None:
     """Keep a function, if the folder can be written to; if not, say so once."""
     try:
         kept_files.write(_path(name), function.to_bytes())

@@ -20,8 +20,7 @@ from numba import types
 
 from dryfit_cpu.codes import interleavings
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import INT, WORD, Builder, Loop, Value, word
-from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.emit import INT, WORD, Builder, Loop, Value, operation, word
 
 BLOCK_PIXELS = 16
 """Pixels that are made, or taken apart, at once."""

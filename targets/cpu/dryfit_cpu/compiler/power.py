@@ -3,6 +3,8 @@
 A power's exponent is multiplied with a logarithm: what FP32 loses there would be an error of many units in the result.
 In FP64 short polynomials are enough, for every FP32 number, subnormal ones included. Errors are the largest found
 against numpy's FP64 over dense grids of the whole range.
+
+An exponential ends by multiplying with a power of two, which may leave the range of FP32: that is here too.
 """
 
 from __future__ import annotations
@@ -12,9 +14,35 @@ import math
 from llvmlite import ir
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import WORD, Builder, Value
-from dryfit_cpu.compiler.operations import operation
-from dryfit_cpu.compiler.vectors import FLOATS, LANES, VECTOR, WORDS
+from dryfit_cpu.compiler.emit import INT, SHORT, WORD, Builder, Value, operation
+from dryfit_cpu.compiler.tier import is_x86
+from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES, VECTOR, WORDS
+
+_HAS_SCALING = is_x86() and LANES == 16
+_LOWEST = -87.3
+_HIGHEST = 88.72283172607422
+"""The largest FP32 number with a finite exponential."""
+
+
+@operation(VECTOR, VECTOR, VECTOR, VECTOR)
+def scaled_exponential(builder: Builder, p: Value, n: Value, x: Value) -> Value:
+    """`p * 2**n`, which is e to the power of x: 0 where x is below -87.3, infinity above 88.7, NaN for NaN.
+
+    p is between 1/2 and 2, n a whole number up to 129; where x is below -87.3, they may be anything.
+    """
+    below = builder.fcmp_ordered("<", x, emit.constant(FLOATS, _LOWEST))
+    zero = emit.constant(FLOATS, 0.0)
+    if _HAS_SCALING:
+        arguments = [p, n, zero, ir.Constant(SHORT, -1), ir.Constant(INT, 4)]
+        scaled = emit.call(builder, f"llvm.x86.avx512.mask.scalef.ps.{32 * LANES}", FLOATS, arguments)
+        return builder.select(below, zero, scaled)
+    # A number that 1.5 * 2**23 was added to counts wholes by its last bit; there they are added to p's exponent.
+    whole = builder.bitcast(builder.fadd(n, emit.constant(FLOATS, 12582912.0)), INTS)
+    moved = builder.add(builder.bitcast(p, INTS), builder.shl(whole, emit.constant(INTS, 23)))
+    beyond = builder.fcmp_unordered(">", x, emit.constant(FLOATS, _HIGHEST))
+    infinite = builder.fadd(x, emit.constant(FLOATS, math.inf))
+    return builder.select(below, zero, builder.select(beyond, infinite, builder.bitcast(moved, FLOATS)))
+
 
 _DOUBLE = ir.DoubleType()
 _DOUBLES = emit.vector_of(_DOUBLE, LANES)
@@ -22,6 +50,8 @@ _ROUND = 1.5 * 2.0**52
 """Added to a smaller number, it leaves the whole number nearest to it in the low bits."""
 _ROOT_OF_HALF_BITS = 0x3FE6A09E667F3BCD
 _LN_2_HIGH, _LN_2_LOW = 0.69314718036912382, 1.9082149292705877e-10
+# In FP64 the plain series are enough, with no fitted polynomials: FP32 keeps 24 of its 53 bits, and one rounding at the
+# end is what leaves 0.51 units.
 _LOG_DEGREE, _EXP_DEGREE = 8, 11
 
 
@@ -67,6 +97,8 @@ def _logarithm(builder: Builder, x: Value) -> Value:
 
 def _exponential(builder: Builder, t: Value) -> Value:
     """e**t, correct for what becomes an FP32 number; NaN for NaN."""
+    # Far enough outside of FP32 that it becomes 0 or infinity when it is rounded; inside the limits no exponent
+    # overflows.
     t = builder.select(builder.fcmp_ordered(">", t, _number(100.0)), _number(100.0), t)
     t = builder.select(builder.fcmp_ordered("<", t, _number(-110.0)), _number(-110.0), t)
     shifted = builder.fadd(builder.fmul(t, _number(1 / math.log(2))), _number(_ROUND))

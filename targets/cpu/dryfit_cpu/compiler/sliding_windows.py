@@ -13,7 +13,7 @@ the output that has seen its last column. With windows of three columns in steps
 Nothing is copied beforehand and no output is a special case: what lies in the padding is read from a row of zeros, for
 rows by pointers that stand still, for columns by a choice of address.
 
-What a column is, and how it is added, is `Terms`: `channel_sums.py` and `channel_maxima.py`.
+What a column is, and how it is added, is `WindowTerms`: `channel_sums.py` and `channel_maxima.py`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import INT, Builder, Loop, Value, word
-from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.emit import INT, Builder, Loop, Value, operation, word
 
 Values = list[Value]
 
@@ -73,7 +72,7 @@ class Line:
 LINE_FIELDS = len(attrs.fields(Line))
 
 
-class Terms(Protocol):
+class WindowTerms(Protocol):
     """What is summed over a window.
 
     Attributes:
@@ -109,7 +108,7 @@ class Terms(Protocol):
         ...
 
 
-def sliding_window(all_terms: Sequence[Terms], windows: Sequence[tuple[int, int, int]]) -> Any:
+def sliding_window(all_terms: Sequence[WindowTerms], windows: Sequence[tuple[int, int, int]]) -> Any:
     """An operation on the number of a variant and the fields of a `Line`.
 
     There is a variant for each window (rows, columns, step) with each of the terms, in this order, and at last one for
@@ -141,14 +140,16 @@ def _is_inside(builder: Builder, line: Line, column: Value) -> Value:
     return builder.icmp_unsigned("<", column, line.columns)
 
 
-def _unrolled(terms: Terms, rows: int, columns: int, step: int) -> Any:
+def _unrolled(terms: WindowTerms, rows: int, columns: int, step: int) -> Any:
     """Code for one window: see the drawing above."""
     groups = [range(first, min(rows, first + terms.together)) for first in range(0, rows, terms.together)]
+    # A column is read once and added to every output that it belongs to. Output by output, a window of 3 x 3 in steps
+    # of one would read each column three times, and loading and widening bytes is most of the work.
     earlier = (columns - 1) // step
     """How many outputs are begun and not finished between turns."""
 
     def body(builder: Builder, line: Line) -> None:
-        read_weights = _Weights(builder, terms, line.panel, columns * len(groups))
+        read_weights = _PanelWeights(builder, terms, line.panel, columns * len(groups))
         pointers, steps = _rows(builder, line, rows)
         state = [line.column, *pointers]
 
@@ -181,11 +182,14 @@ def _unrolled(terms: Terms, rows: int, columns: int, step: int) -> Any:
     return body
 
 
-class _Weights:
+class _PanelWeights:
     """The weights of a window by number: kept in registers from the start, or read where they are needed."""
 
-    def __init__(self, builder: Builder, terms: Terms, panel: Value, count: int) -> None:
+    def __init__(self, builder: Builder, terms: WindowTerms, panel: Value, count: int) -> None:
         self._builder, self._terms, self._panel = builder, terms, panel
+        # All weights or none: kept in part, each use would have to know where its weight is, and the code is unrolled
+        # anyway. What does not fit is read from the panel, in the first-level cache, as an operand of the instruction
+        # that multiplies.
         fits = count * terms.vectors <= terms.kept_weights
         self._kept = [terms.weights(builder, panel, word(index)) for index in range(count)] if fits else []
 
@@ -203,6 +207,7 @@ def _rows(builder: Builder, line: Line, rows: int) -> tuple[Values, Values]:
         inside = _has_row(builder, line, word(row))
         address = builder.add(first, builder.mul(line.row_bytes, word(row)))
         pointers.append(builder.select(inside, address, line.outside))
+        # A row in the padding is a pointer that does not move, on a row of zeros: so no turn of the loop asks for rows.
         steps.append(builder.select(inside, line.pixel_bytes, word(0)))
     return pointers, steps
 
@@ -211,7 +216,7 @@ def _has_row(builder: Builder, line: Line, row: Value) -> Value:
     return builder.and_(builder.icmp_signed(">=", row, line.begin_row), builder.icmp_signed("<", row, line.end_row))
 
 
-def _looped(terms: Terms) -> Any:
+def _looped(terms: WindowTerms) -> Any:
     """Code for all windows: output by output, column by column, group of rows by group."""
 
     def body(builder: Builder, line: Line) -> None:
@@ -244,6 +249,8 @@ def interleaved(builder: Builder, a: Value, b: Value, *, high: bool) -> Value:
     count = a.type.count
     part = 16 * 8 // a.type.element.width
     half = part // 2
+    # Within 16 bytes and not over the whole register: across them a shuffle takes three cycles instead of one, and the
+    # order that this leaves is undone by packing, which goes by 16 bytes too.
     order = [
         start + (half if high else 0) + place + source * count
         for start in range(0, count, part)

@@ -17,8 +17,7 @@ from numba import types
 
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, load, offset, store, word
-from dryfit_cpu.compiler.operations import operation
+from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES
 
@@ -28,7 +27,7 @@ SHORTS = emit.vector_of(SHORT, 2 * LANES)
 
 
 @attrs.frozen
-class Arithmetic:
+class TileArithmetic:
     """How vectors of one kind of numbers are added and multiplied.
 
     Attributes:
@@ -46,8 +45,8 @@ def _whole_multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Value
     return builder.add(builder.mul(a, b), c)
 
 
-REAL = Arithmetic(ir.IRBuilder.fadd, ir.IRBuilder.fsub, ir.IRBuilder.fmul, emit.multiply_add)
-WHOLE = Arithmetic(ir.IRBuilder.add, ir.IRBuilder.sub, ir.IRBuilder.mul, _whole_multiply_add)
+REAL = TileArithmetic(ir.IRBuilder.fadd, ir.IRBuilder.fsub, ir.IRBuilder.fmul, emit.multiply_add)
+WHOLE = TileArithmetic(ir.IRBuilder.add, ir.IRBuilder.sub, ir.IRBuilder.mul, _whole_multiply_add)
 """Of integers of any width; what does not fit wraps around."""
 
 
@@ -66,7 +65,7 @@ def byte_input_transform(name: str, matrix: Sequence[Row]) -> Any:
 
 
 def _input_transform(
-    name: str, arithmetic: Arithmetic, matrix: Sequence[Row], read: Callable[[Builder, Value], Value]
+    name: str, arithmetic: TileArithmetic, matrix: Sequence[Row], read: Callable[[Builder, Value], Value]
 ) -> Any:
     def body(builder: Builder, *arguments: Value) -> None:
         tile = _loaded(builder, read, len(matrix[0]), *arguments[:3])
@@ -155,6 +154,8 @@ def window_transform(name: str, matrix: Sequence[Row]) -> Any:
             loop = Loop(builder, pairs, [])
             window = builder.add(windows, builder.mul(loop.index, word(2 * PANEL_CHANNELS * len(taps) ** 2)))
             start = builder.add(to, builder.mul(loop.index, word(PANEL_ROW_BYTES)))
+            # Two rows of positions at a time: the matrix has its rows in pairs that share the most, and two transformed
+            # rows of a panel are what the cache has room for beside the tiles.
             for first in range(0, 2 * PANEL_CHANNELS, 2 * LANES):
                 places = [[2 * PANEL_CHANNELS * (line * len(taps) + tap) + first for line in taps] for tap in taps]
                 columns = [[_widened_bytes(builder, offset(builder, window, at)) for at in column] for column in places]
@@ -177,20 +178,26 @@ def window_transform(name: str, matrix: Sequence[Row]) -> Any:
 def _divided(builder: Builder, value: Value, divisor: int) -> Value:
     """Multiples of a divisor, known modulo 2**32, divided by it."""
     power = (divisor & -divisor).bit_length() - 1
+    # The inverse of an odd number modulo 2**32 makes an exact division one product: a division of 32-bit integers has
+    # no vector instruction on any processor that this is for.
     inverse = pow(divisor >> power, -1, 1 << INT.width)
     return builder.ashr(builder.mul(value, emit.constant(INTS, inverse)), emit.constant(INTS, power))
 
 
 def _on_both_sides(
-    builder: Builder, arithmetic: Arithmetic, matrix: Sequence[Row], tile: Sequence[Sequence[Value]]
+    builder: Builder, arithmetic: TileArithmetic, matrix: Sequence[Row], tile: Sequence[Sequence[Value]]
 ) -> list[list[Value]]:
     """`matrix tile matrix^T`."""
     columns = [_product(builder, arithmetic, matrix, column) for column in zip(*tile, strict=True)]
     return [_product(builder, arithmetic, matrix, line) for line in zip(*columns, strict=True)]
 
 
-def _product(builder: Builder, arithmetic: Arithmetic, matrix: Sequence[Row], values: Sequence[Value]) -> list[Value]:
+def _product(
+    builder: Builder, arithmetic: TileArithmetic, matrix: Sequence[Row], values: Sequence[Value]
+) -> list[Value]:
     """`matrix values`."""
+    # The matrices are nearly all zeros, ones and mirrored pairs. Written out so, a transform takes far fewer operations
+    # than two matrix products; generated, it is right for every matrix that is put in.
     rows, values = _with_joined_columns(builder, arithmetic, matrix, values)
     results: list[Value] = []
     while len(results) < len(rows):
@@ -205,7 +212,7 @@ def _product(builder: Builder, arithmetic: Arithmetic, matrix: Sequence[Row], va
 
 
 def _with_joined_columns(
-    builder: Builder, arithmetic: Arithmetic, matrix: Sequence[Row], values: Sequence[Value]
+    builder: Builder, arithmetic: TileArithmetic, matrix: Sequence[Row], values: Sequence[Value]
 ) -> tuple[list[Row], list[Value]]:
     """The same product, with the sums and differences of values in the place of those whose columns are mirrored."""
     columns, taken = list(zip(*matrix, strict=True)), 0
@@ -233,7 +240,7 @@ def _mirrored(first: Row, second: Row = ()) -> tuple[Row, Row] | None:
     return (even, odd) if is_mirrored and any(even) and any(odd) else None
 
 
-def _combination(builder: Builder, arithmetic: Arithmetic, coefficients: Row, values: Sequence[Value]) -> Value:
+def _combination(builder: Builder, arithmetic: TileArithmetic, coefficients: Row, values: Sequence[Value]) -> Value:
     """The sum of values times whole numbers; it begins at one that is taken once, where there is one."""
     terms = [(number, value) for number, value in zip(coefficients, values, strict=True) if number]
     (number, total), *others = sorted(terms, key=lambda term: term[0] != 1)
@@ -251,6 +258,8 @@ def _combination(builder: Builder, arithmetic: Arithmetic, coefficients: Row, va
 
 def _clamped(builder: Builder, value: Value, low: Value, high: Value) -> Value:
     """The value within the limits; NaN stays NaN, because a comparison with it fails."""
+    # Comparison and choice, as `maxps` takes them: the constant first, so that the instruction gives the other operand,
+    # the value, where one is NaN.
     value = builder.select(builder.fcmp_ordered(">", low, value), low, value)
     return builder.select(builder.fcmp_ordered("<", high, value), high, value)
 

@@ -17,9 +17,8 @@ from numba import types
 
 from dryfit_cpu.codes import FP4, FP8, INT4, INT8
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import FLOAT, INT, Builder, Loop, Value, load, offset, store, word
+from dryfit_cpu.compiler.emit import FLOAT, INT, Builder, Loop, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.narrow_numbers import widened_fp4, widened_fp8, widened_int4, widened_int8
-from dryfit_cpu.compiler.operations import operation
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, VECTORS
 from dryfit_cpu.compiler.tier import is_x86
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES
@@ -42,11 +41,14 @@ def weights_of_word(kind: int) -> int:
 
 def _decoded(builder: Builder, words: Value, kind: int, shift: Value) -> Value:
     """FP32 of the codes that begin so many bits up in each word; the shift is a vector."""
+    # Sixteen codes are a table of sixteen numbers, which is one register of AVX512: a permutation decodes as many
+    # weights as it has lanes, and needs no mask, as it ignores the bits above.
     if is_x86() and kind in _TABLES and LANES == 16:
         # The instruction looks at the lowest four bits only.
         table = ir.Constant(FLOATS, [float(number) for number in _TABLES[kind]])
         index = builder.lshr(words, shift)
         return emit.call(builder, "llvm.x86.avx512.permvar.sf.512", FLOATS, [table, index])
+    # With AVX2 a register has the eight magnitudes; the sign is the code's highest bit, shifted to where FP32 has it.
     if is_x86() and kind == FP4 and LANES == 8:
         table = ir.Constant(FLOATS, list(_FP4_MAGNITUDES))
         index = builder.lshr(words, shift)
@@ -116,6 +118,8 @@ def row_kernel(kind: int) -> Any:
     def add(builder: Builder, sums: list[Value], x: Value, codes: list[Value], factors: list[Value], by: Value) -> None:
         value = emit.splat(builder, load(builder, FLOAT, x), LANES)
         for vector in range(VECTORS):
+            # The weight is rounded to FP32 before it is multiplied, as a dequantize layer rounds it: scaling whole sums
+            # instead would save this product, and give other bits than the network that it stands for.
             weights = builder.fmul(_decoded(builder, codes[vector], kind, by), factors[vector])
             sums[vector] = emit.multiply_add(builder, value, weights, sums[vector])
 

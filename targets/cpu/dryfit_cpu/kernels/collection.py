@@ -1,4 +1,7 @@
-"""The second half of a deconvolution: each output collects what the inputs' windows lay on it."""
+"""The second half of a deconvolution: each output collects what the inputs' windows lay on it.
+
+Depthwise deconvolution is nothing but that: as many groups as channels, products made while they are collected.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,23 @@ from typing import cast
 import attrs
 import numpy as np
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Deconvolution
-from dryfit.network.tensor import Shape
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding
+from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.descriptors import WindowAxis
-from dryfit_cpu.kernels import epilogues
+from dryfit_cpu.kernels import deconvolution, epilogues
+from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import Operand, require_extents
-from dryfit_cpu.kernels.windows import Window, images_of, pair
-from dryfit_cpu.steps import Work
+from dryfit_cpu.kernels.epilogues import weighted_kernel
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, require_extents
+from dryfit_cpu.kernels.window_products import needs_staging, stage_work
+from dryfit_cpu.kernels.windows import WindowGeometry, images_of, pair
+from dryfit_cpu.steps import NativeStep, Work
 
 _COLLECT = NativeFunction("deconvolution", "collect")
 
@@ -44,7 +51,7 @@ class Products:
 
 
 def collect_work(
-    layer: Deconvolution, binding: Binding, source: Operand, output: Operand, products: Products, bias: Array
+    layer: Deconvolution, binding: Binding, source: ImageOperand, output: ImageOperand, products: Products, bias: Array
 ) -> tuple[list[Work], list[Array]]:
     """Work that sums the products, and finishes the outputs; and what has to be kept for it.
 
@@ -57,6 +64,8 @@ def collect_work(
     """
     require_extents(output.shape[:1], source.shape[:1], "output of a deconvolution")
     W, step = output.shape[3], pair(layer.stride_nd)[1]
+    # With few channels a vector would be mostly empty: a picture of 3 channels in steps of 2 has 6 values side by side
+    # for a pixel of the input.
     joined = step if _can_join(layer, output, products) else 1
     first = -_left(layer) % joined
     behind = first + (W - first) // joined * joined
@@ -79,7 +88,7 @@ class _Columns:
     joined: int
 
 
-def _can_join(layer: Deconvolution, output: Operand, products: Products) -> bool:
+def _can_join(layer: Deconvolution, output: ImageOperand, products: Products) -> bool:
     """Whether outputs a step wide lie together, as do the products that fall on them."""
     is_even = pair(layer.kernel_size_nd)[1] % pair(layer.stride_nd)[1] == 0 and pair(layer.dilation_nd)[1] == 1
     is_dense = output.has_dense_channels and output.strides[3] == output.shape[1] * output.size
@@ -94,8 +103,8 @@ def _left(layer: Deconvolution) -> int:
 def _part_work(
     layer: Deconvolution,
     binding: Binding,
-    source: Operand,
-    output: Operand,
+    source: ImageOperand,
+    output: ImageOperand,
     products: Products,
     bias: Array,
     columns: _Columns,
@@ -136,10 +145,10 @@ def _hop(step: int, dilation: int) -> int:
     return step // math.gcd(step, dilation)
 
 
-def pixels_of(shape: Shape) -> Window:
+def pixels_of(shape: Shape) -> WindowGeometry:
     """The input as a window of one pixel sees it, for staging."""
     images = images_of(shape)
-    return Window(images, images, (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), 1)
+    return WindowGeometry(images, images, (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), 1)
 
 
 def can_collect(group: LayerGroup) -> bool:
@@ -152,3 +161,57 @@ def can_collect(group: LayerGroup) -> bool:
 def fuses(group: LayerGroup, layer: Layer) -> bool:
     """Scales and activations, not a sum of branches."""
     return layer.kind != "elementwise" and epilogues.fuses(group, layer)
+
+
+def _pack(group: LayerGroup) -> dict[str, Array]:
+    """Weights `[places in the window, C]` and bias `[C]`, C filled up with zeros to whole vectors."""
+    weights, bias = epilogues.folded(group, *constant_weights(cast("Deconvolution", group.main)))
+    return {"weights": filled_channels(weights.reshape(len(weights), -1).T), "bias": filled_channels(bias)}
+
+
+def _accepts(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    if not isinstance(layer, Deconvolution) or not deconvolution.accepts(group, specs) or not can_collect(group):
+        return False
+    channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
+    return layer.num_groups == channels == layer.num_output_maps
+
+
+def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+    """Room for the widened input."""
+    del num_threads
+    x = specs[cast("Tensor", group.main.inputs[0]).name]
+    return fp32_bytes(pixels_of(x.shape).staged_shape) if x.dtype is not DataType.FLOAT else 0
+
+
+@weighted_kernel(
+    "cpu.depthwise_deconvolution",
+    kinds="deconvolution",
+    accepts=_accepts,
+    fuses=fuses,
+    pack=_pack,
+    workspace_bytes=_workspace_bytes,
+    priority=10,
+)
+def deconvolve_channels(binding: Binding) -> NativeStep:
+    """A step that brings the input into order where it is not, and deconvolves each channel."""
+    layer = cast("Deconvolution", binding.group.main)
+    source = ImageOperand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
+    output = ImageOperand.of(bound_array(binding, binding.group.outputs[0].name))
+    _, C, H, W = source.shape
+    require_extents(output.shape[1:2], (C,), "output of a window for each channel")
+    pixels, address, pitch, work = pixels_of(source.shape), source.address, source.strides[3], list[Work]()
+    keeps: list[object] = [binding, source, output]
+    is_even = source.strides[2] == W * pitch and source.strides[0] == H * W * pitch
+    if needs_staging(pixels, source) or not is_even:
+        staged = Workspace(binding).take(pixels.staged_shape)
+        work.append(stage_work(pixels, source, staged, binding.num_threads))
+        address, pitch = staged.ctypes.data, staged.strides[2]
+        keeps.append(staged)
+    places, padded = int(np.prod(layer.kernel_size_nd)), -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
+    weights, bias = binding.weight("weights", (places, padded)), binding.weight("bias", (padded,))
+    products = Products(address, pitch, 0, weights.ctypes.data, weights.strides[0])
+    more, kept = collect_work(layer, binding, source, output, products, bias)
+    work += more
+    keeps += kept
+    return NativeStep(binding.group.name, work, keeps)

@@ -10,14 +10,14 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FLOATS
+from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
+from dryfit_cpu.kernels.epilogues import weighted_kernel
 from dryfit_cpu.kernels.matrix_products import pack_panels
 from dryfit_cpu.kernels.operands import fp32_bytes
 from dryfit_cpu.kernels.window_products import bind_window
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.steps import NativeStep
 
 
@@ -25,9 +25,9 @@ def _input(group: LayerGroup) -> Tensor:
     return cast("Tensor", group.main.inputs[0])
 
 
-def _window(group: LayerGroup, specs: Specs) -> Window:
+def _window(group: LayerGroup, specs: Specs) -> WindowGeometry:
     layer = cast("Convolution", group.main)
-    return Window.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
+    return WindowGeometry.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
 
 
 def pack(group: LayerGroup) -> dict[str, Array]:
@@ -60,16 +60,13 @@ def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return window.workspace_bytes + widened
 
 
-@kernel(
+@weighted_kernel(
     "cpu.convolution",
     kinds="convolution",
-    data_types=FLOATS,
     accepts=accepts,
     fuses=epilogues.fuses,
     pack=pack,
-    packed_parameters=("kernel", "bias", "scale", "shift", "power"),
     workspace_bytes=workspace_bytes,
-    layout=HostLayout.CHANNELS_LAST,
 )
 def convolve(binding: Binding) -> NativeStep:
     """A step that convolves."""

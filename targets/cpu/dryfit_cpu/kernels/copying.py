@@ -143,9 +143,13 @@ def joined_axes(arrays: Sequence[Array]) -> list[Axis]:
         for axis, extent in enumerate(arrays[0].shape)
         if extent != 1
     ]
+    # The order of the output: stores that jump cost more than loads that do, as a line is read before it is written in
+    # part.
     axes.sort(key=lambda axis: -abs(axis[1][0]))
     joined: list[Axis] = []
     for extent, strides in axes:
+        # Four axes are enough for native code once those that all arrays step over evenly are one: most tensors are one
+        # long run then, whatever their rank.
         if joined and all(outer == stride * extent for outer, stride in zip(joined[-1][1], strides, strict=True)):
             joined[-1] = (joined[-1][0] * extent, strides)
         else:

@@ -16,17 +16,16 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FLOATS
+from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
-from dryfit_cpu.kernels.dense_operands import DenseOperands
-from dryfit_cpu.kernels.images import Images
+from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
+from dryfit_cpu.kernels.epilogues import weighted_kernel
 from dryfit_cpu.kernels.matrix_products import pack_panels
-from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes
 from dryfit_cpu.kernels.transposed_windows import Phase, parts_of, phases_of
 from dryfit_cpu.kernels.window_products import WindowInput, bind_product, needs_staging, stage_work
-from dryfit_cpu.kernels.windows import Slices, Window, images_of
+from dryfit_cpu.kernels.windows import Slices, WindowGeometry, images_of
 from dryfit_cpu.steps import NativeStep, Work
 
 _NO_PADDING = ((0, 0), (0, 0))
@@ -61,7 +60,7 @@ def accepts(group: LayerGroup, specs: Specs) -> bool:
     )
 
 
-def _margin(shape: Shape, phases: Sequence[Phase]) -> Window:
+def _margin(shape: Shape, phases: Sequence[Phase]) -> WindowGeometry:
     """A window of one pixel over images of a shape, with the padding that the convolutions need."""
     images = images_of(shape)
     sides = [(phase.window.slices.padding, *phase.window.padding) for phase in phases]
@@ -69,12 +68,12 @@ def _margin(shape: Shape, phases: Sequence[Phase]) -> Window:
         (max((one[axis][0] for one in sides), default=0), max((one[axis][1] for one in sides), default=0))
         for axis in range(3)
     )
-    return Window(images, images, (1, 1), (1, 1), (1, 1), (rows, columns), 1, Slices(padding=slices))
+    return WindowGeometry(images, images, (1, 1), (1, 1), (1, 1), (rows, columns), 1, Slices(padding=slices))
 
 
-def _staged(margin: Window, source: Array, workspace: Workspace, threads: int) -> tuple[Array, list[Work]]:
+def _staged(margin: WindowGeometry, source: Array, workspace: Workspace, threads: int) -> tuple[Array, list[Work]]:
     """Images with that padding, channels last, and the work that copies them; as they are where that will do."""
-    operand = Operand.of(source)
+    operand = ImageOperand.of(source)
     if not needs_staging(margin, operand):
         return source, []
     copy = workspace.take(margin.staged_shape)
@@ -82,7 +81,7 @@ def _staged(margin: Window, source: Array, workspace: Workspace, threads: int) -
     return np.moveaxis(copy[..., : source.shape[1]], -1, 1), [work]
 
 
-def _seen(phase: Phase, margin: Window, staged: Array) -> tuple[Window, Array]:
+def _seen(phase: Phase, margin: WindowGeometry, staged: Array) -> tuple[WindowGeometry, Array]:
     """What a convolution reads of the copy, and its geometry there, where nothing is padded any more."""
     window = phase.window
     N, _, H, W = window.input
@@ -106,16 +105,13 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return staged + max((fp32_bytes(shape) for shape in shapes if shape is not None), default=0)
 
 
-@kernel(
+@weighted_kernel(
     "cpu.deconvolution",
     kinds="deconvolution",
-    data_types=FLOATS,
     accepts=accepts,
     fuses=epilogues.fuses,
     pack=_pack,
-    packed_parameters=("kernel", "bias", "scale", "shift", "power"),
     workspace_bytes=_workspace_bytes,
-    layout=HostLayout.CHANNELS_LAST,
 )
 def deconvolve(binding: Binding) -> NativeStep:
     """A step of all convolutions, of images or of one volume after the other."""
@@ -130,8 +126,8 @@ def deconvolve(binding: Binding) -> NativeStep:
         for phase in phases:
             window, seen = _seen(phase, margin, staged)
             read = WindowInput.of(window, seen, workspace.branch(), threads)
-            target = Operand.of(phase.outputs(dense.output.array))
-            added = Operand.of(phase.outputs(dense.residual.array)) if dense.residual is not None else None
+            target = ImageOperand.of(phase.outputs(dense.output.array))
+            added = ImageOperand.of(phase.outputs(dense.residual.array)) if dense.residual is not None else None
             steps.append(bind_product(binding, window, read, target, added, epilogue, phase.part.name))
         made.append(dense.around(steps))
     return NativeStep.joined(binding.group.name, made)

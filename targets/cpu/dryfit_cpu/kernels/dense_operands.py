@@ -1,8 +1,11 @@
-"""Output and residual of a kernel that writes a pixel's channels together: where they do not lie so, copies do."""
+"""What kernels of windows read and write, as images: a batch of them at once, or volume by volume its slices.
+
+A kernel that writes a pixel's channels together is given output and residual that lie so: where they do not, copies do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -10,10 +13,52 @@ import numpy as np
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.epilogues import Epilogue
-from dryfit_cpu.kernels.operands import Operand, aligned_empty, bound_array
+from dryfit_cpu.kernels.operands import ImageOperand, aligned_empty, bound_array
 from dryfit_cpu.steps import NativeStep, Work
 
+VOLUME_RANK = 5
 
+
+@attrs.frozen(eq=False)
+class Images:
+    """Arrays with axes N, C, H, W or N, C, W or, until `batches` takes them apart, N, C, D, H, W.
+
+    Attributes:
+        source: what is read.
+        output: what is written.
+        residual: what is added, of the output's shape; None for nothing.
+    """
+
+    source: Array
+    output: Array
+    residual: Array | None = None
+
+    @classmethod
+    def of(cls, binding: Binding, source: str, residual: str = "") -> Images:
+        """The arrays of tensors, and of the group's output; `residual` is "" for none."""
+        output = bound_array(binding, binding.group.outputs[0].name)
+        added = np.broadcast_to(bound_array(binding, residual), output.shape) if residual else None
+        return cls(bound_array(binding, source), output, added)
+
+    def batches(self) -> Iterator[Images]:
+        """What is computed at a time, with four axes: all images, or of each volume `[C, D, H, W]` its slices."""
+        outputs, residuals = _batches(self.output), _batches(self.residual)
+        for source, output in zip(_batches(self.source), outputs, strict=True):
+            yield Images(source, output, next(residuals, None))
+
+
+def _batches(array: Array | None) -> Iterator[Array]:
+    """`[N, C, W]` as images of one row, `[N, C, H, W]` as it is, and of `[N, C, D, H, W]` each volume as images."""
+    if array is None:
+        return
+    if array.ndim == VOLUME_RANK:
+        yield from array.swapaxes(1, 2)
+    else:
+        yield array[:, :, None, :] if array.ndim == VOLUME_RANK - 2 else array
+
+
+# Register blocks write a pixel's channels as vectors; into planes each lane would be a store of its own. A copy in
+# blocks afterwards, through the cache, costs less.
 @attrs.frozen(eq=False)
 class DenseOperands:
     """What a kernel writes and adds, with the channels of a pixel together.
@@ -25,8 +70,8 @@ class DenseOperands:
         after: work that brings the output to its place.
     """
 
-    output: Operand
-    residual: Operand | None
+    output: ImageOperand
+    residual: ImageOperand | None
     before: Sequence[Work]
     after: Sequence[Work]
 
@@ -53,20 +98,20 @@ class DenseOperands:
     @classmethod
     def between(cls, array: Array, added: Array | None, threads: int) -> DenseOperands:
         """Those in the place of an array of 3 or 4 axes and of what is added to it, which has its shape."""
-        output = Operand.of(array)
+        output = ImageOperand.of(array)
         before: list[Work] = []
         after: list[Work] = []
         if not output.has_dense_channels:
             unordered = channels_last(output.shape, np.float32)
             after = copy_work(unordered, output.array, threads)
-            output = Operand.of(unordered)
+            output = ImageOperand.of(unordered)
         residual = None
         if added is not None:
-            residual = Operand.of(added)
+            residual = ImageOperand.of(added)
             if not residual.has_dense_channels:
                 copy = channels_last(output.shape, np.float32)
                 before = copy_work(residual.array, copy, threads)
-                residual = Operand.of(copy)
+                residual = ImageOperand.of(copy)
         return cls(output, residual, before, after)
 
 

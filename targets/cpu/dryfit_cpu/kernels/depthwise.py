@@ -1,4 +1,7 @@
-"""Depthwise convolution: as many groups as channels."""
+"""Convolution in many small groups: depthwise, as many as channels; and of four channels each, as ResNeXt has them.
+
+What both have in common is that vectors lie across groups: a group alone would not fill one.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,19 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
+from dryfit.target.kernels import Array, Binding, Specs
+from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.descriptors import Image, WordTable
 from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, image_of, require_extents
-from dryfit_cpu.kernels.window_products import needs_staging, stage_work
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.dense_operands import DenseOperands
+from dryfit_cpu.kernels.epilogues import weighted_kernel
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, image_of, require_extents
+from dryfit_cpu.kernels.window_products import WindowInput, needs_staging, stage_work
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.steps import NativeStep, Work
 
 _NO_PADDING = ((0, 0), (0, 0))
@@ -55,7 +61,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     del num_threads
     layer = cast("Convolution", group.main)
     x = specs[cast("Tensor", layer.inputs[0]).name]
-    window = attrs.evolve(Window.of(layer, x, specs[layer.outputs[0].name]), padding=_NO_PADDING)
+    window = attrs.evolve(WindowGeometry.of(layer, x, specs[layer.outputs[0].name]), padding=_NO_PADDING)
     return fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT else 0
 
 
@@ -65,29 +71,28 @@ def _strip(output: Sequence[int], threads: int) -> int:
     All of them where that leaves enough work for each thread.
     """
     N, C, H, _ = output
+    # A vector of channels down a strip of rows keeps its weights, and two of three rows that a window reads were read
+    # for the row before. So strips are as long as threads allow.
     vectors = N * -(-C // current_tier().lanes)
     parts = 1 if threads == 1 else -(-_PARTS_OF_A_THREAD * threads // max(1, vectors))
     return max(1, -(-H // parts))
 
 
-@kernel(
+@weighted_kernel(
     "cpu.depthwise_convolution",
     kinds="convolution",
-    data_types=FLOATS,
     accepts=_accepts,
     fuses=epilogues.fuses,
     pack=_pack,
-    packed_parameters=("kernel", "bias", "scale", "shift", "power"),
     workspace_bytes=_workspace_bytes,
-    layout=HostLayout.CHANNELS_LAST,
     priority=10,
 )
 def convolve_channels(binding: Binding) -> NativeStep:
     """A step that widens the input where it is no FP32 or not channels last, and convolves each channel."""
     layer = cast("Convolution", binding.group.main)
     x, y = cast("Tensor", layer.inputs[0]), binding.group.outputs[0]
-    window = Window.of(layer, binding.specs[x.name], binding.specs[y.name])
-    source, work = Operand.of(bound_array(binding, x.name)), list[Work]()
+    window = WindowGeometry.of(layer, binding.specs[x.name], binding.specs[y.name])
+    source, work = ImageOperand.of(bound_array(binding, x.name)), list[Work]()
     image = source.image
     keeps: list[object] = [binding, source]
     bare = attrs.evolve(window, padding=_NO_PADDING)
@@ -99,7 +104,7 @@ def convolve_channels(binding: Binding) -> NativeStep:
             address=staged.ctypes.data, image_stride=n, row_stride=h, pixel_stride=w, channel_stride=c
         )
         keeps.append(staged)
-    output = Operand.of(bound_array(binding, y.name))
+    output = ImageOperand.of(bound_array(binding, y.name))
     require_extents(source.shape, window.input, "input of a window")
     require_extents(output.shape, window.output, "output of a window")
     require_extents(output.shape[:2], source.shape[:2], "output of a window for each channel")
@@ -107,7 +112,7 @@ def convolve_channels(binding: Binding) -> NativeStep:
     residual = None
     if epilogue.residual is not None:
         given = bound_array(binding, epilogue.residual.name)
-        residual = Operand.of(np.broadcast_to(given, binding.specs[y.name].shape))
+        residual = ImageOperand.of(np.broadcast_to(given, binding.specs[y.name].shape))
         keeps.append(residual)
     N, C, H, W = output.shape
     padded = -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
@@ -130,3 +135,61 @@ def convolve_channels(binding: Binding) -> NativeStep:
         )
     )
     return NativeStep(binding.group.name, work, keeps)
+
+
+_CONVOLVE = NativeFunction("depthwise", "convolve_groups")
+_GROUP, _PACKED = 4, 16
+
+
+def _pack_groups(group: LayerGroup) -> dict[str, Array]:
+    """The kernel `[K / 16, places, inputs of a group, 16]` and the bias, with the scales of the group folded in."""
+    weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
+    # `[K / 16][place][input][16]`: the weights of sixteen outputs for one input of each of their groups are a register;
+    # narrower machines take parts of it.
+    blocks = weights.reshape(len(weights) // _PACKED, _PACKED, _GROUP, -1).transpose(0, 3, 2, 1)
+    return {"weights": np.ascontiguousarray(blocks, np.float32), "bias": bias.astype(np.float32)}
+
+
+def _accepts_groups(group: LayerGroup, specs: Specs) -> bool:
+    """Groups of four inputs and four outputs, over one or two axes, and whole packed vectors of them."""
+    layer = group.main
+    if not isinstance(layer, Convolution) or len(layer.kernel_size_nd) > 2 or not convolution.accepts(group, specs):
+        return False
+    inputs, outputs = specs[cast("Tensor", layer.inputs[0]).name].shape[1], layer.num_output_maps
+    return inputs == outputs == _GROUP * layer.num_groups and outputs % _PACKED == 0
+
+
+@weighted_kernel(
+    "cpu.grouped_convolution",
+    kinds="convolution",
+    accepts=_accepts_groups,
+    fuses=epilogues.fuses,
+    pack=_pack_groups,
+    workspace_bytes=convolution.workspace_bytes,
+    priority=10,
+)
+def convolve_groups(binding: Binding) -> NativeStep:
+    """A step that brings the input into order where it is not, and convolves."""
+    layer, epilogue = cast("Convolution", binding.group.main), epilogues.required_epilogue(binding)
+    source = cast("Tensor", layer.inputs[0]).name
+    window = WindowGeometry.of(layer, binding.specs[source], binding.specs[layer.outputs[0].name])
+    dense = DenseOperands.of(binding, epilogue)
+    read = WindowInput.of(window, bound_array(binding, source), Workspace(binding), binding.num_threads)
+    require_extents(dense.output.shape, window.output, "output of a window")
+    N, C, H, W = window.output
+    require_extents((window.input[1], C % _PACKED), (C, 0), "channels of a window in groups")
+    places = np.array(read.segments, np.int64)
+    weights = binding.weight("weights", (C // _PACKED, len(places), _GROUP, _PACKED))
+    bias = binding.weight("bias", (C,))
+    work = _CONVOLVE.work(
+        chunks_for(N * C * H * W * len(places), binding.num_threads),
+        input=Image(read.address, FP32, *read.strides, 4, N, H, W, C),
+        places=WordTable(places.ctypes.data, len(places)),
+        weights=weights.ctypes.data,
+        bias=bias.ctypes.data,
+        output=dense.output.image,
+        residual=image_of(dense.residual, FP32),
+        finish=epilogue.finish(bypasses=True),
+    )
+    step = NativeStep(binding.group.name, [*read.work, work], [binding, *read.keeps, places, weights, bias])
+    return dense.around([step])

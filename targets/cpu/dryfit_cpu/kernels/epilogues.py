@@ -1,7 +1,11 @@
-"""What a matrix product does with its sums: scales, activation, residual, activation, in this order."""
+"""What a matrix product does with its sums: scales, activation, residual, activation, in this order.
+
+And the one function of an operand by which other kernels end: an activation, or a unary operation with a vector form.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import cast
 
@@ -11,10 +15,10 @@ import numpy as np
 from dryfit.errors import BuildError, ExecutionError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding
+from dryfit.target.kernels import Array, Binding, HostLayout, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.descriptors import Finish, Function
 from dryfit_cpu.kernels.affine import Affine, affine_of
@@ -130,6 +134,15 @@ def fuses(group: LayerGroup, layer: Layer) -> bool:
     return epilogue is not None and _extended(epilogue, layer, group.outputs[0], group) is not None
 
 
+weighted_kernel = functools.partial(
+    kernel,
+    data_types=codes.FLOATS,
+    packed_parameters=("kernel", "bias", "scale", "shift", "power"),
+    layout=HostLayout.CHANNELS_LAST,
+)
+"""The decorator of kernels of weighted sums of real numbers, into whose packed weights scales are folded."""
+
+
 def folded(group: LayerGroup, kernel: Array, bias: Array | None) -> tuple[Array, Array]:
     """FP32 weights `[K, ...]` and bias `[K]` of a group's main layer with its scales multiplied in."""
     weights = np.asarray(kernel, dtype=np.float32)
@@ -137,6 +150,8 @@ def folded(group: LayerGroup, kernel: Array, bias: Array | None) -> tuple[Array,
     offsets = np.zeros(K, np.float32) if bias is None else np.asarray(bias, dtype=np.float32).reshape(K)
     epilogue = epilogue_of(group)
     for scale in epilogue.scales if epilogue is not None else ():
+        # Scales are multiplied into the weights, as batch normalizations are folded: nothing of them is left at run
+        # time.
         weights = weights * np.broadcast_to(scale.factor, K).reshape(K, *[1] * (weights.ndim - 1))
         offsets = offsets * scale.factor + scale.shift
     return weights, offsets
@@ -180,3 +195,43 @@ def _extended(epilogue: Epilogue, layer: Layer, value: Tensor, group: LayerGroup
             return None
         return attrs.evolve(epilogue, inner=epilogue.outer, residual=others[0], outer=NO_FUNCTION)
     return None
+
+
+_UNARY = {
+    UnaryOperation.EXP: codes.EXP,
+    UnaryOperation.LOG: codes.LOG,
+    UnaryOperation.SQRT: codes.SQRT,
+    UnaryOperation.RECIP: codes.RECIP,
+    UnaryOperation.ABS: codes.ABS,
+    UnaryOperation.NEG: codes.NEG,
+    UnaryOperation.FLOOR: codes.FLOOR,
+    UnaryOperation.CEIL: codes.CEIL,
+    UnaryOperation.ROUND: codes.ROUND,
+    UnaryOperation.ERF: codes.ERF,
+    UnaryOperation.SIGN: codes.SIGN,
+}
+
+
+def function_code(layer: Layer) -> Function | None:
+    """The code of a function; None for another layer, and for a function that has no vector form."""
+    if isinstance(layer, Unary):
+        return Function(_UNARY[layer.op], 0.0, 0.0) if layer.op in _UNARY else None
+    return activation_code(layer)
+
+
+def can_end_with(group: LayerGroup, layer: Layer) -> bool:
+    """Whether a kernel that applies one function to its results can take the layer into the group."""
+    return len(group.layers) == 1 and function_code(layer) is not None
+
+
+def has_known_end(group: LayerGroup) -> bool:
+    """Whether a function, or nothing, follows the group's main layer."""
+    return len(group.epilogue) <= 1 and all(function_code(layer) is not None for layer in group.epilogue)
+
+
+def final_function(group: LayerGroup) -> Function:
+    """The function at the end of a group."""
+    code = NO_FUNCTION
+    for layer in group.epilogue:
+        code = function_code(layer) or NO_FUNCTION
+    return code

@@ -14,13 +14,13 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
+from dryfit.target.kernels import Array, Binding, Specs
+from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.kernels import deconvolution
 from dryfit_cpu.kernels.collection import Products, can_collect, collect_work, fuses, pixels_of
-from dryfit_cpu.kernels.epilogues import Epilogue
-from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, require_extents
+from dryfit_cpu.kernels.epilogues import Epilogue, weighted_kernel
+from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, require_extents
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
 from dryfit_cpu.kernels.windows import images_of, pair
 from dryfit_cpu.steps import NativeStep, Work
@@ -41,6 +41,7 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
     layer = cast("Deconvolution", group.main)
     weights, offsets = deconvolution.folded_kernel(group)
     G, (K, depth) = layer.num_groups, weights.shape[:2]
+    # `[window row, window column, K]` along the panel: so the collection reads the channels of a place together.
     columns = weights.reshape(G, K // G, depth, -1).transpose(0, 3, 1, 2).reshape(-1, depth)
     packed = pack_panels(columns, np.zeros(len(columns), np.float32), G)
     padded = pack_panels(np.zeros((K, 1), np.float32), offsets, G)
@@ -63,24 +64,21 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return staged + fp32_bytes(_products_shape(layer, x.shape))
 
 
-@kernel(
+@weighted_kernel(
     "cpu.deconvolution_to_few_channels",
     kinds="deconvolution",
-    data_types=FLOATS,
     accepts=_accepts,
     fuses=fuses,
     pack=_pack,
-    packed_parameters=("kernel", "bias", "scale", "shift", "power"),
     workspace_bytes=_workspace_bytes,
-    layout=HostLayout.CHANNELS_LAST,
     priority=5,
 )
 def deconvolve_to_few_channels(binding: Binding) -> NativeStep:
     """A step of staging where it is needed, the product, and the collection."""
     layer, threads = cast("Deconvolution", binding.group.main), binding.num_threads
     workspace, work = Workspace(binding), list[Work]()
-    source = Operand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
-    output = Operand.of(bound_array(binding, binding.group.outputs[0].name))
+    source = ImageOperand.of(bound_array(binding, cast("Tensor", layer.inputs[0]).name))
+    output = ImageOperand.of(bound_array(binding, binding.group.outputs[0].name))
     products = workspace.take(_products_shape(layer, source.shape))
     keeps: list[object] = [binding, source, output, products]
     strides, address = (source.strides[0], source.strides[2], source.strides[3]), source.address
@@ -99,7 +97,9 @@ def deconvolve_to_few_channels(binding: Binding) -> NativeStep:
     panels = binding.weight("panels", (G, count, C // G, PANEL_CHANNELS))
     zeros = binding.weight("zeros", (1, count * PANEL_CHANNELS))
     bias = binding.weight("bias", (G, -(-K // PANEL_CHANNELS) * PANEL_CHANNELS))
-    product = Product(
+    # All places of the window are columns of one matrix: with 3 channels and a window of 4 x 4 that is 48 of them,
+    # where the channels alone would fill 3 lanes of 16.
+    product = MatrixProduct(
         axes=[
             Axis(N, strides[0], H * W * pitch),
             Axis(H, strides[1], W * pitch),
@@ -121,7 +121,7 @@ def deconvolve_to_few_channels(binding: Binding) -> NativeStep:
     main, tables = product.work(threads)
     collections = list[Work]()
     for g in range(G):
-        part = Operand.of(output.array[:, g * K : (g + 1) * K])
+        part = ImageOperand.of(output.array[:, g * K : (g + 1) * K])
         given = Products(products[:, g * columns :].ctypes.data, pitch, 4 * K)
         more, kept = collect_work(layer, binding, source, part, given, bias[g])
         collections += more

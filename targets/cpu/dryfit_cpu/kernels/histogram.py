@@ -11,7 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.reference.histogram import histogram_record
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
-from dryfit_cpu.compiler.histogram_table import TABLE_BYTES
+from dryfit_cpu.codes import TABLE_BYTES
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.steps import NativeStep
@@ -48,6 +48,8 @@ def count_magnitudes(binding: Binding) -> NativeStep | Callable[[], None]:
             record[...] = histogram_record(x)
 
         return count
+    # A table for each chunk, as chunks may run at once; they are added up by one thread, which is little beside the
+    # values.
     number = _tables(x.size, binding.num_threads)
     tables = binding.workspace.ctypes.data
     work = [

@@ -8,9 +8,8 @@ import numpy as np
 
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_staging import weight_runs
 from dryfit_cpu.kernels.integer_weights import (
     accepted_weights,
@@ -19,10 +18,10 @@ from dryfit_cpu.kernels.integer_weights import (
     packed_runs,
 )
 from dryfit_cpu.kernels.requantization import (
+    integer_kernel,
     requantization_of,
-    takes_requantized,
 )
-from dryfit_cpu.kernels.windows import Window, pair
+from dryfit_cpu.kernels.windows import WindowGeometry, pair
 from dryfit_cpu.steps import NativeStep
 
 
@@ -45,13 +44,10 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     )
 
 
-@kernel(
+@integer_kernel(
     "cpu.integer_convolution",
     kinds="convolution",
-    data_types=SERVED_TYPES,
     accepts=_accepts,
-    fuses=takes_requantized,
-    absorbs_dequantize=True,
     pack=_pack,
     packs_constants=True,
     workspace_bytes=lambda group, specs, threads: integer_workspace_bytes(window_of(group, specs)),
@@ -62,8 +58,8 @@ def convolve_integers(binding: Binding) -> NativeStep:
     return bind_integer_layer(binding, window_of(binding.group, binding.specs))
 
 
-def window_of(group: LayerGroup, specs: Specs) -> Window:
+def window_of(group: LayerGroup, specs: Specs) -> WindowGeometry:
     """The geometry of a group's convolution."""
     layer = cast("Convolution", group.main)
     x, y = layer.inputs[0], layer.outputs[0]
-    return Window.of(layer, specs[x.name if x is not None else ""], specs[y.name])
+    return WindowGeometry.of(layer, specs[x.name if x is not None else ""], specs[y.name])

@@ -11,28 +11,27 @@ import numpy as np
 from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.kernels.images import Images
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.integer_depthwise import (
     bind_integer_channels,
     pack_integer_channels,
     sums_are_exact,
 )
 from dryfit_cpu.kernels.integer_products import bind_integer_window, integer_workspace_bytes
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_staging import weight_runs
 from dryfit_cpu.kernels.integer_weights import accepted_weights, integer_weights, pack_integer_panels, packed_runs
 from dryfit_cpu.kernels.requantization import (
-    Requantization,
+    GroupRequantization,
     bound_requantization,
+    integer_kernel,
     requantization_of,
-    takes_requantized,
 )
 from dryfit_cpu.kernels.transposed_windows import parts_of, phases_of
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.steps import NativeStep
 
-_BindWindow = Callable[[Binding, Window, Images, Requantization, str], NativeStep]
+_BindWindow = Callable[[Binding, WindowGeometry, Images, GroupRequantization, str], NativeStep]
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
@@ -92,13 +91,10 @@ def _bind(binding: Binding, bind: _BindWindow) -> NativeStep:
     return NativeStep.joined(binding.group.name, made)
 
 
-@kernel(
+@integer_kernel(
     "cpu.integer_deconvolution",
     kinds="deconvolution",
-    data_types=SERVED_TYPES,
     accepts=_accepts,
-    fuses=takes_requantized,
-    absorbs_dequantize=True,
     pack=_pack,
     packs_constants=True,
     workspace_bytes=_workspace_bytes,
@@ -109,13 +105,10 @@ def deconvolve_integers(binding: Binding) -> NativeStep:
     return _bind(binding, bind_integer_window)
 
 
-@kernel(
+@integer_kernel(
     "cpu.integer_depthwise_deconvolution",
     kinds="deconvolution",
-    data_types=SERVED_TYPES,
     accepts=_accepts_channels,
-    fuses=takes_requantized,
-    absorbs_dequantize=True,
     pack=_pack_channels,
     packs_constants=True,
     layout=HostLayout.CHANNELS_LAST,

@@ -11,7 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.codes import INT8, ROUNDS_LAST, SCALES
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.window_variants import (
@@ -22,25 +22,23 @@ from dryfit_cpu.compiler.window_variants import (
     TO_BYTES_AGAIN,
     TO_SCALED_SUMS,
 )
-from dryfit_cpu.descriptors import Table
+from dryfit_cpu.descriptors import WordTable
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
-from dryfit_cpu.kernels.dense_operands import channels_last
-from dryfit_cpu.kernels.images import Images
+from dryfit_cpu.kernels.dense_operands import Images, channels_last
 from dryfit_cpu.kernels.integer_convolution import window_of
 from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, IntegerWeights, accepted_weights, integer_weights
-from dryfit_cpu.kernels.method_numbers import FixedPoint, channel_scales
-from dryfit_cpu.kernels.operands import Operand, image_of, require_extents
+from dryfit_cpu.kernels.method_numbers import PackedFixedPoint, channel_scales
+from dryfit_cpu.kernels.operands import ImageOperand, image_of, require_extents
 from dryfit_cpu.kernels.requantization import (
-    Requantization,
+    GroupRequantization,
     bound_requantization,
+    integer_kernel,
     requantization_of,
     required_requantization,
-    takes_requantized,
 )
 from dryfit_cpu.kernels.window_panels import Limits, block_table, outside_of, packed_panel
-from dryfit_cpu.kernels.windows import Window, pair
+from dryfit_cpu.kernels.windows import WindowGeometry, pair
 from dryfit_cpu.steps import NativeStep, Work
 
 _DEPTHWISE = NativeFunction("integer_depthwise", "depthwise")
@@ -96,13 +94,10 @@ def sums_are_exact(weights: IntegerWeights | None) -> bool:
     return taps * _LARGEST_PRODUCT * (1 if weights.source.zero_point == 0 else 2) + bias <= _LARGEST_SUM
 
 
-@kernel(
+@integer_kernel(
     "cpu.integer_depthwise_convolution",
     kinds="convolution",
-    data_types=SERVED_TYPES,
     accepts=_accepts,
-    fuses=takes_requantized,
-    absorbs_dequantize=True,
     pack=_pack,
     packs_constants=True,
     layout=HostLayout.CHANNELS_LAST,
@@ -116,7 +111,7 @@ def convolve_integer_channels(binding: Binding) -> NativeStep:
 
 
 def bind_integer_channels(
-    binding: Binding, window: Window, images: Images, steps: Requantization, part: str = ""
+    binding: Binding, window: WindowGeometry, images: Images, steps: GroupRequantization, part: str = ""
 ) -> NativeStep:
     """A step that convolves each channel of an image.
 
@@ -128,24 +123,24 @@ def bind_integer_channels(
         part: ends the names of the packed weights.
     """
     threads, steps = binding.num_threads, without_needless_rounding(steps)
-    output = Operand.of(images.output)
-    residual = Operand.of(images.residual) if images.residual is not None else None
+    output = ImageOperand.of(images.output)
+    residual = ImageOperand.of(images.residual) if images.residual is not None else None
     zero_point = accepted_weights(binding.group).source.zero_point
     require_extents(images.source.shape, window.input, "input of a window")
     require_extents(output.shape, window.output, "output of a window")
     require_extents(output.shape[:2], images.source.shape[:2], "output of a window for each channel")
-    source, before = _with_whole_blocks(Operand.of(images.source), threads)
-    weights, outside = _Weights.of(binding, window, source.shape[1], part), outside_of(zero_point)
+    source, before = _with_whole_blocks(ImageOperand.of(images.source), threads)
+    weights, outside = _ChannelWeights.of(binding, window, source.shape[1], part), outside_of(zero_point)
     last = steps.last_limits if steps.rounds_last else steps.limits
     panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last, steps.zero_point))
-    fixed = FixedPoint.of(binding, (window.input[1],), source.shape[1])
+    fixed = PackedFixedPoint.of(binding, (window.input[1],), source.shape[1])
     rows, columns = window.axes
     blocks = block_table(SUMS, source.shape[1], rows, columns, panels)
     work = _DEPTHWISE.work(
         chunks_for(output.array.size * window.kernel[0] * window.kernel[1], threads),
         source=source.image,
         outside=outside.ctypes.data,
-        blocks=Table(blocks.ctypes.data, len(blocks)),
+        blocks=WordTable(blocks.ctypes.data, len(blocks)),
         form=_form(steps, output, weights),
         scales=channel_scales(weights.multipliers, fixed, steps.scaling),
         output=output.image,
@@ -159,19 +154,20 @@ def bind_integer_channels(
     )
 
 
-def _with_whole_blocks(source: Operand, threads: int) -> tuple[Operand, list[Work]]:
+def _with_whole_blocks(source: ImageOperand, threads: int) -> tuple[ImageOperand, list[Work]]:
     """An image whose channels lie together and fill a block: the one that is given, or a copy and the work for it."""
     N, C, H, W = source.shape
     filled = max(C, LEAST_CHANNELS)
     if source.has_dense_channels and filled == C:
         return source, []
     copy = channels_last((N, filled, H, W), np.int8)
+    # Channels that are filled up are computed and not written: their weights are zeros, and so is what they read.
     copy[:, C:] = 0
-    return Operand.of(copy), copy_work(source.array, copy[:, :C], threads)
+    return ImageOperand.of(copy), copy_work(source.array, copy[:, :C], threads)
 
 
 @attrs.frozen(eq=False)
-class _Weights:
+class _ChannelWeights:
     """Packed weights, filled up with channels of zeros that the layer lacks.
 
     Attributes:
@@ -187,7 +183,7 @@ class _Weights:
     real_bias: Array | None
 
     @classmethod
-    def of(cls, binding: Binding, window: Window, channels: int, part: str) -> _Weights:
+    def of(cls, binding: Binding, window: WindowGeometry, channels: int, part: str) -> _ChannelWeights:
         """Those of a binding, for so many channels."""
         C = window.input[1]
 
@@ -220,12 +216,14 @@ class _Weights:
     @property
     def largest_scaled(self) -> float:
         """What no scaled sum with its bias exceeds, without its sign."""
+        # By these weights and not by the largest there can be: an ending in registers is allowed for nearly every layer
+        # then.
         products = 128.0 * np.abs(self.kernel.astype(np.float64)).sum(axis=(0, 1))
         largest_sum = float((products + np.abs(self.bias.astype(np.float64))).max())
         return largest_sum * largest(self.multipliers) + largest(self.real_bias)
 
 
-def _form(steps: Requantization, output: Operand, weights: _Weights) -> int:
+def _form(steps: GroupRequantization, output: ImageOperand, weights: _ChannelWeights) -> int:
     """How sums are written: at once where they become bytes that lie together, in one of the common ways."""
     if not output.has_dense_channels or output.shape[1] < LEAST_CHANNELS:
         return TO_SCALED_SUMS

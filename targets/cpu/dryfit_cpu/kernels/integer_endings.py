@@ -8,7 +8,7 @@ import numpy as np
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.kernels import Array
 from dryfit_cpu import codes
-from dryfit_cpu.kernels.requantization import Requantization
+from dryfit_cpu.kernels.requantization import GroupRequantization
 
 _WHOLE_LIMIT = 2.0**31
 """What a number that is rounded stays below: above it there is no whole number in 32 bits."""
@@ -32,7 +32,7 @@ def largest(numbers: Array | None) -> float:
     return 0.0 if numbers is None else float(np.abs(numbers.astype(np.float64)).max(initial=0.0))
 
 
-def ending_of(steps: Requantization, output_kind: int, residual_kind: int, largest_scaled: float) -> int:
+def ending_of(steps: GroupRequantization, output_kind: int, residual_kind: int, largest_scaled: float) -> int:
     """The code of the ending that a block may have.
 
     Args:
@@ -59,7 +59,7 @@ def ending_of(steps: Requantization, output_kind: int, residual_kind: int, large
     return code if all(size < _WHOLE_LIMIT for size in sizes) else codes.LEAVES_SUMS
 
 
-def without_needless_rounding(steps: Requantization) -> Requantization:
+def without_needless_rounding(steps: GroupRequantization) -> GroupRequantization:
     """The same requantization with one rounding where the second one rounds whole numbers.
 
     Between roundings of equal scales stand limits only, such as those of RELU. Rounding keeps the order of numbers, and

@@ -25,7 +25,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import placed_arguments
-from dryfit_cpu.kernels.integer_stages import Grid, grid_of, quantized_source
+from dryfit_cpu.kernels.integer_stages import CodeGrid, grid_of, quantized_source
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.kernels.quantization import quantized
 from dryfit_cpu.kernels.requantization import requantization_of
@@ -35,7 +35,7 @@ _LOOK_UP = NativeFunction("lookup", "look_up")
 
 
 @attrs.frozen(eq=False)
-class Table:
+class CodeTable:
     """What a group makes of each INT8 value.
 
     Attributes:
@@ -47,7 +47,7 @@ class Table:
     axis: int | None
 
 
-def table_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> Table | None:
+def table_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> CodeTable | None:
     """The table of a group; None where it is no function of one value.
 
     Args:
@@ -75,10 +75,11 @@ def table_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) 
         if not _is_function(layer) or any(value is None for value in values):
             return None
         known[layer.outputs[0].name] = _result(layer, cast("list[Array]", values), rounding)
+    # The references compute the table, on all 256 codes: so the kernel has no arithmetic of its own that could differ.
     results = np.broadcast_to(known[group.outputs[0].name], probe)
     if axis is None:
-        return Table(np.ascontiguousarray(results.reshape(256)), None)
-    return Table(np.ascontiguousarray(np.moveaxis(results, (axis, along), (0, 1)).reshape(-1, 256)), axis)
+        return CodeTable(np.ascontiguousarray(results.reshape(256)), None)
+    return CodeTable(np.ascontiguousarray(np.moveaxis(results, (axis, along), (0, 1)).reshape(-1, 256)), axis)
 
 
 def _axes_of(layer: Layer, shape: Shape) -> set[int]:
@@ -96,7 +97,7 @@ def _axes_of(layer: Layer, shape: Shape) -> set[int]:
 
 def _result(layer: Layer, values: list[Array], rounding: Rounding) -> Array:
     if isinstance(layer, Quantize):
-        grid = cast("Grid", grid_of(layer))
+        grid = cast("CodeGrid", grid_of(layer))
         return quantized(values[0], np.array(grid.scale, np.float32), rounding, grid.zero_point)
     with np.errstate(all="ignore"):
         (result,) = evaluate(layer, values)
@@ -131,13 +132,13 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
     return isinstance(layer, Dequantize) or table_of(longer) is not None
 
 
-def lookup_work(table: Table, source: Array, output: Array, threads: int) -> list[Work]:
+def lookup_work(table: CodeTable, source: Array, output: Array, threads: int) -> list[Work]:
     """Work that looks up each value of an array."""
     arrays = {"output": output, "source": source, "table": _tables(table, output.shape)}
     return [_LOOK_UP.work(chunks, **arguments) for chunks, arguments in placed_arguments(arrays, threads)]
 
 
-def _tables(table: Table, shape: Shape) -> Array:
+def _tables(table: CodeTable, shape: Shape) -> Array:
     """For each value the first one of its table: an array of the output's shape, most of whose strides are 0."""
     strides = [table.values.strides[0] if place == table.axis else 0 for place in range(len(shape))]
     return np.lib.stride_tricks.as_strided(table.values, shape, strides, writeable=False)
@@ -157,5 +158,5 @@ def look_up(binding: Binding) -> NativeStep:
     group, output = binding.group, bound_array(binding, binding.group.outputs[0].name)
     source = quantized_source(group.main.inputs[0], group)
     values = bound_array(binding, cast("Tensor", source and source.tensor).name)
-    table = cast("Table", table_of(group, binding.rounding))
+    table = cast("CodeTable", table_of(group, binding.rounding))
     return NativeStep(group.name, lookup_work(table, values, output, binding.num_threads), [binding, table])

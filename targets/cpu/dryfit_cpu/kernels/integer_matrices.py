@@ -13,26 +13,26 @@ import numpy as np
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.kernels.images import Images
+from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.integer_matrix_multiply import pixels_of_rows, window_of_rows
 from dryfit_cpu.kernels.integer_products import ChannelNumbers, Panels, bind_integer_product, read_input
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
+from dryfit_cpu.kernels.integer_stages import Quantized, quantized_source
 from dryfit_cpu.kernels.integer_weights import UNIT
-from dryfit_cpu.kernels.operands import Operand, aligned_empty, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, aligned_empty, require_extents
 from dryfit_cpu.kernels.requantization import (
-    Requantization,
+    GroupRequantization,
     bound_requantization,
     in_units,
+    integer_kernel,
     requantization_of,
-    takes_requantized,
 )
 from dryfit_cpu.steps import NativeStep, Work
 
-_PACK = NativeFunction("integer_packing", "pack")
+_PACK = NativeFunction("integer_convolution", "pack")
 _LARGEST_SUM = 2**31 - 1
 _LARGEST_PRODUCT = 256 * 128
 
@@ -58,13 +58,10 @@ def _fits(x: TensorSpec, y: TensorSpec) -> bool:
     return is_matrix and max(*x.shape[-2:], *y.shape[-2:]) * _LARGEST_PRODUCT <= _LARGEST_SUM
 
 
-@kernel(
+@integer_kernel(
     "cpu.integer_matrices",
     kinds="matrix_multiply",
-    data_types=SERVED_TYPES,
     accepts=_accepts,
-    fuses=takes_requantized,
-    absorbs_dequantize=True,
     layout=HostLayout.LINEAR,
 )
 def multiply_matrices(binding: Binding) -> NativeStep:
@@ -81,6 +78,8 @@ def multiply_matrices(binding: Binding) -> NativeStep:
     batch = given.output.shape[:-2]
     x, y = (np.broadcast_to(array, (*batch, *array.shape[-2:])) for array in (x, y))
     scale = operands[0].scale * operands[1].scale
+    # One memory for the panels of all pairs, packed and multiplied in turns: so a pair's panels are still in the cache
+    # when they are read, and a batch takes no more memory than one of it.
     panels = _memory(y.shape[-2], y.shape[-1], float(in_units(np.array([scale]), steps.unit)[0]))
     work, keeps = list[Work](), list[object]([binding, given, second, panels])
     for index in np.ndindex(*batch):
@@ -111,7 +110,7 @@ def _memory(rows: int, columns: int, multiplier: float) -> Panels:
 
 
 def _product(
-    binding: Binding, images: Images, matrix: Array, panels: Panels, steps: Requantization, zero_point: int
+    binding: Binding, images: Images, matrix: Array, panels: Panels, steps: GroupRequantization, zero_point: int
 ) -> NativeStep:
     """The product of one pair of matrices."""
     threads = binding.num_threads
@@ -133,6 +132,6 @@ def _product(
         residual, copy = pixels_of_rows(images.residual, threads, is_read=True)
         before += copy
     window = window_of_rows(x.shape, y.shape)
-    read = read_input(binding, window, Operand.of(x), zero_point)
+    read = read_input(binding, window, ImageOperand.of(x), zero_point)
     step = bind_integer_product(binding, window, read, Images(x, y, residual), steps, panels)
     return NativeStep(step.name, [pack, *before, *step.work, *after], [images, matrix, *step.keeps])

@@ -8,11 +8,10 @@ from typing import cast
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.kernels.copying import copy_work
-from dryfit_cpu.kernels.images import Images
+from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.integer_products import bind_integer_window, integer_workspace_bytes
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES
 from dryfit_cpu.kernels.integer_weights import (
     accepted_weights,
     integer_weights,
@@ -22,10 +21,10 @@ from dryfit_cpu.kernels.integer_weights import (
 from dryfit_cpu.kernels.operands import aligned_empty
 from dryfit_cpu.kernels.requantization import (
     bound_requantization,
+    integer_kernel,
     requantization_of,
-    takes_requantized,
 )
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.steps import NativeStep, Work
 
 
@@ -57,13 +56,10 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return integer_workspace_bytes(window_of_rows((1, x[-1], 1, rows), (1, y[-1], 1, rows)))
 
 
-@kernel(
+@integer_kernel(
     "cpu.integer_matrix_multiply",
     kinds="matrix_multiply",
-    data_types=SERVED_TYPES,
     accepts=_accepts,
-    fuses=takes_requantized,
-    absorbs_dequantize=True,
     pack=_pack,
     packs_constants=True,
     workspace_bytes=_workspace_bytes,
@@ -83,10 +79,10 @@ def multiply_integers(binding: Binding) -> NativeStep:
     return NativeStep(step.name, [*before, *step.work, *after], [given, *step.keeps])
 
 
-def window_of_rows(x: Shape, y: Shape) -> Window:
+def window_of_rows(x: Shape, y: Shape) -> WindowGeometry:
     """Pixels `[1, K, 1, rows]` under a window of one."""
     (N, C, H, W), (_, K, _, _) = x, y
-    return Window((N, C, H, W), (N, K, H, W), (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), 1)
+    return WindowGeometry((N, C, H, W), (N, K, H, W), (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), 1)
 
 
 def pixels_of_rows(array: Array, threads: int, *, is_read: bool) -> tuple[Array, list[Work]]:

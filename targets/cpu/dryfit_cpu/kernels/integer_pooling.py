@@ -20,7 +20,7 @@ from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
-from dryfit_cpu.kernels.pooling import Ending, bind_pooling, bind_reduction, can_pool, can_reduce
+from dryfit_cpu.kernels.pooling import PoolingEnd, bind_pooling, bind_reduction, can_pool, can_reduce
 from dryfit_cpu.kernels.requantization import (
     bound_requantization,
     in_units,
@@ -41,7 +41,7 @@ def _places(layer: Layer, x: TensorSpec) -> int:
 def integer_pooling(
     name: str,
     kind: str,
-    bind_to: Callable[[Binding, Ending], NativeStep],
+    bind_to: Callable[[Binding, PoolingEnd], NativeStep],
     can_run: Callable[[Layer, TensorSpec], bool],
 ) -> Kernel:
     """The kernel of a kind of layer that pools."""
@@ -68,7 +68,7 @@ def integer_pooling(
         group = binding.group
         source = cast("Quantized", quantized_source(group.main.inputs[0], group))
         steps = bound_requantization(binding)
-        ending = Ending(
+        ending = PoolingEnd(
             source.tensor.name,
             activation=Function(codes.CLIP, *steps.limits),
             multiplier=float(in_units(np.array([source.scale]), steps.unit)[0]),

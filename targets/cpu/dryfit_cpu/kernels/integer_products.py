@@ -14,10 +14,9 @@ from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.descriptors import Pixels, Runs, Table
+from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.copying import copy_work
-from dryfit_cpu.kernels.dense_operands import channels_last
-from dryfit_cpu.kernels.images import Images
+from dryfit_cpu.kernels.dense_operands import Images, channels_last
 from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
 from dryfit_cpu.kernels.integer_staging import (
     Staged,
@@ -28,11 +27,11 @@ from dryfit_cpu.kernels.integer_staging import (
 )
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
-from dryfit_cpu.kernels.method_numbers import FixedPoint, channel_scales
-from dryfit_cpu.kernels.operands import Operand, Workspace, fp32_bytes, require_extents
-from dryfit_cpu.kernels.requantization import Requantization, bound_requantization
+from dryfit_cpu.kernels.method_numbers import PackedFixedPoint, channel_scales
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, require_extents
+from dryfit_cpu.kernels.requantization import GroupRequantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.steps import NativeStep, Work
 
 _FLIP = 0x80808080
@@ -42,7 +41,7 @@ _LARGEST_PRODUCT = 255 * 128
 _CONVOLVE = NativeFunction("integer_convolution", "convolve")
 
 
-def integer_workspace_bytes(window: Window) -> int:
+def integer_workspace_bytes(window: WindowGeometry) -> int:
     """Room for the staged input and the gathered windows."""
     window = without_steps(window)
     _, C, H, W = window.input
@@ -52,7 +51,7 @@ def integer_workspace_bytes(window: Window) -> int:
     return gathered + (fp32_bytes((staged.words,)) if in_place is None else 0)
 
 
-def _windows_shape(window: Window, runs: int, run_units: int) -> tuple[int, int]:
+def _windows_shape(window: WindowGeometry, runs: int, run_units: int) -> tuple[int, int]:
     N, _, H, W = window.output
     return (N * H * W, runs * run_units * current_tier().staged_bytes)
 
@@ -92,7 +91,7 @@ class ChannelNumbers:
     starts: Array
     multipliers: Array
     real_bias: Array | None = None
-    fixed: FixedPoint | None = None
+    fixed: PackedFixedPoint | None = None
 
     @classmethod
     def of(cls, binding: Binding, shape: tuple[int, int], part: str = "") -> ChannelNumbers:
@@ -101,11 +100,11 @@ class ChannelNumbers:
             binding.weight(f"bias{part}", shape, DataType.INT32),
             binding.weight("multipliers", shape),
             binding.weight(REAL_BIAS, shape) if REAL_BIAS in binding.weights else None,
-            FixedPoint.of(binding, shape),
+            PackedFixedPoint.of(binding, shape),
         )
 
     def arguments(
-        self, steps: Requantization, output: Operand, residual: Operand | None, largest_products: int
+        self, steps: GroupRequantization, output: ImageOperand, residual: ImageOperand | None, largest_products: int
     ) -> dict[str, Any]:
         """The arguments by which native functions requantize sums.
 
@@ -137,7 +136,7 @@ class Panels:
     numbers: ChannelNumbers
 
     @classmethod
-    def of(cls, binding: Binding, window: Window, read: Input, part: str = "") -> Panels:
+    def of(cls, binding: Binding, window: WindowGeometry, read: Input, part: str = "") -> Panels:
         """The packed weights of a group for what is read.
 
         Args:
@@ -155,11 +154,13 @@ class Panels:
         sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
         if current_tier().staged_bytes == 1:
             return cls(panels, attrs.evolve(numbers, starts=numbers.starts - 128 * sums))
+        # Machines without byte products multiply pairs of 16 bits: weights are widened once, when an engine is loaded,
+        # as widening in the loop would take as many instructions as the products.
         pairs = panels.reshape(groups, count, units, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
         return cls(np.ascontiguousarray(pairs, dtype=np.int16), numbers)
 
 
-def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
+def bind_integer_layer(binding: Binding, window: WindowGeometry) -> NativeStep:
     """A step for a layer with a window, from what its group dequantizes to what it gives: images, or each volume."""
     source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
     batches = Images.of(binding, source.tensor.name, steps.residual).batches()
@@ -168,7 +169,7 @@ def bind_integer_layer(binding: Binding, window: Window) -> NativeStep:
 
 
 def bind_integer_window(
-    binding: Binding, window: Window, images: Images, steps: Requantization, part: str = ""
+    binding: Binding, window: WindowGeometry, images: Images, steps: GroupRequantization, part: str = ""
 ) -> NativeStep:
     """A step that convolves an INT8 image, staged where it has to be.
 
@@ -180,13 +181,13 @@ def bind_integer_window(
         part: ends the names of the packed weights.
     """
     fill = accepted_weights(binding.group).source.zero_point
-    read = read_input(binding, window, Operand.of(images.source), fill)
+    read = read_input(binding, window, ImageOperand.of(images.source), fill)
     window, weights = without_steps(window), Panels.of(binding, window, read, part)
     return bind_integer_product(binding, window, read, images, steps, weights)
 
 
 def bind_integer_product(
-    binding: Binding, window: Window, read: Input, images: Images, steps: Requantization, weights: Panels
+    binding: Binding, window: WindowGeometry, read: Input, images: Images, steps: GroupRequantization, weights: Panels
 ) -> NativeStep:
     """A step that sums what register blocks read.
 
@@ -230,8 +231,8 @@ def bind_integer_product(
             residual.kind if residual is not None else codes.INT8,
         ),
         segments=Runs(read.segments.ctypes.data, len(read.segments), read.length),
-        tiles=Table(tiles.ctypes.data, len(tiles)),
-        panels=Table(table.ctypes.data, len(table)),
+        tiles=WordTable(tiles.ctypes.data, len(tiles)),
+        panels=WordTable(table.ctypes.data, len(table)),
         order=codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE,
         flip=_FLIP,
         **numbers.arguments(steps, output, residual, depth * UNIT * _LARGEST_PRODUCT),
@@ -240,7 +241,7 @@ def bind_integer_product(
     return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
 
 
-def read_input(binding: Binding, window: Window, source: Operand, fill: int) -> Input:
+def read_input(binding: Binding, window: WindowGeometry, source: ImageOperand, fill: int) -> Input:
     """The input where it lies or staged, and where rows are too short for tiles, its windows gathered."""
     workspace, threads = Workspace(binding), binding.num_threads
     require_extents(source.shape, window.input, "input of a window")
@@ -269,7 +270,7 @@ def read_input(binding: Binding, window: Window, source: Operand, fill: int) -> 
     return Input(windows.ctypes.data, strides, begin, windows.shape[1], work, [*keeps, segments, windows])
 
 
-def dense_results(images: Images, threads: int) -> tuple[Operand, Operand | None, list[Work], list[Work]]:
+def dense_results(images: Images, threads: int) -> tuple[ImageOperand, ImageOperand | None, list[Work], list[Work]]:
     """(output, what is added or None, work before, work after): both with a pixel's channels together."""
     output, after = with_dense_channels(images.output, threads)
     if images.residual is None:
@@ -278,11 +279,11 @@ def dense_results(images: Images, threads: int) -> tuple[Operand, Operand | None
     return output, residual, before, after
 
 
-def with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -> tuple[Operand, list[Work]]:
+def with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -> tuple[ImageOperand, list[Work]]:
     """An array as it is where its channels lie together; else another one, and the work that copies between them."""
-    operand = Operand.of(array)
+    operand = ImageOperand.of(array)
     if operand.has_dense_channels:
         return operand, []
     other = channels_last(operand.shape, array.dtype.type)
     copy = copy_work(operand.array, other, threads) if is_read else copy_work(other, operand.array, threads)
-    return Operand.of(other), copy
+    return ImageOperand.of(other), copy

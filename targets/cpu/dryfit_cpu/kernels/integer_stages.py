@@ -32,7 +32,7 @@ _COMBINATIONS = {
 
 
 @attrs.frozen
-class Grid:
+class CodeGrid:
     """The real numbers that a quantized tensor can hold: `(q - zero_point) * scale`."""
 
     scale: float
@@ -44,7 +44,7 @@ class Quantized:
     """A quantized tensor and its grid; or a real one, whose scale is 1."""
 
     tensor: Tensor
-    grid: Grid
+    grid: CodeGrid
 
     @property
     def scale(self) -> float:
@@ -63,7 +63,7 @@ class Quantized:
 
 
 @attrs.frozen(eq=False)
-class Stage:
+class RequantizationStage:
     """What happens from one rounding to the next, in real numbers.
 
     Attributes:
@@ -77,11 +77,11 @@ class Stage:
     operation: int = codes.FIRST
     other: Quantized | None = None
     limits: tuple[float, float] = UNLIMITED
-    grid: Grid | None = None
+    grid: CodeGrid | None = None
     next_scale: float | None = None
 
 
-def grid_of(layer: Layer) -> Grid | None:
+def grid_of(layer: Layer) -> CodeGrid | None:
     """The grid of a quantize or dequantize layer that has one for the whole of a signed 8-bit tensor; None for others.
 
     Scale and zero point are constants.
@@ -96,7 +96,7 @@ def grid_of(layer: Layer) -> Grid | None:
     if any(value is None or value.size != 1 for value in values):
         return None
     scale, zero_point = (*(float(cast("np.ndarray", value).reshape(-1)[0]) for value in values), 0.0)[:2]
-    return Grid(scale, int(zero_point))
+    return CodeGrid(scale, int(zero_point))
 
 
 def quantized_source(tensor: Tensor | None, group: LayerGroup) -> Quantized | None:
@@ -135,11 +135,11 @@ def _channel_axis(layer: Layer) -> int:
     return len(layer.outputs[0].shape) - 3 if layer.kind == "fully_connected" else 1
 
 
-def stages_of(group: LayerGroup) -> Sequence[Stage] | None:
+def stages_of(group: LayerGroup) -> Sequence[RequantizationStage] | None:
     """The stages of a group after its main layer, or from it where it is one of them; None where they are others."""
     if isinstance(group.layers[-1], Dequantize):
         return None
-    stages = [Stage()]
+    stages = [RequantizationStage()]
     _, folded = folded_layers(group)
     steps = [layer for layer in group.epilogue if not isinstance(layer, Dequantize)][len(folded) :]
     value = folded[-1].outputs[0] if folded else group.main.outputs[0]
@@ -152,7 +152,7 @@ def stages_of(group: LayerGroup) -> Sequence[Stage] | None:
                 return None
             stages[-1] = attrs.evolve(stages[-1], next_scale=again[1].scale)
             value = again[0]
-            stages.append(Stage())
+            stages.append(RequantizationStage())
         stage = _extended(stages[-1], layer, value, group)
         if stage is None:
             return None
@@ -160,7 +160,7 @@ def stages_of(group: LayerGroup) -> Sequence[Stage] | None:
     return stages
 
 
-def _dequantized(value: Tensor, group: LayerGroup) -> tuple[Tensor, Grid] | None:
+def _dequantized(value: Tensor, group: LayerGroup) -> tuple[Tensor, CodeGrid] | None:
     """The dequantization of a tensor in the group: what it gives, and its grid."""
     for layer in group.epilogue:
         if isinstance(layer, Dequantize) and layer.inputs[0] is value:
@@ -169,7 +169,7 @@ def _dequantized(value: Tensor, group: LayerGroup) -> tuple[Tensor, Grid] | None
     return None
 
 
-def _extended(stage: Stage, layer: Layer, value: Tensor, group: LayerGroup) -> Stage | None:
+def _extended(stage: RequantizationStage, layer: Layer, value: Tensor, group: LayerGroup) -> RequantizationStage | None:
     """A stage with one more layer, which takes `value`; None where it does not fit.
 
     What a real number was added to after a weighted sum stays real: the quantization of the result is another group's.
@@ -217,4 +217,4 @@ def _operand(tensor: Tensor | None, group: LayerGroup) -> Quantized | None:
     quantized = quantized_source(tensor, group)
     if quantized is not None or tensor is None or tensor.dtype not in codes.FLOATS:
         return quantized
-    return None if tensor.producer in group.layers else Quantized(tensor, Grid(1.0))
+    return None if tensor.producer in group.layers else Quantized(tensor, CodeGrid(1.0))

@@ -12,8 +12,8 @@ from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.integer_weights import UNIT
-from dryfit_cpu.kernels.operands import Operand
-from dryfit_cpu.kernels.windows import Window, pixel_conflicts, pixel_pitch
+from dryfit_cpu.kernels.operands import ImageOperand
+from dryfit_cpu.kernels.windows import WindowGeometry, pixel_conflicts, pixel_pitch
 from dryfit_cpu.steps import Work
 
 _STAGE = NativeFunction("staging", "stage_integers")
@@ -34,7 +34,7 @@ class Staged:
     run_units: int
 
     @classmethod
-    def of(cls, window: Window) -> Staged:
+    def of(cls, window: WindowGeometry) -> Staged:
         """The staged input of a window; its runs hold the packed weights in their order."""
         C, size = window.input[1], current_tier().staged_bytes
         pitch = pixel_pitch(C, size)
@@ -72,7 +72,7 @@ def weight_runs(channels: int, kernel: tuple[int, int], dilation: tuple[int, int
 
 
 def stage_integers_work(
-    window: Window, staged: Staged, source: Operand, destination: Array, threads: int, fill: int
+    window: WindowGeometry, staged: Staged, source: ImageOperand, destination: Array, threads: int, fill: int
 ) -> Work:
     """Work that stages an INT8 image with its padding.
 
@@ -94,14 +94,16 @@ def stage_integers_work(
     )
 
 
-def without_steps(window: Window) -> Window:
+def without_steps(window: WindowGeometry) -> WindowGeometry:
     """The same window over an image of the pixels that it reads, where it reads pixels apart: a window of one."""
+    # A window of one pixel in steps reads a quarter of the image or less: staging it would copy the rest too, and with
+    # the steps in the strides there is nothing left to skip.
     if window.kernel != (1, 1) or window.is_padded:
         return window
     return attrs.evolve(window, input=(*window.input[:2], *window.output[2:]), stride=(1, 1))
 
 
-def with_pixels_of(window: Window, source: Operand) -> Operand:
+def with_pixels_of(window: WindowGeometry, source: ImageOperand) -> ImageOperand:
     """The image that `without_steps` of a window slides over."""
     if window.kernel != (1, 1) or window.is_padded:
         return source
@@ -110,7 +112,7 @@ def with_pixels_of(window: Window, source: Operand) -> Operand:
     return attrs.evolve(source, shape=shape, strides=strides)
 
 
-def runs_in_place(window: Window, strides: tuple[int, int, int, int]) -> tuple[Sequence[int], int] | None:
+def runs_in_place(window: WindowGeometry, strides: tuple[int, int, int, int]) -> tuple[Sequence[int], int] | None:
     """Byte offsets of the runs of an INT8 image where it lies, and units in each; None where it has to be staged.
 
     Args:
@@ -122,6 +124,8 @@ def runs_in_place(window: Window, strides: tuple[int, int, int, int]) -> tuple[S
     count, length = weight_runs(C, window.kernel, window.dilation, window.groups)
     if pixel != C:
         count, length = window.kernel[0] * window.kernel[1], C // window.groups
+    # In place only bytes can be read, as products of pairs need 16 bits; and only whole words, since the last word of a
+    # run would reach into the next pixel, whose weights are not zero.
     fits = channel == 1 and length % UNIT == 0 and not window.is_padded and current_tier().has_byte_products
     if not fits or (pixel_conflicts(pixel * window.stride[1]) and H * W > 1):
         return None

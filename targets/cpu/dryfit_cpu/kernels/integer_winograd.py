@@ -34,8 +34,8 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import PANEL_CHANNELS, WHOLE_TILE
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.descriptors import Table
-from dryfit_cpu.kernels.images import Images
+from dryfit_cpu.descriptors import WordTable
+from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.integer_convolution import convolve_integers, window_of
 from dryfit_cpu.kernels.integer_endings import without_needless_rounding
 from dryfit_cpu.kernels.integer_products import (
@@ -47,7 +47,7 @@ from dryfit_cpu.kernels.integer_products import (
 from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, pack_integer_panels
 from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, image_of, require_extents
 from dryfit_cpu.kernels.requantization import bound_requantization, takes_requantized
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.kernels.winograd import require_tiles, suits
 from dryfit_cpu.kernels.winograd_tiling import Tiling, positions_of
 from dryfit_cpu.native.winograd_matrices import WHOLE_MULTIPLES
@@ -93,6 +93,8 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
     """Panels of pairs of input channels, with all places of the window for one pair after the other."""
     kernel = accepted_weights(group).kernel
     K, C, *_ = kernel.shape
+    # The weights as they are, INT8, nine places of them: transformed they would be 36 positions of 16 bits, eight times
+    # as much, and reading that from memory takes longer than transforming it in the cache.
     pairs = kernel.reshape(K, C // PAIR, PAIR, 3 * 3).swapaxes(2, 3)
     return pack_integer_panels(group, pairs.reshape(K, 1, -1), together=PAIR)
 
@@ -102,11 +104,11 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return _tiling(window, num_threads).workspace_bytes + fp32_bytes(_scratch_shape(window, num_threads))
 
 
-def _tiling(window: Window, threads: int) -> Tiling:
+def _tiling(window: WindowGeometry, threads: int) -> Tiling:
     return Tiling(WHOLE_TILE, window, window.input[1] // PAIR, threads)
 
 
-def _scratch_shape(window: Window, threads: int) -> tuple[int, int, int, int]:
+def _scratch_shape(window: WindowGeometry, threads: int) -> tuple[int, int, int, int]:
     """(chunks of the products, positions in two rows, pairs, 32): the transformed weights that each has at a time.
 
     With a pair more, so that positions do not share sets of the first-level cache.
@@ -144,7 +146,7 @@ def convolve_integers_in_tiles(binding: Binding) -> NativeStep:
     return bind_integer_layer(attrs.evolve(binding, weights=packed), window)
 
 
-def _bind(binding: Binding, window: Window, panels: Array) -> NativeStep:
+def _bind(binding: Binding, window: WindowGeometry, panels: Array) -> NativeStep:
     """A step that convolves strip by strip: transform, multiply, transform back."""
     threads, workspace, tiling = binding.num_threads, Workspace(binding), _tiling(window, binding.num_threads)
     source, steps = accepted_weights(binding.group).source, without_needless_rounding(bound_requantization(binding))
@@ -181,7 +183,7 @@ def _multiply_work(
     work = _MULTIPLY.work(
         len(scratch),
         transformed=positions_of(transformed),
-        blocks=Table(blocks.ctypes.data, len(blocks)),
+        blocks=WordTable(blocks.ctypes.data, len(blocks)),
         segments=segments.ctypes.data,
         pairs=scratch.shape[2] - 1,
         windows=panels.ctypes.data,
@@ -197,6 +199,7 @@ def block_table(tiles: int) -> Array:
     whole, fewer = current_tier().rows, current_tier().fewer_rows
     counts = [(count, -(-max(tiles - count * whole, 0) // fewer)) for count in range(-(-tiles // whole) + 1)]
     best = min(counts, key=lambda pair: (pair[0] * whole + pair[1] * fewer, sum(pair)))
+    # Two sizes of block, as strips are short: with one size up to half of the last block would be computed for nothing.
     sizes = [whole] * best[0] + [fewer] * best[1]
     ends = np.minimum(np.cumsum(sizes), tiles)
     return np.stack([np.maximum(ends - sizes, 0), sizes], axis=1).astype(np.int64)

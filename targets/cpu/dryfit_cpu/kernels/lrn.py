@@ -14,10 +14,10 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS, PROD
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels.copying import chunks_for, copy_work, pointwise_work
-from dryfit_cpu.kernels.operands import Operand, Workspace, bound_array, fp32_bytes, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, require_extents
 from dryfit_cpu.steps import NativeStep
 
-_NORMALIZE_LOCALLY = NativeFunction("lrn", "normalize_locally")
+_NORMALIZE_LOCALLY = NativeFunction("normalization", "normalize_locally")
 _RANKS = (2, 3, 4)
 
 
@@ -60,12 +60,14 @@ def _image(array: Array) -> Array:
 def normalize_locally(binding: Binding) -> NativeStep:
     """A step of the squares, zeros around them, and the quotients."""
     layer, threads = cast("Lrn", binding.group.main), binding.num_threads
-    x = Operand.of(_image(bound_array(binding, cast("Tensor", layer.inputs[0]).name)))
-    y = Operand.of(_image(bound_array(binding, layer.outputs[0].name)))
+    x = ImageOperand.of(_image(bound_array(binding, cast("Tensor", layer.inputs[0]).name)))
+    y = ImageOperand.of(_image(bound_array(binding, layer.outputs[0].name)))
     require_extents(y.shape, x.shape, "output of a normalization")
     N, C, H, W = x.shape
     before, after = _reach(layer, C)
     squares = Workspace(binding).take(_squares_shape(layer, x.shape))
+    # Squares with zeros beside the channels: the sums then have no border. A line of padding is cheaper than a question
+    # for each channel.
     inside = squares[:, :, before : before + C].reshape(N, H, W, C).transpose(0, 3, 1, 2)
     zero = np.zeros(1, np.float32)
     work = [

@@ -17,7 +17,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import copy_work
-from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
+from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
 from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes, require_extents
 from dryfit_cpu.kernels.windows import pixel_pitch, share_sets
 from dryfit_cpu.steps import NativeStep, Work
@@ -218,7 +218,7 @@ def multiply(binding: Binding) -> NativeStep:
     outer = [*batch, M] if not batched else [M]
     if not batched and len(batch) > _MOST_BATCH_AXES:
         batched, outer, spread = True, [M], np.broadcast_to(panels, (*batch, *panels.shape[-3:]))
-    product = Product(
+    product = MatrixProduct(
         axes=_axes(outer, rows, target, residual),
         input=rows.ctypes.data,
         output=target.ctypes.data,
@@ -233,5 +233,6 @@ def multiply(binding: Binding) -> NativeStep:
         group_offsets=_offsets(batch, spread, rows, target, residual) if batched else [(0, 0, 0, 0, 0)],
         epilogue=epilogue,
     )
+    # The same register block as convolution's: rows are its pixels, and columns of the second matrix its channels.
     main, tables = product.work(threads)
     return NativeStep(binding.group.name, [*work, main, *after], [*keeps, *tables])

@@ -13,7 +13,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.descriptors import Pixels, Runs, Table
+from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.epilogues import Epilogue
 from dryfit_cpu.steps import Work
 
@@ -48,6 +48,9 @@ def pack_panels(weights: Array, bias: Array, groups: int) -> dict[str, Array]:
     K, depth = weights.shape
     per_group = K // groups
     panels = -(-per_group // PANEL_CHANNELS)
+    # 32 channels a panel on every machine, so that an engine is the same bytes wherever it is built; a machine with
+    # narrower blocks takes parts of a panel's rows. k is next, so that a block reads its weights from first to last in
+    # one stream, which the processor foresees.
     padded = np.zeros((groups, panels * PANEL_CHANNELS, depth), np.float32)
     padded[:, :per_group] = weights.reshape(groups, per_group, depth)
     packed = padded.reshape(groups, panels, PANEL_CHANNELS, depth).swapaxes(2, 3)
@@ -89,6 +92,8 @@ def tile_table(axes: Sequence[Axis]) -> tuple[Array, bool]:
     if rest > half:
         starts.append((max(W - rows, 0), W - half))
     tiles = [(h, first, h, second, rows) for h in range(H) for first, second in starts]
+    # Half tiles of two rows make a whole one: on images of 7 x 7 with a tile of 14 pixels half of the work would be
+    # thrown away otherwise.
     if 0 < rest <= half:
         tiles += [(h, W - half, h + 1, W - half, rows) for h in range(0, H - 1, 2)]
         tiles += [(H - 1, W - half, H - 1, W - half, half)] * (H % 2)
@@ -165,6 +170,8 @@ def panel_table(
 
 def goes_by_tiles(tiles: Array, panels: Array, depth: int) -> bool:
     """Whether the outer loop is over tiles, because the weights stay in the cache meanwhile."""
+    # With tiles outside all weights are read once for each tile, with panels outside all pixels once for each panel. So
+    # the weights have to be what stays in the cache, or be what is read only once.
     weight_bytes = 4 * depth * len(panels) * current_tier().block_channels
     return weight_bytes <= _CACHED_WEIGHT_BYTES and len(tiles) >= 4
 
@@ -175,7 +182,7 @@ def chunks_of(outer: int, threads: int) -> int:
 
 
 @attrs.frozen(eq=False)
-class Product:
+class MatrixProduct:
     """A matrix product in all its strides.
 
     Attributes:
@@ -235,8 +242,8 @@ class Product:
             residual=Pixels(self.residual, axes[2].residual, self.residual_kind),
             segments=Runs(segments.ctypes.data, len(segments) // k_blocks, self.segment_length),
             k_blocks=k_blocks,
-            tiles=Table(tiles.ctypes.data, len(tiles)),
-            panels=Table(panels.ctypes.data, len(panels)),
+            tiles=WordTable(tiles.ctypes.data, len(tiles)),
+            panels=WordTable(panels.ctypes.data, len(panels)),
             order=codes.TILES_OUTSIDE if tiles_outside else codes.PANELS_OUTSIDE,
             inner_parts=inner_parts,
             finish=self.epilogue.finish(bypasses=bypasses),
@@ -251,6 +258,8 @@ def _chunks(outer: int, inner: int, threads: int) -> tuple[int, int]:
     """
     if threads == 1:
         return 1, 1
+    # Several chunks for a thread: one that is late, or has been put to sleep by the system, then leaves little undone.
+    # A chunk costs one atomic operation, which is nothing beside a panel.
     parts = min(outer, _CHUNKS_A_THREAD * threads)
     inner_parts = min(inner, threads) if parts == outer and outer % threads else 1
     return parts * inner_parts, inner_parts

@@ -43,7 +43,7 @@ class MethodNumbers:
 
 
 @attrs.frozen(eq=False)
-class FixedPoint:
+class PackedFixedPoint:
     """Packed numbers that scale sums in the place of FP32 multipliers.
 
     Attributes:
@@ -55,7 +55,7 @@ class FixedPoint:
     shifts: Array
 
     @classmethod
-    def of(cls, binding: Binding, shape: Sequence[int], channels: int | None = None) -> FixedPoint | None:
+    def of(cls, binding: Binding, shape: Sequence[int], channels: int | None = None) -> PackedFixedPoint | None:
         """Those of a binding; None where it has none.
 
         Args:
@@ -76,7 +76,11 @@ class FixedPoint:
 
 
 def channel_scales(
-    multipliers: Array, fixed: FixedPoint | None, scaling: int, starts: Array | None = None, bias: Array | None = None
+    multipliers: Array,
+    fixed: PackedFixedPoint | None,
+    scaling: int,
+    starts: Array | None = None,
+    bias: Array | None = None,
 ) -> ChannelScales:
     """What native functions are told about the channels of sums.
 

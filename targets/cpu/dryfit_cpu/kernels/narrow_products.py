@@ -27,7 +27,7 @@ from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import NARROW_CODES, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.descriptors import Pixels, Runs, Table
+from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.matrix_products import Axis, joined, panel_table, tile_table, whole_blocks
 from dryfit_cpu.kernels.narrow_groups import NarrowGroup, narrow_group
 from dryfit_cpu.kernels.narrow_quantization import conversion_work
@@ -150,6 +150,9 @@ class NarrowProduct:
         bias = binding.weight("bias", (panels_of(N) * PANEL_CHANNELS,))
         axes = joined(self.axes)
         tiles, _ = tile_table(axes)
+        # Few rows, as a language model has when it writes word by word, are bound by reading weights: those are decoded
+        # in registers, once for each row. With more rows decoding would be repeated, so weights are decoded to the
+        # cache first.
         by_rows = len(tiles) <= _MOST_ROWS and bool((tiles[:, 6] == 1).all())
         depth = words.shape[1] * words.shape[2]
         sizes = 4 >> (self.output_kind & 3), 4 >> (self.residual_kind & 3)
@@ -174,8 +177,8 @@ class NarrowProduct:
             segments=Runs(runs.ctypes.data, len(runs), values),
             segment_bytes=words.strides[1],
             origin=origin.ctypes.data,
-            tiles=Table(tiles.ctypes.data, len(tiles)),
-            panels=Table(panels.ctypes.data, len(panels)),
+            tiles=WordTable(tiles.ctypes.data, len(tiles)),
+            panels=WordTable(panels.ctypes.data, len(panels)),
             by_rows=int(by_rows),
             tiles_at_once=_TILES_AT_ONCE,
             decoded_values=_DECODED_VALUES,

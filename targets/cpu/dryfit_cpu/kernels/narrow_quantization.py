@@ -1,16 +1,21 @@
-"""Quantize and dequantize layers of INT4, FP8, FP4, and of INT8 in blocks, with scales of any floating-point type."""
+"""Quantize and dequantize layers of INT4, FP8, FP4, and of INT8 in blocks, with scales of any floating-point type.
+
+And dynamic quantization: each block by a scale of its own, found in the same pass.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import cast
 
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.quantization import Dequantize, Quantize
+from dryfit.network.layers.quantization import Dequantize, DynamicQuantize, Quantize
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.rounding import RoundingMode
+from dryfit.reference.precision import limits
 from dryfit.reference.quantization import spread
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
@@ -22,8 +27,8 @@ from dryfit_cpu.kernels.quantization import quantized, scale_and_round
 from dryfit_cpu.kernels.scale_geometry import ScaleGeometry, is_dense, memory_order, scale_blocks
 from dryfit_cpu.steps import NativeStep, Work
 
-_QUANTIZE = NativeFunction("narrow_quantization", "quantize")
-_DEQUANTIZE = NativeFunction("narrow_quantization", "dequantize")
+_QUANTIZE = NativeFunction("quantization", "quantize_numbers")
+_DEQUANTIZE = NativeFunction("quantization", "dequantize_numbers")
 
 QUANTIZED = frozenset({DataType.INT8, DataType.INT4, DataType.FP8, DataType.FP4})
 SCALES = FLOATS | {DataType.FP8, DataType.E8M0}
@@ -151,3 +156,60 @@ def convert_numbers(binding: Binding) -> NativeStep | Callable[[], None]:
         return round_otherwise
     work, keeps = conversion_work(layer, x, scale, output, binding.num_threads)
     return NativeStep(binding.group.name, work, [binding, keeps])
+
+
+_QUANTIZE_BLOCKS = NativeFunction("quantization", "quantize_blocks")
+
+
+def _accepts_dynamic(group: LayerGroup, specs: Specs) -> bool:
+    """A scale of scales that is known when the kernel is bound, or none."""
+    layer = group.main
+    if not isinstance(layer, DynamicQuantize) or len(group.layers) > 1:
+        return False
+    outer = layer.inputs[1] if len(layer.inputs) > 1 else None
+    return outer is None or specs[outer.name].value is not None
+
+
+@kernel(
+    "cpu.dynamic_quantization",
+    kinds="dynamic_quantize",
+    data_types=FLOATS | {DataType.FP8, DataType.FP4, DataType.E8M0},
+    accepts=_accepts_dynamic,
+    layout=HostLayout.LINEAR,
+)
+def quantize_dynamically(binding: Binding) -> NativeStep:
+    """A step that finds the scales and divides by them."""
+    layer, threads = cast("DynamicQuantize", binding.group.main), binding.num_threads
+    x = bound_array(binding, cast("Tensor", layer.inputs[0]).name)
+    given = [bound_array(binding, tensor.name) for tensor in layer.outputs]
+    before, after = list[Work](), list[Work]()
+    source = x
+    if not x.flags.c_contiguous:
+        source = aligned_empty(x.shape, x.dtype)
+        before = copy_work(x, source, threads)
+    made: list[Array] = []
+    for output in given:
+        made.append(output if output.flags.c_contiguous else aligned_empty(output.shape, output.dtype))
+        if made[-1] is not output:
+            after += copy_work(made[-1].view(np.int8), output.view(np.int8), threads)
+    data, scales = made
+    blocks = [extent // layer.block_size if axis == layer.axis else extent for axis, extent in enumerate(x.shape)]
+    require_extents(data.shape, x.shape, "output of a quantization")
+    require_extents(scales.shape, blocks, "scales of a quantization")
+    outer = layer.inputs[1] if len(layer.inputs) > 1 else None
+    global_scale = 1.0 if outer is None else float(bound_array(binding, outer.name).astype(np.float32).reshape(()))
+    main = _QUANTIZE_BLOCKS.work(
+        chunks_for(x.size, threads),
+        source=source.ctypes.data,
+        source_kind=_code(source),
+        scales=scales.ctypes.data,
+        scale_kind=_code(scales),
+        output=data.ctypes.data,
+        output_kind=_code(data),
+        outer=math.prod(x.shape[: layer.axis]) * (x.shape[layer.axis] // layer.block_size),
+        block=layer.block_size,
+        inner=math.prod(x.shape[layer.axis + 1 :]),
+        largest=limits(layer.to_type)[1],
+        global_scale=global_scale,
+    )
+    return NativeStep(binding.group.name, [*before, main, *after], [binding, source, made])

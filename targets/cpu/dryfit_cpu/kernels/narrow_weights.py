@@ -72,6 +72,8 @@ class NarrowWeights:
         units, bits = weights_in_word(self.dtype), self.dtype.bits
         filled = np.zeros((panels * PANEL_CHANNELS, runs, count * units), np.uint8)
         filled[:N, :, :values] = self.codes.view(np.uint8) & (2**bits - 1)
+        # Words of 32 bits with consecutive k of one channel, 32 channels side by side: a vector of words is a vector of
+        # channels, and one shift brings the next k of all of them to the lowest bits.
         parts = filled.reshape(panels, PANEL_CHANNELS, runs, count, units).transpose(4, 0, 2, 3, 1)
         words = np.zeros(parts.shape[1:], "<u4")
         for place, part in enumerate(parts):
@@ -122,6 +124,8 @@ def narrow_weights(group: LayerGroup) -> NarrowWeights | None:
     block, by_channel = split
     block = values if by_channel.shape[0] == 1 else block
     units = weights_in_word(DataType.from_numpy(codes.dtype))
+    # A block of whole words has one scale for a word, so that no word is decoded twice. For a window blocks go along
+    # the channels, and each place has its own runs: such weights are left to the layers one by one.
     if by_channel.shape[0] > 1 and (runs > 1 or block % units):
         return None
     spread = np.broadcast_to(by_channel, (by_channel.shape[0], N))

@@ -18,7 +18,7 @@ from dryfit_cpu.descriptors import Image
 
 
 @attrs.frozen(eq=False)
-class Operand:
+class ImageOperand:
     """A four-dimensional array in N, C, H, W order.
 
     Attributes:
@@ -56,7 +56,7 @@ class Operand:
         )  # fmt: skip
 
     @classmethod
-    def of(cls, array: Array) -> Operand:
+    def of(cls, array: Array) -> ImageOperand:
         """An FP32, FP16 or BF16 array of 3 axes (N, C, W) or 4."""
         if array.ndim == 3:
             array = array[:, :, None, :]
@@ -70,7 +70,7 @@ class Operand:
         return cls(array.ctypes.data, element_code(array), (N, C, H, W), (n, c, h, w), array)
 
 
-def image_of(operand: Operand | None, kind: int) -> Image:
+def image_of(operand: ImageOperand | None, kind: int) -> Image:
     """What native functions are told about an operand that may be missing, of some element code then."""
     return operand.image if operand is not None else Image(0, kind, *[0] * 8)
 

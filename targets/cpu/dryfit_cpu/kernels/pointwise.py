@@ -24,7 +24,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.affine import Affine, affine_of, coefficient, has_power
 from dryfit_cpu.kernels.copying import NO_FUNCTION, copy_work, pointwise_work
-from dryfit_cpu.kernels.functions import function_code
+from dryfit_cpu.kernels.epilogues import function_code
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.steps import NativeStep
 
@@ -41,7 +41,7 @@ _COMMUTATIVE = (codes.SUM, codes.PROD, codes.MAX, codes.MIN)
 
 
 @attrs.frozen(eq=False)
-class _Form:
+class _PassForm:
     """A group as one pass: `outer(operation(inner(x), ...))`.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Form:
             return _OPERATIONS[self.operation.op]
         return codes.SLOPE if isinstance(self.operation, ParametricRelu) else codes.FIRST
 
-    def extended(self, layer: Layer, value: Tensor) -> _Form | None:
+    def extended(self, layer: Layer, value: Tensor) -> _PassForm | None:
         """The form with one more layer that scales or shifts its input `value`; None where they do not fold."""
         before = self.chain
         if before is None and self.operation is not None:
@@ -90,15 +90,15 @@ def _is_operation(layer: Layer) -> bool:
     return isinstance(layer, ParametricRelu)
 
 
-def _form_of(group: LayerGroup) -> _Form | None:
+def _form_of(group: LayerGroup) -> _PassForm | None:
     """The form of a group; None where it has another."""
-    form, value = _Form(), None
+    form, value = _PassForm(), None
     for layer in group.layers:
         code = function_code(layer)
         if form.outer != NO_FUNCTION:
             return None
         if value is None:
-            form = _Form(operation=layer) if code is None else _Form(inner=code)
+            form = _PassForm(operation=layer) if code is None else _PassForm(inner=code)
         elif code is not None and form.operation is not None:
             form = attrs.evolve(form, outer=code)
         elif form.operation is None and _is_operation(layer) and _takes_first(layer, value):
@@ -119,7 +119,7 @@ def _takes_first(layer: Layer, value: Tensor) -> bool:
     return places == [0] or (places == [1] and is_commutative)
 
 
-def _coefficients(form: _Form, binding: Binding, shape: tuple[int, ...]) -> list[Array]:
+def _coefficients(form: _PassForm, binding: Binding, shape: tuple[int, ...]) -> list[Array]:
     """Factor and shift in shapes that broadcast to the output."""
     if form.chain is None:
         along = cast("Scale", form.operation).coefficient_shape(shape)
@@ -171,7 +171,7 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
 )
 def map_elements(binding: Binding) -> NativeStep:
     """A step that does all layers of the group in one pass."""
-    form = cast("_Form", _form_of(binding.group))
+    form = cast("_PassForm", _form_of(binding.group))
     first, output = binding.group.main.inputs[0], bound_array(binding, binding.group.outputs[0].name)
     inner = {tensor.name for layer in binding.group.layers for tensor in layer.outputs}
     tensors = list(form.operation.inputs) if form.operation is not None else []

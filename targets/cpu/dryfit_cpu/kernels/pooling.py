@@ -1,11 +1,15 @@
-"""Pooling over one to three spatial axes, and reductions over all of them."""
+"""Pooling over one to three spatial axes, and reductions over all of them.
+
+INT8 images whose channels lie together have their own functions: maxima of bytes, and averages by sums of bytes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import attrs
+import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -15,22 +19,91 @@ from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu import codes
-from dryfit_cpu.codes import FLOATS
+from dryfit_cpu.codes import FLOATS, INT8
 from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.descriptors import Function, SampleSteps, WindowAxis
-from dryfit_cpu.kernels.byte_pooling import byte_averages_work, byte_maxima_work, can_sum_bytes, has_whole_blocks
+from dryfit_cpu.compiler.window_variants import AVERAGES, LEAST_CHANNELS, MAXIMA
+from dryfit_cpu.descriptors import Function, SampleSteps, WindowAxis, WordTable
 from dryfit_cpu.kernels.copying import NO_FUNCTION, chunks_for
+from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.epilogues import activation_code
-from dryfit_cpu.kernels.images import Images
-from dryfit_cpu.kernels.operands import Operand, bound_array, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, bound_array, require_extents
+from dryfit_cpu.kernels.window_panels import Limits, block_table, outside_of, packed_panel
 from dryfit_cpu.steps import NativeStep, Work
+
+_MAX_POOL = NativeFunction("pooling", "max_pool")
+_AVERAGE_POOL = NativeFunction("pooling", "average_pool")
+_LOWEST = outside_of(-128)
+_ZERO = outside_of(0)
+_NO_LIMITS = Limits((0.0, 0.0), 1.0, (0.0, 0.0))
+_MOST_WEIGHTS = 1024
+"""Of a window whose weights are worth having, though all are 1."""
+
+
+def has_whole_blocks(source: ImageOperand) -> bool:
+    """Whether bytes of channels lie together and fill a block."""
+    return source.kind == INT8 and source.has_dense_channels and source.shape[1] >= LEAST_CHANNELS
+
+
+def can_sum_bytes(source: ImageOperand, rows: WindowAxis, columns: WindowAxis) -> bool:
+    """Whether averages over a window are sums of bytes."""
+    return has_whole_blocks(source) and rows.extent * columns.extent <= _MOST_WEIGHTS
+
+
+def byte_maxima_work(
+    chunks: int, source: ImageOperand, output: ImageOperand, rows: WindowAxis, columns: WindowAxis
+) -> tuple[Work, object]:
+    """Work that writes maxima as they are, to channels that lie together; and what it reads, which has to be kept."""
+    blocks = block_table(MAXIMA, output.shape[1], rows, columns)
+    work = _MAX_POOL.work(chunks, **_arguments(source, output, rows, columns, blocks, _LOWEST))
+    return work, blocks
+
+
+def byte_averages_work(
+    chunks: int,
+    source: ImageOperand,
+    output: ImageOperand,
+    rows: WindowAxis,
+    columns: WindowAxis,
+    steps: SampleSteps,
+    *,
+    counts_padding: bool,
+) -> tuple[Work, object]:
+    """Work that divides sums by counts and requantizes; and what it reads, which has to be kept."""
+    panels = {
+        width: packed_panel(
+            np.ones((rows.extent, columns.extent, width), np.int8),
+            np.zeros(width, np.int32),
+            np.ones(width, np.float32),
+            _NO_LIMITS,
+        )
+        for width in AVERAGES.widths
+    }
+    of_blocks = [panels[width] for _, width in AVERAGES.blocks(output.shape[1])]
+    blocks = block_table(AVERAGES, output.shape[1], rows, columns, of_blocks)
+    arguments = _arguments(source, output, rows, columns, blocks, _ZERO)
+    work = _AVERAGE_POOL.work(chunks, **arguments, counts_padding=int(counts_padding), steps=steps)
+    return work, (blocks, of_blocks)
+
+
+def _arguments(
+    source: ImageOperand, output: ImageOperand, rows: WindowAxis, columns: WindowAxis, blocks: Array, outside: Array
+) -> dict[str, Any]:
+    return {
+        "source": source.image,
+        "outside": outside.ctypes.data,
+        "blocks": WordTable(blocks.ctypes.data, len(blocks)),
+        "output": output.image,
+        "window_rows": rows,
+        "window_columns": columns,
+    }
+
 
 _POOL = NativeFunction("pooling", "pool")
 _SPATIAL_AXES = 0b1100
 
 
 @attrs.frozen
-class Ending:
+class PoolingEnd:
     """Where pooled values come from, and what happens to them.
 
     Attributes:
@@ -56,7 +129,7 @@ class Ending:
         return is_same_grid and self.activation == everything
 
     @classmethod
-    def of(cls, group: LayerGroup) -> Ending:
+    def of(cls, group: LayerGroup) -> PoolingEnd:
         """Of a group of real numbers."""
         activation = NO_FUNCTION
         if group.outputs[0].dtype is DataType.INT8:
@@ -66,7 +139,7 @@ class Ending:
         return cls(cast("Tensor", group.main.inputs[0]).name, activation)
 
 
-def bind_pooling(binding: Binding, ending: Ending) -> NativeStep:
+def bind_pooling(binding: Binding, ending: PoolingEnd) -> NativeStep:
     """A step that pools images, or one volume after the other."""
     layer, images = cast("Pooling", binding.group.main), Images.of(binding, ending.source)
     paddings = layer.paddings(images.source.shape[2:])
@@ -88,7 +161,7 @@ def bind_pooling(binding: Binding, ending: Ending) -> NativeStep:
     return NativeStep(binding.group.name, [work for work, _ in works], [binding, images, works])
 
 
-def bind_reduction(binding: Binding, ending: Ending) -> NativeStep:
+def bind_reduction(binding: Binding, ending: PoolingEnd) -> NativeStep:
     """A step that pools over the whole image."""
     layer = cast("Reduce", binding.group.main)
     x, y = bound_array(binding, ending.source), bound_array(binding, binding.group.outputs[0].name)
@@ -104,7 +177,7 @@ def bind_reduction(binding: Binding, ending: Ending) -> NativeStep:
 
 
 def _work(
-    ending: Ending,
+    ending: PoolingEnd,
     arrays: tuple[Array, Array],
     threads: int,
     window: tuple[WindowAxis, WindowAxis, WindowAxis],
@@ -113,7 +186,7 @@ def _work(
     counts_padding: bool,
 ) -> tuple[Work, object]:
     """The work, and what it reads, which has to be kept."""
-    source, output = Operand.of(arrays[0]), Operand.of(arrays[1])
+    source, output = ImageOperand.of(arrays[0]), ImageOperand.of(arrays[1])
     slices, rows, columns = window
     is_flat = slices == WindowAxis()
     first = 0 if is_flat else 1
@@ -124,6 +197,7 @@ def _work(
         steps = SampleSteps(ending.source_zero, ending.multiplier, low, high, ending.zero_point, ending.rounding)
         return byte_averages_work(chunks, source, output, rows, columns, steps, counts_padding=counts_padding)
     keeps_bytes = ending.keeps_bytes and is_flat
+    # Maxima of one grid are codes, and stay codes: 64 channels an instruction instead of 16 numbers.
     if not is_average and keeps_bytes and has_whole_blocks(source) and has_whole_blocks(output):
         return byte_maxima_work(chunks, source, output, rows, columns)
     work = _POOL.work(
@@ -200,7 +274,7 @@ def _accepting(can_run: Callable[[Layer, TensorSpec], bool]) -> Callable[[LayerG
 )
 def pool(binding: Binding) -> NativeStep:
     """A step that pools."""
-    return bind_pooling(binding, Ending.of(binding.group))
+    return bind_pooling(binding, PoolingEnd.of(binding.group))
 
 
 @kernel(
@@ -213,4 +287,4 @@ def pool(binding: Binding) -> NativeStep:
 )
 def pool_images(binding: Binding) -> NativeStep:
     """A step that pools over the whole image."""
-    return bind_reduction(binding, Ending.of(binding.group))
+    return bind_reduction(binding, PoolingEnd.of(binding.group))

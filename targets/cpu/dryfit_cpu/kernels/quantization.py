@@ -19,7 +19,7 @@ from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes, pointwise_work
-from dryfit_cpu.kernels.operands import Operand, aligned_empty, bound_array, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, aligned_empty, bound_array, require_extents
 from dryfit_cpu.steps import NativeStep, Work
 
 _QUANTIZE = NativeFunction("quantization", "quantize")
@@ -40,8 +40,8 @@ def _is_picture(x: Array, output: Array) -> bool:
 def _picture_work(x: Array, scale: float, zero_point: float, output: Array, threads: int) -> Work:
     return _QUANTIZE_PLANES.work(
         chunks_for(x.size, threads),
-        source=Operand.of(x).image,
-        output=Operand.of(output).image,
+        source=ImageOperand.of(x).image,
+        output=ImageOperand.of(output).image,
         scale=scale,
         zero_point=zero_point,
     )

@@ -1,4 +1,9 @@
-"""Quantized operators that sum products: the kernels of integer groups, with the numbers of a quantize method."""
+"""Quantized operators, with the numbers and the definition of a quantize method.
+
+Those that sum products run on the kernels of integer groups. Those that are functions of one code, or of two, are
+tables: whatever a method makes of 8 bits is computed once for each code, when the step is bound; then a result costs a
+load.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +13,143 @@ from typing import cast
 import attrs
 import numpy as np
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantized_operator import QuantizedOperator
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.quantization.methods.operators import operator_of
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, Kernel, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, is_activation, kernel
+from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import (
+    fully_connected,
     integer_convolution,
     integer_deconvolution,
     integer_depthwise,
-    integer_fully_connected,
     integer_matrix_multiply,
 )
-from dryfit_cpu.kernels.operands import bound_array
-from dryfit_cpu.kernels.stated_groups import StatedGroup
-from dryfit_cpu.kernels.unsigned_codes import flip_work, memory_alike
+from dryfit_cpu.kernels.copying import placed_arguments
+from dryfit_cpu.kernels.integer_functions import CodeTable, lookup_work
+from dryfit_cpu.kernels.operands import aligned_empty, bound_array
+from dryfit_cpu.kernels.requantization import StatedGroup
+from dryfit_cpu.kernels.unsigned_quantization import flip_work, memory_alike
 from dryfit_cpu.kernels.written_out import CODE_TYPES, written_out
 from dryfit_cpu.steps import NativeStep, Work
+
+_LOOK_UP_PAIRS = NativeFunction("lookup", "look_up_pairs")
+_OF_ONE_CODE = frozenset({"dequantize", "leaky_relu", "relu", "requantize", "sigmoid"})
+_EVERY_CODE = np.arange(256, dtype=np.uint8)
+
+
+def _reads_codes(group: LayerGroup, specs: Specs, operators: frozenset[str]) -> bool:
+    """Whether a group is one of these operators, and all that it reads is known when it runs, with a grid for each."""
+    layer = group.main
+    if not isinstance(layer, QuantizedOperator) or len(group.layers) > 1:
+        return False
+    inputs = [tensor for tensor in layer.inputs if tensor is not None]
+    return (
+        operator_of(layer.real_layer()) in operators
+        and len(inputs) == len(layer.inputs) == len(layer.scales)
+        and all(is_activation(tensor, specs) and specs[tensor.name].dtype in CODE_TYPES for tensor in inputs)
+        and all(scale is not None and scale.ndim == 0 for scale in layer.scales)
+    )
+
+
+def _accepts_one(group: LayerGroup, specs: Specs) -> bool:
+    return _reads_codes(group, specs, _OF_ONE_CODE)
+
+
+def _accepts_joined(group: LayerGroup, specs: Specs) -> bool:
+    return _reads_codes(group, specs, frozenset({"concat"}))
+
+
+def _accepts_pairs(group: LayerGroup, specs: Specs) -> bool:
+    """Both operands of the output's shape: then no definition asks which of the two is repeated."""
+    if not _reads_codes(group, specs, frozenset({"eltwise_sum"})):
+        return False
+    shapes = {specs[tensor.name].shape for tensor in (*group.main.inputs, *group.main.outputs) if tensor is not None}
+    return len(shapes) == 1 and len(group.main.inputs) == len({tensor.name for tensor in group.inputs})
+
+
+def _codes(dtype: DataType, rank: int, axis: int) -> Array:
+    """All codes along an axis, in the order of unsigned bytes."""
+    shape = [1] * rank
+    shape[axis] = 256
+    return _EVERY_CODE.view(dtype.numpy).reshape(shape)
+
+
+def _results(layer: QuantizedOperator, inputs: list[Array]) -> Array:
+    """What the method makes of codes; UINT8 results as the INT8 values of their bytes."""
+    results = np.asarray(layer.operator_method().evaluate(layer, inputs)[0])
+    return results.view(np.int8) if results.dtype == np.uint8 else results
+
+
+def _bytes(array: Array) -> Array:
+    return array.view(np.int8) if array.dtype == np.uint8 else array
+
+
+@kernel(
+    "cpu.quantized_function",
+    kinds="quantized_operator",
+    data_types=CODE_TYPES | {DataType.FLOAT},
+    accepts=_accepts_one,
+    layout=HostLayout.ANY,
+)
+def look_up_codes(binding: Binding) -> NativeStep:
+    """A step that looks up each code."""
+    layer = cast("QuantizedOperator", binding.group.main)
+    source = bound_array(binding, cast("Tensor", layer.inputs[0]).name)
+    output = _bytes(bound_array(binding, layer.outputs[0].name))
+    table = CodeTable(_results(layer, [_EVERY_CODE.view(source.dtype)]), None)
+    work = lookup_work(table, _bytes(source), output, binding.num_threads)
+    return NativeStep(binding.group.name, work, [binding, table])
+
+
+@kernel(
+    "cpu.quantized_concatenation",
+    kinds="quantized_operator",
+    data_types=CODE_TYPES,
+    accepts=_accepts_joined,
+    layout=HostLayout.ANY,
+)
+def concatenate_codes(binding: Binding) -> NativeStep:
+    """A step that looks up the codes of each input, at their place in the output."""
+    layer = cast("QuantizedOperator", binding.group.main)
+    arrays = [bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs]
+    output = _bytes(bound_array(binding, layer.outputs[0].name))
+    axis = cast("int", getattr(layer.real_layer(), "axis", 0)) % output.ndim
+    every = [_codes(DataType.from_numpy(array.dtype), array.ndim, axis) for array in arrays]
+    tables = np.ascontiguousarray(_results(layer, every).reshape(-1, 256))
+    ends = np.cumsum([array.shape[axis] for array in arrays])
+    work = []
+    for array, values, part in zip(arrays, tables, np.split(output, ends[:-1], axis), strict=True):
+        work += lookup_work(CodeTable(values, None), _bytes(array), part, binding.num_threads)
+    return NativeStep(binding.group.name, work, [binding, tables])
+
+
+@kernel(
+    "cpu.quantized_sum",
+    kinds="quantized_operator",
+    data_types=CODE_TYPES,
+    accepts=_accepts_pairs,
+    layout=HostLayout.ANY,
+)
+def look_up_pairs(binding: Binding) -> NativeStep:
+    """A step that looks up each pair of codes."""
+    layer = cast("QuantizedOperator", binding.group.main)
+    first, second = (bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs)
+    output = _bytes(bound_array(binding, layer.outputs[0].name))
+    rows = np.repeat(_EVERY_CODE, 256).reshape(256, 256).view(first.dtype)
+    columns = np.ascontiguousarray(np.broadcast_to(_EVERY_CODE, (256, 256))).view(second.dtype)
+    # Every pair of codes, by the definition itself: 65,536 results take milliseconds when the step is bound, and no
+    # second implementation can differ from the method's.
+    table = aligned_empty((256, 256), np.int8)
+    table[...] = _results(layer, [rows, columns])
+    arrays = {"output": output, "first": _bytes(first), "second": _bytes(second)}
+    work = [
+        _LOOK_UP_PAIRS.work(chunks, table=table.ctypes.data, **arguments)
+        for chunks, arguments in placed_arguments(arrays, binding.num_threads)
+    ]
+    return NativeStep(binding.group.name, work, [binding, table])
 
 
 def for_quantize_methods(base: Kernel) -> Kernel:
@@ -104,7 +230,7 @@ WEIGHTED = tuple(
         integer_depthwise.convolve_integer_channels,
         integer_deconvolution.deconvolve_integers,
         integer_deconvolution.deconvolve_integer_channels,
-        integer_fully_connected.connect_integers,
+        fully_connected.connect_integers,
         integer_matrix_multiply.multiply_integers,
     )
 )

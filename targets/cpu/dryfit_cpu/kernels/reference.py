@@ -1,17 +1,21 @@
-"""The kernel that serves every group: each layer by its numpy reference.
+"""The kernels that run what others do not: each layer by its numpy reference, and layer plugins as they are.
 
-It is what runs where no faster kernel accepts, and what the faster ones are compared with.
+The reference is also what the faster kernels are compared with. Plugins are configured when memory and shapes are
+known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layers.plugin import Plugin
+from dryfit.reference.plugin import ConfiguredPlugin
 from dryfit.reference.registry import evaluate
 from dryfit.target.kernels import Array, Binding, EveryKind, Specs, kernel
 
@@ -73,3 +77,24 @@ def evaluate_layers(binding: Binding) -> Callable[[], None]:
                     np.copyto(binding.arrays[tensor.name], value, casting="unsafe")
 
     return run
+
+
+@kernel("cpu.plugin", kinds=("plugin",), data_types=DataType)
+def run_plugin(binding: Binding) -> Callable[[], None]:
+    """A function that runs the group's layer plugin, configured for the shapes of the binding."""
+    layer = cast("Plugin", binding.group.main)
+    tensors = [None if tensor is None else tensor.name for tensor in layer.inputs]
+    configured = ConfiguredPlugin(layer, [None if name is None else binding.specs[name] for name in tensors])
+    inputs = [None if name is None else _array(binding, name) for name in tensors]
+    outputs = [binding.arrays[tensor.name] for tensor in layer.outputs]
+
+    def run() -> None:
+        for output, result in zip(outputs, configured.run(inputs), strict=True):
+            np.copyto(output, result)
+
+    return run
+
+
+def _array(binding: Binding, name: str) -> Array | None:
+    """A bound array, or the contents of a constant."""
+    return binding.arrays.get(name, binding.specs[name].value)

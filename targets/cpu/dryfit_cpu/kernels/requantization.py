@@ -1,9 +1,31 @@
 """What an integer group does after its exact sums: read from the layers of the group, in the order of the arithmetic.
 
-The arithmetic itself, in numpy, is `integer_definition.py`.
+    sums         exact, INT32: products of INT8 values, plus a bias that is whole units of the products
+    x = FP32(sums) * multiplier            one multiplier a channel: input scale * weight scale / unit, rounded once
+    if real bias:    x = x + bias          one a channel: bias / unit, rounded once
+    if rounds_sum:   x = round(limit(x, sum_limits)) * sum_multiplier
+    if residual:     r = (FP32(residual) - residual_zero) * residual_multiplier
+                     x = x + r, or x * r, max(x, r), min(x, r)
+    x = limit(x, limits)                   an activation and INT8's own limits
+    if rounds_last:  x = limit(round(x) * last_multiplier, last_limits)
+    if is_quantized: the result is round(x) + zero_point, else x
+
+Of quantized values with a zero point, sums are those of their distances from it: exact, too. The limits of a rounding
+whose results have one are those of INT8 less the zero point.
+
+Every step is one FP32 operation of IEEE 754, rounded to nearest even, none joined with the next. `round` gives whole
+numbers by the device's rounding mode.
+
+Source: S. Migacz, "8-bit Inference with TensorRT" (GTC 2017), workflow of an INT8 convolution: INT32 sums, FP32,
+scale, bias in the output's scale, ReLU, round, saturate. ONNX Runtime's quantizer gives biases as INT32: these are in
+the sums. Our choice: the scales meet in one multiplier a channel, as in the integer kernels of all devices that we
+know; roundings between layers of the network are kept.
 """
 
 from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -12,12 +34,28 @@ from dryfit.errors import BuildError
 from dryfit.network.layer import Layer
 from dryfit.quantization.rounding import Rounding, RoundingFunction, RoundingMode
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding
+from dryfit.target.kernels import Array, Binding, kernel
 from dryfit_cpu import codes
-from dryfit_cpu.descriptors import Steps
+from dryfit_cpu.descriptors import RequantizationSteps
 from dryfit_cpu.kernels.epilogues import require_one_shape
-from dryfit_cpu.kernels.integer_stages import Stage, stages_of
-from dryfit_cpu.kernels.stated_groups import StatedGroup
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, RequantizationStage, stages_of
+
+if TYPE_CHECKING:
+    from dryfit_cpu.kernels.integer_weights import IntegerWeights
+
+
+@attrs.frozen(eq=False)
+class StatedGroup(LayerGroup):
+    """Dequantizations, a weighted sum and a quantization, which tell the geometry only.
+
+    Attributes:
+        weights: what it multiplies by, and the numbers that scale its sums.
+        steps: what happens to the sums.
+    """
+
+    weights: IntegerWeights
+    steps: GroupRequantization
+
 
 _ROUNDING_CODES = {
     RoundingMode.HALF_TO_EVEN: codes.HALF_TO_EVEN,
@@ -28,8 +66,8 @@ _LOWEST, _HIGHEST = -128.0, 127.0
 
 
 @attrs.frozen
-class Requantization:
-    """The numbers of a requantization as native functions and `integer_definition.py` take them, in FP32.
+class GroupRequantization:
+    """The numbers of a requantization as native functions take them, in FP32.
 
     Attributes:
         unit: what the sums are scaled to: the scale of the first rounding, or 1 where none follows.
@@ -80,9 +118,9 @@ class Requantization:
         return rounding_code(self.rounding) if is_rounded else codes.HALF_TO_EVEN
 
     @property
-    def descriptor(self) -> Steps:
+    def descriptor(self) -> RequantizationSteps:
         """What native functions are told about it."""
-        return Steps(
+        return RequantizationSteps(
             self.rounding_code, int(self.rounds_sum), *self.sum_limits, self.sum_multiplier, self.operation,
             self.residual_multiplier, self.residual_zero, *self.limits, int(self.rounds_last), self.last_multiplier,
             *self.last_limits, self.zero_point,
@@ -100,7 +138,7 @@ def rounding_code(mode: Rounding) -> int:
     return _ROUNDING_CODES[mode]
 
 
-def requantization_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> Requantization | None:
+def requantization_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> GroupRequantization | None:
     """The requantization of a group on a device that rounds in this way; None where its epilogue is of another form."""
     if isinstance(group, StatedGroup):
         return group.steps
@@ -114,7 +152,7 @@ def requantization_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_
     first, middle, last = stages[0], stages[main], stages[-1]
     rounds_last = len(stages) > main + 1
     other = middle.other
-    return Requantization(
+    return GroupRequantization(
         unit=_unit(first),
         rounds_sum=main == 1,
         sum_limits=_in_units(first),
@@ -133,11 +171,11 @@ def requantization_of(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_
     )
 
 
-def _unit(stage: Stage) -> float:
+def _unit(stage: RequantizationStage) -> float:
     return stage.grid.scale if stage.grid is not None else 1.0
 
 
-def _residual_multiplier(stage: Stage) -> float:
+def _residual_multiplier(stage: RequantizationStage) -> float:
     if stage.other is None:
         return 0.0
     if stage.operation == codes.PROD:
@@ -150,13 +188,17 @@ def takes_requantized(group: LayerGroup, layer: Layer) -> bool:
     return requantization_of(LayerGroup((*group.layers, layer))) is not None
 
 
+integer_kernel = functools.partial(kernel, data_types=SERVED_TYPES, fuses=takes_requantized, absorbs_dequantize=True)
+"""The decorator of kernels that sum quantized values, and end by a requantization."""
+
+
 def takes_scaled(group: LayerGroup, layer: Layer) -> bool:
     """What `fuses` of an integer kernel is that scales, limits and rounds once."""
     steps = requantization_of(LayerGroup((*group.layers, layer)))
     return steps is not None and steps.only_scales
 
 
-def required_requantization(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> Requantization:
+def required_requantization(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> GroupRequantization:
     """The requantization of a group that a kernel accepted.
 
     Raises:
@@ -168,7 +210,7 @@ def required_requantization(group: LayerGroup, rounding: Rounding = RoundingMode
     return found
 
 
-def bound_requantization(binding: Binding) -> Requantization:
+def bound_requantization(binding: Binding) -> GroupRequantization:
     """The requantization of a group for the shapes and the device that it is bound to.
 
     Raises:
@@ -188,7 +230,7 @@ def _ratio(scale: float | None, unit: float) -> float:
     return float(np.float32(np.float64(scale or 1.0) / np.float64(unit)))
 
 
-def _in_units(stage: Stage) -> tuple[float, float]:
+def _in_units(stage: RequantizationStage) -> tuple[float, float]:
     """The limits of a stage in units of its scale, and of INT8."""
     low, high = stage.limits
     if stage.grid is None:

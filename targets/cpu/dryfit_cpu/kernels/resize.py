@@ -1,4 +1,13 @@
-"""Resizing images, to the nearest pixel or linearly in both axes."""
+"""Resizing images, to the nearest pixel or linearly in both axes; quantized ones are requantized in the same pass.
+
+Of quantized images, in FP32, each step one operation, rounded to nearest even; a, b are the codes above and below on
+the left, c, d those on the right:
+
+    left, right = a * w0 + b * w1, c * w0 + d * w1       w0, w1: weights of the rows, their sum is 1
+    x = left * v0 + right * v1                           v0, v1: weights of the columns; x = a for the nearest pixel
+    x = (x - zero_point) * multiplier                    scale of the input / scale of the output, rounded once
+    the result is round(limit(x)) + zero_point of the output
+"""
 
 from __future__ import annotations
 
@@ -17,13 +26,20 @@ from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.descriptors import SampleSteps
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import Operand, bound_array, require_extents
+from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
+from dryfit_cpu.kernels.operands import ImageOperand, bound_array, require_extents
+from dryfit_cpu.kernels.requantization import (
+    bound_requantization,
+    in_units,
+    requantization_of,
+    takes_scaled,
+)
 from dryfit_cpu.steps import NativeStep
 
 _RESIZE = NativeFunction("resize", "resize")
 
 
-def axis_tables(layer: Resize, source: Operand, output: Operand, axis: int) -> tuple[Array, Array]:
+def axis_tables(layer: Resize, source: ImageOperand, output: ImageOperand, axis: int) -> tuple[Array, Array]:
     """Byte offsets int64[outputs, 2] and weights float32[outputs, 2] of one axis.
 
     The reference says where each output lies: it resizes an image whose pixels hold their own index.
@@ -66,7 +82,7 @@ def can_resize(layer: Layer, x: TensorSpec, y: TensorSpec) -> bool:
 def bind_resize(binding: Binding, x: Array, y: Array, steps: SampleSteps) -> NativeStep:
     """A step that samples an image by tables of places."""
     layer = cast("Resize", binding.group.main)
-    source, output = Operand.of(x), Operand.of(y)
+    source, output = ImageOperand.of(x), ImageOperand.of(y)
     require_extents(output.shape[:2], source.shape[:2], "output of a resize")
     tables = [axis_tables(layer, source, output, axis) for axis in (2, 3)]
     (row_offsets, row_weights), (column_offsets, column_weights) = tables
@@ -105,3 +121,35 @@ def resize_image(binding: Binding) -> NativeStep:
     layer = binding.group.main
     x, y = (bound_array(binding, tensor.name) for tensor in (cast("Tensor", layer.inputs[0]), layer.outputs[0]))
     return bind_resize(binding, x, y, _OF_INT8 if y.dtype == np.int8 else SampleSteps())
+
+
+def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
+    layer, steps = group.main, requantization_of(group)
+    x, y = specs[cast("Tensor", layer.inputs[0]).name], specs[layer.outputs[0].name]
+    is_known = quantized_source(layer.inputs[0], group) is not None and steps is not None and steps.only_scales
+    return is_known and can_resize(layer, x, y)
+
+
+@kernel(
+    "cpu.integer_resize",
+    kinds="resize",
+    data_types=SERVED_TYPES,
+    accepts=_accepts_integers,
+    fuses=takes_scaled,
+    absorbs_dequantize=True,
+    layout=HostLayout.CHANNELS_LAST,
+)
+def resize_integers(binding: Binding) -> NativeStep:
+    """A step that samples the image and requantizes."""
+    group, steps = binding.group, bound_requantization(binding)
+    source = cast("Quantized", quantized_source(group.main.inputs[0], group))
+    x, y = (bound_array(binding, tensor.name) for tensor in (source.tensor, group.outputs[0]))
+    sampled = SampleSteps(
+        source_zero=source.zero_point,
+        multiplier=float(in_units(np.array([source.scale]), steps.unit)[0]),
+        low=steps.limits[0],
+        high=steps.limits[1],
+        zero_point=steps.zero_point,
+        rounding=steps.rounding_code,
+    )
+    return bind_resize(binding, x, y, sampled)

@@ -132,6 +132,8 @@ def _crowds_cache(step: int, lines: int) -> bool:
     Lines at equal distances lie in few of its sets where the distance and its size have a large common divisor.
     """
     sets = _WAY_BYTES // max(_CACHE_LINE, math.gcd(step, _WAY_BYTES))
+    # A distance of 4096 bytes puts all lines into one set of 8: the ninth pushes out the first before its next piece is
+    # read. Images with 1024 columns of FP32 are such lines.
     return step > _CACHE_LINE and lines > _WAYS * sets
 
 

@@ -26,11 +26,11 @@ from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Specs
-from dryfit_cpu.kernels.windows import Slices, Window, images_of
+from dryfit_cpu.kernels.windows import Slices, WindowGeometry, images_of
 
 
 @attrs.frozen
-class Places:
+class AxisPlaces:
     """The places of a window along one axis that fall on the same outputs.
 
     Attributes:
@@ -47,7 +47,7 @@ class Places:
 
 
 @attrs.frozen
-class Part:
+class WindowPart:
     """The places of one of the convolutions, along all axes.
 
     Attributes:
@@ -56,7 +56,7 @@ class Part:
     """
 
     name: str
-    axes: tuple[Places, Places, Places]
+    axes: tuple[AxisPlaces, AxisPlaces, AxisPlaces]
 
     def kernel(self, weights: Array) -> Array:
         """Of weights `[K, C / groups, *window]` those of these places; zeros for one where there are none.
@@ -65,6 +65,8 @@ class Part:
             `[K, C / groups, images, rows, columns]`.
         """
         K, C, *window = weights.shape
+        # Chosen when weights are packed: at run time a phase is a convolution like any other, with its own panels, and
+        # no zeros are multiplied, as they would be in an input spread out by the stride.
         chosen = weights.reshape(K, C, *three(window, 1))
         for axis, places in enumerate(self.axes, 2):
             chosen = chosen.take(list(places.places), axis)
@@ -84,8 +86,8 @@ class Phase:
         step: images, rows and columns from one output to the next.
     """
 
-    part: Part
-    window: Window
+    part: WindowPart
+    window: WindowGeometry
     first_input: tuple[int, int, int]
     first_output: tuple[int, int, int]
     step: tuple[int, int, int]
@@ -97,6 +99,8 @@ class Phase:
 
     def outputs(self, array: Array) -> Array:
         """What it writes of them."""
+        # A view with longer strides: the phases write the same output, each its own pixels, and nothing is copied
+        # together.
         image, row, column = (slice(*axis) for axis in zip(self.first_output, itertools.repeat(None), self.step))
         return array[image, :, row, column]
 
@@ -107,19 +111,19 @@ def three(values: Sequence[int], missing: int) -> tuple[int, int, int]:
     return images, rows, columns
 
 
-def parts_of(layer: Deconvolution) -> list[Part]:
+def parts_of(layer: Deconvolution) -> list[WindowPart]:
     """The convolutions, whatever the extents are."""
     geometry = (three(values, 1) for values in (layer.kernel_size_nd, layer.stride_nd, layer.dilation_nd))
     images, rows, columns = (list(_places(*axis)) for axis in zip(*geometry, strict=True))
-    return [Part(f"_{number}", axes) for number, axes in enumerate(itertools.product(images, rows, columns))]
+    return [WindowPart(f"_{number}", axes) for number, axes in enumerate(itertools.product(images, rows, columns))]
 
 
-def _places(extent: int, stride: int, dilation: int) -> Iterator[Places]:
+def _places(extent: int, stride: int, dilation: int) -> Iterator[AxisPlaces]:
     common = math.gcd(stride, dilation)
     hop = stride // common
     for residue in range(stride):
         first = next((place for place in range(hop) if (residue - place * dilation) % stride == 0), extent)
-        yield Places(residue, range(first, extent, hop)[::-1], dilation // common)
+        yield AxisPlaces(residue, range(first, extent, hop)[::-1], dilation // common)
 
 
 def phases_of(group: LayerGroup, specs: Specs) -> list[Phase]:
@@ -130,7 +134,7 @@ def phases_of(group: LayerGroup, specs: Specs) -> list[Phase]:
     return [phase for phase in phases if phase is not None]
 
 
-def _phase(layer: Deconvolution, part: Part, x: Shape, y: Shape) -> Phase | None:
+def _phase(layer: Deconvolution, part: WindowPart, x: Shape, y: Shape) -> Phase | None:
     """The convolution of a part; None where no output is its own."""
     (N, C, *inputs), (M, K, *outputs) = images_of(x), images_of(y)
     step = three(layer.stride_nd, 1)
@@ -141,7 +145,7 @@ def _phase(layer: Deconvolution, part: Part, x: Shape, y: Shape) -> Phase | None
         return None
     images, rows, columns = axes
     kernel = [max(len(places.places), 1) for places in part.axes]
-    window = Window(
+    window = WindowGeometry(
         (images.inputs, C, rows.inputs, columns.inputs),
         (images.outputs, K, rows.outputs, columns.outputs),
         (kernel[1], kernel[2]),
@@ -166,7 +170,7 @@ class _Axis:
     padding: tuple[int, int]
 
 
-def _axis(places: Places, inputs: int, outputs: int, stride: int, dilation: int, cut: tuple[int, int]) -> _Axis:
+def _axis(places: AxisPlaces, inputs: int, outputs: int, stride: int, dilation: int, cut: tuple[int, int]) -> _Axis:
     first_output = (places.residue - cut[0]) % stride
     count = -(-(outputs - first_output) // stride)
     reach = (max(len(places.places), 1) - 1) * places.dilation

@@ -1,7 +1,8 @@
 """Quantize layers to UINT8 and dequantize layers of it, as those of INT8 codes that are 128 lower.
 
 An engine keeps codes between layers as INT8 (`dryfit.builder.precision.signed_codes`); what is left for this kernel is
-what the caller gives and gets, such as the bytes of a picture.
+what the caller gives and gets, such as the bytes of a picture. UINT8 codes are INT8 ones that are 128 lower: the
+highest bit of each is flipped.
 """
 
 from __future__ import annotations
@@ -19,11 +20,25 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Binding, HostLayout, Specs, kernel
-from dryfit_cpu.kernels.operands import bound_array
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu.kernels.dense_operands import channels_last
+from dryfit_cpu.kernels.integer_functions import CodeTable, lookup_work
+from dryfit_cpu.kernels.operands import aligned_empty, bound_array
 from dryfit_cpu.kernels.quantization import scale_and_round
-from dryfit_cpu.kernels.unsigned_codes import flip_work, memory_alike
 from dryfit_cpu.steps import NativeStep, Work
+
+_FLIPS = CodeTable((np.arange(256, dtype=np.uint8) ^ np.uint8(128)).view(np.int8), None)
+
+
+def flip_work(source: Array, output: Array, threads: int) -> list[Work]:
+    """Work that gives the codes of the other type; source and output, 8-bit integers, may be the same memory."""
+    return lookup_work(_FLIPS, source.view(np.int8), output.view(np.int8), threads)
+
+
+def memory_alike(array: Array) -> Array:
+    """Memory for as many INT8 codes, in the order in which an array has its own."""
+    is_channels_last = array.ndim == 4 and array.strides[1] == 1
+    return channels_last(array.shape, np.int8) if is_channels_last else aligned_empty(array.shape, np.int8)
 
 
 def _signed(group: LayerGroup, specs: Specs) -> LayerGroup | None:

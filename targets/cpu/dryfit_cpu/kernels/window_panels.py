@@ -68,7 +68,7 @@ def outside_of(value: int) -> Array:
 
 @attrs.frozen
 class Limits:
-    """The limits of two roundings and what is between and after them, as `kernels/integer_definition.py` has them."""
+    """The limits of two roundings and what is between and after them, as `kernels/requantization.py` has them."""
 
     first: tuple[float, float]
     ratio: float
@@ -103,6 +103,7 @@ def packed_panel(
     rows, columns, width = kernel.shape
     order = channel_order(width)
     kernel, bias = kernel[..., order], bias[order]
+    # Made when the engine is loaded, not when it is built: the order of channels is this machine's.
     if current_tier().has_byte_products:
         groups = -(-rows // 4)
         filled = np.zeros((4 * groups, columns, width), np.int8)

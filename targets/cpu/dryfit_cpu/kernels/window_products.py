@@ -12,12 +12,11 @@ from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.descriptors import Image, Runs
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.dense_operands import DenseOperands
+from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
 from dryfit_cpu.kernels.epilogues import Epilogue, required_epilogue
-from dryfit_cpu.kernels.images import Images
-from dryfit_cpu.kernels.matrix_products import Axis, Product
-from dryfit_cpu.kernels.operands import Operand, Workspace, require_extents
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, require_extents
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.steps import NativeStep, Work
 
 _STAGE = NativeFunction("staging", "stage")
@@ -45,13 +44,13 @@ class WindowInput:
     keeps: list[object]
 
     @classmethod
-    def of(cls, window: Window, x: Array, workspace: Workspace, threads: int) -> WindowInput:
+    def of(cls, window: WindowGeometry, x: Array, workspace: Workspace, threads: int) -> WindowInput:
         """Images with axes N, C, H, W or N, C, W.
 
         It is staged where it is padded, no FP32 or not channels last; windows are gathered where rows are too short.
         """
         work: list[Work] = []
-        source = Operand.of(x)
+        source = ImageOperand.of(x)
         require_extents(source.shape, window.input, "input of a window")
         keeps: list[object] = [source]
         if needs_staging(window, source):
@@ -75,7 +74,7 @@ class WindowInput:
         return cls(windows.ctypes.data, steps, [0], windows.shape[1], work, [*keeps, windows, table])
 
 
-def bind_window(binding: Binding, window: Window, source: str) -> NativeStep:
+def bind_window(binding: Binding, window: WindowGeometry, source: str) -> NativeStep:
     """A step that convolves images, or one volume after the other.
 
     The input is made ready; then comes the product; then a copy where the output is not channels last.
@@ -98,10 +97,10 @@ def bind_window(binding: Binding, window: Window, source: str) -> NativeStep:
 
 def bind_product(
     binding: Binding,
-    window: Window,
+    window: WindowGeometry,
     read: WindowInput,
-    target: Operand,
-    residual: Operand | None,
+    target: ImageOperand,
+    residual: ImageOperand | None,
     epilogue: Epilogue,
     part: str = "",
 ) -> NativeStep:
@@ -121,7 +120,7 @@ def bind_product(
     count, depth = -(-group_outputs // PANEL_CHANNELS), len(read.segments) * read.length
     panels = binding.weight(f"panels{part}", (window.groups, count, depth, PANEL_CHANNELS))
     bias = binding.weight("bias", (window.groups, count * PANEL_CHANNELS))
-    product = Product(
+    product = MatrixProduct(
         axes=pixel_axes(window, read.strides, target, residual),
         input=read.address,
         output=target.address,
@@ -149,13 +148,15 @@ def bind_product(
     return NativeStep(binding.group.name, [*read.work, main], [binding, *read.keeps, *tables, target, residual])
 
 
-def needs_staging(window: Window, source: Operand) -> bool:
+def needs_staging(window: WindowGeometry, source: ImageOperand) -> bool:
     """Whether tiles cannot read the input where it lies."""
+    # Copying costs one reading and one writing; what it saves is paid for each place of the window: questions at the
+    # border, conversions of type, lines of a cache set that push each other out.
     is_dense = source.kind == FP32 and source.has_dense_channels
     return window.is_padded or not is_dense or window.has_conflicts(source.strides[0], source.strides[3])
 
 
-def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> Work:
+def stage_work(window: WindowGeometry, source: ImageOperand, staged: Array, threads: int) -> Work:
     """Work that copies the input to FP32, channels last, with its padding."""
     return _STAGE.work(
         chunks_for(staged.size, threads),
@@ -168,7 +169,13 @@ def stage_work(window: Window, source: Operand, staged: Array, threads: int) -> 
 
 
 def gather_work(
-    window: Window, address: int, strides: Sequence[int], segments: Array, length: int, windows: Array, threads: int
+    window: WindowGeometry,
+    address: int,
+    strides: Sequence[int],
+    segments: Array,
+    length: int,
+    windows: Array,
+    threads: int,
 ) -> Work:
     """Work that writes the words that each output pixel sums over one after the other.
 
@@ -190,15 +197,19 @@ def gather_work(
     )
 
 
-def _segments(window: Window, strides: Sequence[int]) -> tuple[list[int], int]:
+def _segments(window: WindowGeometry, strides: Sequence[int]) -> tuple[list[int], int]:
     """Byte offsets of the runs of values of a pixel's window, and the values in each."""
     channels = window.input[1] // window.groups
+    # Where pixels lie together without gaps a row of the window is one run, `columns * channels` long; else each of its
+    # places is. Weights are packed in the order of the longer runs, which is that of the shorter ones too.
     if strides[2] == 4 * channels and (window.dilation[1] == 1 or window.kernel[1] == 1):
         return window.segments(strides, 1), window.kernel[1] * channels
     return window.segments(strides, window.kernel[1]), channels
 
 
-def pixel_axes(window: Window, strides: Sequence[int], output: Operand, residual: Operand | None) -> list[Axis]:
+def pixel_axes(
+    window: WindowGeometry, strides: Sequence[int], output: ImageOperand, residual: ImageOperand | None
+) -> list[Axis]:
     """The output pixels: images, rows, columns."""
     N, _, H, W = window.output
     extents = (N, H, W)

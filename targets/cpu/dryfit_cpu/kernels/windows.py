@@ -12,8 +12,8 @@ import attrs
 
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Shape, TensorSpec
-from dryfit_cpu.descriptors import Padding, WindowAxis
-from dryfit_cpu.kernels.images import VOLUME_RANK
+from dryfit_cpu.descriptors import ImagePadding, WindowAxis
+from dryfit_cpu.kernels.dense_operands import VOLUME_RANK
 from dryfit_cpu.kernels.matrix_products import is_narrow
 from dryfit_cpu.kernels.operands import fp32_bytes
 
@@ -88,7 +88,7 @@ class Slices:
 
 
 @attrs.frozen
-class Window:
+class WindowGeometry:
     """A convolution's geometry: in two spatial axes for a batch of images, in three for the slices of one volume.
 
     Attributes:
@@ -109,7 +109,7 @@ class Window:
     slices: Slices = Slices()
 
     @classmethod
-    def of(cls, layer: Convolution, x: TensorSpec, y: TensorSpec) -> Window:
+    def of(cls, layer: Convolution, x: TensorSpec, y: TensorSpec) -> WindowGeometry:
         """The geometry for these shapes."""
         stride, dilation, kernel = pair(layer.stride_nd), pair(layer.dilation_nd), pair(layer.kernel_size_nd)
         *slices, rows, columns = [*[(0, 0)] * (4 - x.rank), *read_paddings(layer, x.shape, y.shape)]
@@ -133,9 +133,9 @@ class Window:
         return share_sets(pixels, distance, K)
 
     @property
-    def around(self) -> Padding:
+    def around(self) -> ImagePadding:
         """The padding around the input."""
-        return Padding(*self.slices.padding, *self.padding[0], *self.padding[1])
+        return ImagePadding(*self.slices.padding, *self.padding[0], *self.padding[1])
 
     @property
     def axes(self) -> tuple[WindowAxis, WindowAxis]:

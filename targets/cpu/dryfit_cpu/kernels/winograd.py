@@ -25,10 +25,10 @@ from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.dense_operands import DenseOperands
-from dryfit_cpu.kernels.matrix_products import Axis, Product, pack_panels
-from dryfit_cpu.kernels.operands import Operand, Workspace, aligned_empty, bound_array, image_of, require_extents
+from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, aligned_empty, bound_array, image_of, require_extents
 from dryfit_cpu.kernels.window_products import stage_work
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.kernels.winograd_tiling import Tiling
 from dryfit_cpu.native.winograd_matrices import KERNEL_TRANSFORMS
 from dryfit_cpu.steps import NativeStep, Work
@@ -48,7 +48,7 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     C, K = window.input[1], window.output[1]
     require_tiles(window, CHANNEL_MULTIPLE)
     tiling = Tiling(size, window, C, threads)
-    source = Operand.of(bound_array(binding, _input(binding.group).name))
+    source = ImageOperand.of(bound_array(binding, _input(binding.group).name))
     work: list[Work] = []
     keeps: list[object] = [binding]
     if not source.has_dense_channels:
@@ -56,9 +56,11 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
         bare = attrs.evolve(window, padding=_NO_PADDING)
         staged = aligned_empty(bare.staged_shape, np.float32)
         work.append(stage_work(bare, source, staged, threads))
-        source = Operand.of(staged[..., :C].transpose(0, 3, 1, 2))
+        source = ImageOperand.of(staged[..., :C].transpose(0, 3, 1, 2))
     transformed, products = map(workspace.take, tiling.plane_shapes)
     panels = binding.weight("positions", (tiling.positions, -(-K // PANEL_CHANNELS), C, PANEL_CHANNELS))
+    # Each position is a matrix product of its own, with the register block of the direct convolution: 16 or 36 groups
+    # of one product, in one call, so that threads share positions and tiles alike.
     # The sums at each position begin at nothing: the bias is added behind the transform.
     zeros = aligned_empty((panels.shape[1] * PANEL_CHANNELS,), np.float32)
     zeros[...] = 0
@@ -87,10 +89,10 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
 
 def _multiply_positions(
     tiles: int, transformed: Array, weights: tuple[Array, Array], products: Array, outputs: int
-) -> Product:
+) -> MatrixProduct:
     """`[positions, tiles, C] x [positions, C, outputs]`: a position is a group, its tiles are the pixels."""
     panels, zeros = weights
-    return Product(
+    return MatrixProduct(
         axes=[Axis(tiles, transformed.strides[1], products.strides[1])],
         input=transformed.ctypes.data,
         output=products.ctypes.data,
@@ -114,9 +116,9 @@ def _input(group: LayerGroup) -> Tensor:
     return cast("Tensor", group.main.inputs[0])
 
 
-def _window(group: LayerGroup, specs: Specs) -> Window:
+def _window(group: LayerGroup, specs: Specs) -> WindowGeometry:
     layer = cast("Convolution", group.main)
-    return Window.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
+    return WindowGeometry.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
 
 
 def suits(layer: Convolution, channels: int, multiple: int) -> bool:
@@ -129,7 +131,7 @@ def suits(layer: Convolution, channels: int, multiple: int) -> bool:
     )
 
 
-def require_tiles(window: Window, multiple: int) -> None:
+def require_tiles(window: WindowGeometry, multiple: int) -> None:
     """Refuse a geometry that does not suit.
 
     Raises:
@@ -155,6 +157,7 @@ def _accepts(group: LayerGroup, specs: Specs, size: int) -> bool:
 
 def _pack(group: LayerGroup, size: int) -> dict[str, Array]:
     """The window at each position, transformed in FP64 and rounded once, as panels; and the bias."""
+    # In FP64: the windows are transformed once, and what is rounded here would be rounded for every pixel.
     transform = np.array(KERNEL_TRANSFORMS[size])
     weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
     K, C = weights.shape[:2]

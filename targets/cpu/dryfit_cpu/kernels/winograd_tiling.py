@@ -13,8 +13,8 @@ from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Positions, TileGrid
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.operands import Operand, fp32_bytes
-from dryfit_cpu.kernels.windows import Window
+from dryfit_cpu.kernels.operands import ImageOperand, fp32_bytes
+from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.steps import Work
 
 _PITCH_PADDING = 16
@@ -40,7 +40,7 @@ class Tiling:
     """
 
     size: int
-    window: Window
+    window: WindowGeometry
     input_words: int
     threads: int
 
@@ -63,6 +63,8 @@ class Tiling:
     @property
     def strip_tiles(self) -> int:
         """Tiles of a strip but the last: whole register blocks, unless the last strip would have next to nothing."""
+        # Transformed values are 2.25 (tiles of 4) to 4 (tiles of 2) times the image. A strip of tiles is transformed,
+        # multiplied and transformed back before the next begins, so that they never leave the second-level cache.
         words = self.input_words + self.window.output[1] + 2 * _PITCH_PADDING
         room = self.threads * max(_STRIP_TILES, _STRIP_BYTES // (4 * words * self.positions))
         strips, rows = -(-self.tiles // room), current_tier().rows
@@ -89,7 +91,7 @@ class Tiling:
         return TileGrid(*self.rows_and_columns, first, tiles)
 
     def input_work(
-        self, function: NativeFunction, source: Operand, transformed: Array, strip: tuple[int, int], fill: int = 0
+        self, function: NativeFunction, source: ImageOperand, transformed: Array, strip: tuple[int, int], fill: int = 0
     ) -> Work:
         """Work that transforms the input tiles of a strip.
 

@@ -29,11 +29,10 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Specs
 from dryfit_cpu import codes
 from dryfit_cpu.kernels import requantization
-from dryfit_cpu.kernels.integer_kernels import quantized_kernel
-from dryfit_cpu.kernels.integer_stages import UNLIMITED, Grid, Quantized
-from dryfit_cpu.kernels.integer_weights import IntegerWeights, is_within_int32
+from dryfit_cpu.kernels.integer_stages import UNLIMITED, CodeGrid, Quantized
+from dryfit_cpu.kernels.integer_weights import IntegerWeights, is_within_int32, quantized_kernel
 from dryfit_cpu.kernels.method_numbers import DOUBLES, MANTISSAS, SHIFTS, MethodNumbers
-from dryfit_cpu.kernels.stated_groups import StatedGroup
+from dryfit_cpu.kernels.requantization import StatedGroup
 
 CODE_TYPES = frozenset({DataType.INT8, DataType.UINT8})
 _SCALINGS = {
@@ -148,7 +147,7 @@ def _weights(geometry: LayerGroup, kernel: Array, call: OperatorCall, numbers: M
     whole = (
         bias.values.astype(np.int32).reshape(-1) if bias is not None and has_whole else np.zeros(len(kernel), np.int32)
     )
-    source = Quantized(cast("Tensor", geometry.prologue[0].inputs[0]), Grid(1.0, zero_point))
+    source = Quantized(cast("Tensor", geometry.prologue[0].inputs[0]), CodeGrid(1.0, zero_point))
     weights = IntegerWeights(source, kernel, np.ones(len(kernel)), whole, None, numbers)
     return weights if is_within_int32(weights) else None
 
@@ -184,11 +183,11 @@ def _channels(call: OperatorCall) -> int:
     return call.output_shape[-1 if call.layer.kind == "matrix_multiply" else 1]
 
 
-def _steps(call: OperatorCall, rule: MethodRule, numbers: MethodNumbers) -> requantization.Requantization:
+def _steps(call: OperatorCall, rule: MethodRule, numbers: MethodNumbers) -> requantization.GroupRequantization:
     """What happens to the sums: one rounding within the limits."""
     low, high = output_range(call, rule)
     zero_point = call.output_grid[1]
-    return requantization.Requantization(
+    return requantization.GroupRequantization(
         unit=1.0,
         rounds_sum=False,
         sum_limits=UNLIMITED,

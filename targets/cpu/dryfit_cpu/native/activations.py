@@ -23,11 +23,15 @@ from dryfit_cpu.codes import (
     TANH,
 )
 from dryfit_cpu.compiler.compilation import inlined, outlined
-from dryfit_cpu.compiler.vector_functions import magnitude, where_less
-from dryfit_cpu.compiler.vectors import maximum, minimum, splat, where_negative
+from dryfit_cpu.compiler.vectors import magnitude, maximum, minimum, splat, where_less, where_negative
 from dryfit_cpu.descriptors import Function
-from dryfit_cpu.native.error_function import gaussian_error_linear_unit
-from dryfit_cpu.native.exponentials import exponential_minus_one, hyperbolic_tangent, sigmoid, soft_maximum
+from dryfit_cpu.native.exponentials import (
+    exponential_minus_one,
+    gaussian_error_linear_unit,
+    hyperbolic_tangent,
+    sigmoid,
+    soft_maximum,
+)
 
 _GELU_SCALE, _GELU_CUBE = float32(1.5957691216057308), float32(0.044715)
 """2 * sqrt(2 / pi), and the weight of the cube."""

@@ -13,7 +13,7 @@ from dryfit_cpu.compiler.micro_kernel import micro_kernel
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
-from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, Table
+from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, WordTable
 from dryfit_cpu.native.activations import activate
 
 TILE_BYTES = 8 * TILE_WORDS
@@ -48,8 +48,8 @@ def convolve(
     residual: Pixels,
     segments: Runs,
     k_blocks: int,
-    tiles: Table,
-    panels: Table,
+    tiles: WordTable,
+    panels: WordTable,
     order: int,
     inner_parts: int,
     finish: Finish,
@@ -105,6 +105,8 @@ def convolve(
             else:
                 ahead = panel_weights + span * PANEL_ROW_BYTES + tile_index * span * 32
 
+            # A narrow block is for the last channels: one vector, whose missing lanes are masked, costs half of a block
+            # that would compute channels that there are not.
             is_narrow = channels <= LANES
             out0, out1, out_stride = output0, output1, output.stride
             res0, res1, block_low, block_high = residual0, residual1, finish.low, finish.high

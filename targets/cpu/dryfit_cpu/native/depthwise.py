@@ -1,4 +1,7 @@
-"""Depthwise convolution: each channel by its own window, a vector of channels at a time."""
+"""Depthwise convolution, each channel by its own window, and convolution in groups of four channels.
+
+Both go along rows of pixels, a vector of channels at a time.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from numba import float32
 
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.depthwise_block import sum_windows
+from dryfit_cpu.compiler.depthwise_block import GROUP_CHANNELS, WEIGHT_ROW_BYTES, grouped_block, sum_windows
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES, multiply_add
-from dryfit_cpu.descriptors import Chunk, Finish, Image, WindowAxis
+from dryfit_cpu.descriptors import Chunk, Finish, Image, WindowAxis, WordTable
 from dryfit_cpu.native.activations import activate
+from dryfit_cpu.native.convolution import finish_pixel
 from dryfit_cpu.native.indices import inside, pixel, share
 
 _INFINITY: Any = float32(float("inf"))
@@ -140,3 +144,65 @@ def _sum_alone(at: int, extents: Any, hops: Any, channel_stride: int, count: int
             here = read(at + y * row_bytes + x * column_bytes, channel_stride, FP32, count)
             value = multiply_add(here, load(tap + (y * window_columns + x) * tap_bytes), value)
     return value
+
+
+# A block has a sum a pixel, and each weight that is loaded serves all of its pixels; seven, as most images of networks
+# have rows of 7, 14, 28 or 56. With vectors of four there are sixteen registers or fewer.
+_GROUP_PIXELS = 7 if LANES > 4 else 4
+_PACKED_CHANNELS = WEIGHT_ROW_BYTES // 4
+
+group_block = grouped_block(_GROUP_PIXELS)
+group_pixel = grouped_block(1)
+
+
+@native
+def convolve_groups(
+    chunk: Chunk,
+    input: Image,
+    places: WordTable,
+    weights: int,
+    bias: int,
+    output: Image,
+    residual: Image,
+    finish: Finish,
+) -> None:
+    """Sums over windows, plus bias, residual and activation; the last pixels of a row may be computed twice.
+
+    Input strides are from one output to the next. Weights are `[channels / 16, places, 4, 16]`. Every output is summed
+    in the order of the places and of its group's inputs.
+    """
+    sums = stack_memory()
+    output_size, residual_size = 4 >> (output.kind & 3), 4 >> (residual.kind & 3)
+    for line in range(*share(chunk, output.images * output.rows)):
+        image = line // output.rows
+        row = line - image * output.rows
+        from_row, to_row = pixel(input, image, row, 0), pixel(output, image, row, 0)
+        add_row = pixel(residual, image, row, 0)
+        # Channels outside the pixels of a row: a vector's weights, four for each of its places, stay in the first-level
+        # cache while the row goes by, and a row of a few channels is short enough to stay there for all of them.
+        for channel in range(0, output.channels, LANES):
+            packed = channel // _PACKED_CHANNELS
+            columns_of = weights + packed * places.rows * GROUP_CHANNELS * WEIGHT_ROW_BYTES
+            columns_of += (channel - packed * _PACKED_CHANNELS) * 4
+            at, start = from_row + channel * 4, bias + channel * 4
+            done = 0
+            while done < output.columns:
+                first, count = done, 1
+                if output.columns >= _GROUP_PIXELS:
+                    first, count = min(done, output.columns - _GROUP_PIXELS), _GROUP_PIXELS
+                    group_block(
+                        at + first * input.pixel_stride, input.pixel_stride, places.address, places.rows, columns_of,
+                        start, sums,
+                    )  # fmt: skip
+                else:
+                    group_pixel(
+                        at + first * input.pixel_stride, input.pixel_stride, places.address, places.rows, columns_of,
+                        start, sums,
+                    )  # fmt: skip
+                for place in range(count):
+                    to = to_row + (first + place) * output.pixel_stride + channel * output_size
+                    add = 0
+                    if residual.address != 0:
+                        add = add_row + (first + place) * residual.pixel_stride + channel * residual_size
+                    finish_pixel(sums + place * 4 * LANES, to, add, LANES, output.kind, residual.kind, finish)
+                done = first + count

@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit_cpu.codes import (
+    BIN_BITS,
+    BINS,
+    BLOCK,
+    COLUMNS,
+    HEAD_BYTES,
+    PLACES,
+    SIDE_BYTES,
+    TABLE_BYTES,
+)
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.counting import (
     clear,
@@ -20,16 +30,6 @@ from dryfit_cpu.compiler.counting import (
     scan_ends,
     store_counter,
     store_int,
-)
-from dryfit_cpu.compiler.histogram_table import (
-    BIN_BITS,
-    BINS,
-    BLOCK,
-    COLUMNS,
-    HEAD_BYTES,
-    PLACES,
-    SIDE_BYTES,
-    TABLE_BYTES,
 )
 from dryfit_cpu.compiler.memory import load_int
 from dryfit_cpu.compiler.vectors import LANES
@@ -71,6 +71,9 @@ def count_values(chunk: Chunk, source: int, values: int, tables: int) -> None:
         address = source + 4 * start
         if vectors and _takes_ends(address, vectors, table):
             positive, negative = _inverse_width(load_int(table)), _inverse_width(load_int(table + 8))
+            # Places first, for a block, then the counting: vectors find places, and counting is one value after the
+            # other anyway. Counters of a bin stand four times, taken in turns, since an addition to memory that has
+            # just been added to waits for it: a peak in the distribution would cost five cycles a value.
             places = table + PLACES
             find_places(address, vectors, places, positive, negative)
             increment_places(places, vectors, table + HEAD_BYTES)
@@ -110,6 +113,8 @@ def _widen(table: int, side: int, magnitude: int) -> None:
     """Make the bins of a side wide enough for a magnitude, as bits; 0 for none."""
     if not magnitude:
         return
+    # Bins of a power of two: a wider range merges them in pairs, and counts stay exact. So one pass is enough, and
+    # shards that were counted apart add up to the same histogram.
     wanted = max((magnitude >> 23) - 126, _LEAST_EXPONENT)
     exponent = load_int(table + 8 * side)
     if wanted <= exponent:

@@ -1,17 +1,21 @@
-"""Convolution and matrix products of INT8 values, with exact sums, over tiles of pixels and panels of channels."""
+"""Convolution and matrix products of INT8 values, with exact sums, over tiles of pixels and panels of channels.
+
+And a matrix as the register block multiplies by it, for products of two tensors: it is packed in each run.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dryfit_cpu.codes import LEAVES_SUMS, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
+from dryfit_cpu.codes import LEAVES_SUMS, PANEL_CHANNELS, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
+from dryfit_cpu.compiler.byte_tables import load_code
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.integer_memory import copy_rows
+from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, copy_rows, stage_fill
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, held_arguments, integer_micro_kernel
-from dryfit_cpu.compiler.memory import load_int, stack_memory
+from dryfit_cpu.compiler.memory import load_int, stack_memory, store_int32
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.descriptors import ChannelScales, Chunk, Pixels, Runs, Steps, Table
+from dryfit_cpu.descriptors import ChannelScales, Chunk, Pixels, RequantizationSteps, Runs, WordTable
 from dryfit_cpu.native.indices import share
 from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers_of
 
@@ -38,17 +42,17 @@ def convolve(
     output: Pixels,
     residual: Pixels,
     segments: Runs,
-    tiles: Table,
-    panels: Table,
+    tiles: WordTable,
+    panels: WordTable,
     order: int,
     flip: int,
     ending: int,
-    steps: Steps,
+    steps: RequantizationSteps,
 ) -> None:
     """Exact sums over k of input and weights, requantized, for tiles x panels.
 
     Tile and panel tables are those of `native/convolution.py`; what belongs to the channels has a word a channel, as
-    the bias has there. What happens to a sum stands in `kernels/integer_definition.py`, step by step, under the same
+    the bias has there. What happens to a sum stands in `kernels/requantization.py`, step by step, under the same
     names.
     """
     scratch = stack_memory()
@@ -119,3 +123,46 @@ def _compute_block(pixels: int, arguments: Any) -> None:
         block_half(*arguments)
     else:
         block_one(*arguments)
+
+
+_UNIT = 4
+
+
+@native
+def pack(
+    chunk: Chunk,
+    source: int,
+    row_stride: int,
+    column_stride: int,
+    rows: int,
+    columns: int,
+    panels: int,
+    starts: int,
+    zero_point: int,
+) -> None:
+    """Pack `[rows, columns]` to panels `[panels, units, 32, 4]` of bytes, or `[panels, units, 2, 32, 2]` of shorts.
+
+    What sums of a column begin at takes back the zero point of what is multiplied, and where that is read as unsigned
+    bytes the 128 that these are above their values. Beyond the columns and rows there are zeros.
+    """
+    units = (rows + _UNIT - 1) // _UNIT
+    count = (columns + PANEL_CHANNELS - 1) // PANEL_CHANNELS
+    above = zero_point + (128 if STAGED_BYTES == 1 else 0)
+    for panel in range(*share(chunk, count)):
+        to = panels + panel * units * PANEL_CHANNELS * _UNIT * STAGED_BYTES
+        # Zeros first, values then: rows and columns that the matrix lacks need no case, and a panel is in the
+        # first-level cache meanwhile. It is packed in each run, since both operands are computed.
+        stage_fill(to, units * PANEL_CHANNELS * _UNIT, 0)
+        for channel in range(PANEL_CHANNELS):
+            column = panel * PANEL_CHANNELS + channel
+            total = 0
+            if column < columns:
+                for row in range(rows):
+                    code = load_code(source + row * row_stride + column * column_stride)
+                    total += code
+                    unit, place = row // _UNIT, row % _UNIT
+                    at = (unit * PANEL_CHANNELS + channel) * _UNIT + place
+                    if STAGED_BYTES == 2:
+                        at = ((unit * 2 + place // 2) * PANEL_CHANNELS + channel) * 2 + place % 2
+                    stage_fill(to + at * STAGED_BYTES, 1, code)
+            store_int32(starts + 4 * column, -above * total)

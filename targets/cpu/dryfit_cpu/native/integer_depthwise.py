@@ -9,7 +9,7 @@ from dryfit_cpu.compiler.fixed_point import as_integer_bits
 from dryfit_cpu.compiler.memory import load, load_int, stack_memory
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS, WAITING_OUTPUTS
-from dryfit_cpu.descriptors import ChannelScales, Chunk, Image, Steps, Table, WindowAxis
+from dryfit_cpu.descriptors import ChannelScales, Chunk, Image, RequantizationSteps, WindowAxis, WordTable
 from dryfit_cpu.native.indices import BLOCK_BYTES, blocks_of_line, inside, pixel, share
 from dryfit_cpu.native.requantization import fixed_products, fixed_scales, last_limits, requantized, write_limited
 
@@ -19,14 +19,14 @@ def depthwise(
     chunk: Chunk,
     source: Image,
     outside: int,
-    blocks: Table,
+    blocks: WordTable,
     form: int,
     scales: ChannelScales,
     output: Image,
     residual: Image,
     window_rows: WindowAxis,
     window_columns: WindowAxis,
-    steps: Steps,
+    steps: RequantizationSteps,
 ) -> None:
     """Exact sums over windows, requantized; the source's channels lie together, and fill the blocks.
 
@@ -88,7 +88,7 @@ def _write_pixel(
     output_pixel: int,
     output: Image,
     scales: ChannelScales,
-    steps: Steps,
+    steps: RequantizationSteps,
 ) -> None:
     """The results of an output from its scaled sums, or from sums that fixed-point numbers scale."""
     for lane in range(0, channels, LANES):

@@ -7,11 +7,11 @@ from typing import Any
 from numba import float32
 
 from dryfit_cpu.codes import HALF_TO_EVEN, INT8, SUM
-from dryfit_cpu.compiler.byte_packing import PACKED_VALUES, store_packed
 from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.integer_memory import PACKED_VALUES, store_packed
 from dryfit_cpu.compiler.memory import read
 from dryfit_cpu.compiler.vectors import LANES, nearest, splat
-from dryfit_cpu.descriptors import Chunk, Elements, Extents, Steps
+from dryfit_cpu.descriptors import Chunk, Elements, Extents, RequantizationSteps
 from dryfit_cpu.native.indices import blocks_of, element, run_of_row, share
 from dryfit_cpu.native.requantization import last_limits, limited, requantized, rounded_as, write_limited
 
@@ -30,7 +30,7 @@ def requantize(
     residual: Elements,
     output: Elements,
     extents: Extents,
-    steps: Steps,
+    steps: RequantizationSteps,
 ) -> None:
     """The source less its zero point, times a multiplier, requantized, over four axes; no residual is address 0."""
     is_dense = (
@@ -59,7 +59,9 @@ def requantize(
 
 
 @inlined
-def _requantize_run(count: int, source: int, residual: int, output: int, scale: Any, steps: Steps) -> None:
+def _requantize_run(
+    count: int, source: int, residual: int, output: int, scale: Any, steps: RequantizationSteps
+) -> None:
     """Requantize INT8 values that lie together, rounded to nearest even: as many as are stored at once, or several.
 
     The scale is the source's zero point and its multiplier.
@@ -82,7 +84,7 @@ def _requantize_run(count: int, source: int, residual: int, output: int, scale: 
 
 
 @inlined
-def _scaled(source: int, scale: Any, residual: int, steps: Steps) -> Any:
+def _scaled(source: int, scale: Any, residual: int, steps: RequantizationSteps) -> Any:
     x = (read(source, 1, INT8, LANES) - splat(scale[0])) * splat(scale[1])
     return rounded_as(HALF_TO_EVEN, x, residual, 1, INT8, LANES, steps)
 

@@ -30,16 +30,25 @@ from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.tile_transforms import byte_input_transform, exact_output_transform, window_transform
 from dryfit_cpu.compiler.vectors import LANES
-from dryfit_cpu.descriptors import ChannelScales, Chunk, Image, Pixels, Positions, Steps, Table, TileGrid
+from dryfit_cpu.descriptors import (
+    ChannelScales,
+    Chunk,
+    Image,
+    Pixels,
+    Positions,
+    RequantizationSteps,
+    TileGrid,
+    WordTable,
+)
 from dryfit_cpu.native.indices import pixel, share
 from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers_of
+from dryfit_cpu.native.winograd import input_tiles, tile_place
 from dryfit_cpu.native.winograd_matrices import (
     WHOLE_INPUT_TRANSFORM,
     WHOLE_KERNEL_TRANSFORM,
     WHOLE_MULTIPLES,
     WHOLE_OUTPUT_TRANSFORM,
 )
-from dryfit_cpu.native.winograd_tiles import input_tiles, tile_place
 
 _SIZE = WHOLE_TILE
 _EXTENT = _SIZE + 2
@@ -70,7 +79,7 @@ transform_input = native(
 def multiply(
     chunk: Chunk,
     transformed: Positions,
-    blocks: Table,
+    blocks: WordTable,
     segments: int,
     pairs: int,
     windows: int,
@@ -125,7 +134,7 @@ def transform_output(
     output: Image,
     residual: Image,
     ending: int,
-    steps: Steps,
+    steps: RequantizationSteps,
 ) -> None:
     """Transform `[positions, tiles, channels]` to sums, and requantize these as `native/integer_convolution.py` does.
 

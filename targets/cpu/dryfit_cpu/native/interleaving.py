@@ -1,8 +1,9 @@
-"""Copies between a few planes and the pixels that they make."""
+"""Copies between layouts that differ in little: a few planes and the pixels they make, and lines that are padded."""
 
 from __future__ import annotations
 
 from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.line_copies import copy_padded_line
 from dryfit_cpu.compiler.memory import clear_bytes
 from dryfit_cpu.compiler.plane_interleaving import BLOCK_PIXELS, copy_byte, copy_int, copy_short, interleave_blocks
 from dryfit_cpu.descriptors import Chunk, Lines
@@ -58,3 +59,15 @@ def _copy_value(size: int, to: int, at: int) -> None:
         copy_short(to, at)
     else:
         copy_byte(to, at)
+
+
+@native
+def copy_lines(
+    chunk: Chunk, source: Lines, output: Lines, extent0: int, extent1: int, count: int, written: int
+) -> None:
+    """Copy lines of `count` bytes, and write zeros behind each up to `written` bytes. Strides are in bytes."""
+    # Only the outer axis is cut: lines are short, and a chunk of fewer of them than an inner axis has is not worth it.
+    for i0 in range(*share(chunk, extent0)):
+        at, to = source.address + i0 * source.stride0, output.address + i0 * output.stride0
+        for i1 in range(extent1):
+            copy_padded_line(to + i1 * output.stride1, at + i1 * source.stride1, count, written)

@@ -14,7 +14,7 @@ from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
-from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, Table
+from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, WordTable
 from dryfit_cpu.native.convolution import PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
 from dryfit_cpu.native.indices import share
 
@@ -47,8 +47,8 @@ def multiply(
     segments: Runs,
     segment_bytes: int,
     origin: int,
-    tiles: Table,
-    panels: Table,
+    tiles: WordTable,
+    panels: WordTable,
     by_rows: int,
     tiles_at_once: int,
     decoded_values: int,
@@ -75,6 +75,7 @@ def multiply(
         panel = panels.address + panel_index * PANEL_BYTES
         words, first_channel = weights + load_int(panel), load_int(panel + 8) // 4
         channels = load_int(panel + 40)
+        # Scales of FP16, FP8 or E8M0 are widened once for a panel, to scratch memory: they serve every tile.
         _widen_scales(factors, scales, scale_kind, scale_blocks, first_channel, global_scale)
         for turn in range((tiles.rows + tiles_at_once - 1) // tiles_at_once):
             first_tile = turn * tiles_at_once

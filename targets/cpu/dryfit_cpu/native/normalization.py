@@ -1,4 +1,4 @@
-"""Normalization to mean 0 and variance 1 over any axes."""
+"""Normalization to mean 0 and variance 1 over any axes, and local response normalization across channels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numba import float32
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, load_float, load_int, read, store, write
-from dryfit_cpu.compiler.vector_functions import square_root
-from dryfit_cpu.compiler.vectors import LANES, first_lanes, multiply_add, splat, sum_of
-from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function, Table
-from dryfit_cpu.native.indices import element, share
+from dryfit_cpu.compiler.power import power
+from dryfit_cpu.compiler.vectors import LANES, first_lanes, multiply_add, splat, square_root, sum_of
+from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function, Image, WordTable
+from dryfit_cpu.native.indices import element, pixel, share
 from dryfit_cpu.native.unary import apply_function, apply_to_run
 
 PLACE_BYTES = 32
@@ -27,7 +27,7 @@ def normalize(
     scale: Elements,
     bias: Elements,
     extents: Extents,
-    places: Table,
+    places: WordTable,
     is_across: int,
     epsilon: float,
     function: Function,
@@ -160,3 +160,45 @@ def _factor(address: int, stride: int, count: int) -> Any:
     if stride == 0:
         return splat(load_float(address))
     return read(address, stride, FP32, count)
+
+
+@native
+def normalize_locally(
+    chunk: Chunk,
+    squares: int,
+    square_pitch: int,
+    source: Image,
+    output: Image,
+    window: int,
+    factor: float,
+    offset: float,
+    exponent: float,
+) -> None:
+    """`x / (offset + factor * sum) ** exponent`, the sum over the `window` squares that begin at the channel's.
+
+    Squares are FP32 `[images, rows, columns, square_pitch]`, the pitch in bytes, with zeros around the channels. An
+    exponent of 3/4, which nearly all networks have, is two square roots: within 3 units in the last place of the sum's
+    power; others are within one.
+    """
+    # Squares are made before, with zeros around them, and each sum adds its window anew: sliding, adding one square and
+    # taking one off, would carry the rounding errors of a pixel's first channels to its last.
+    for index in range(*share(chunk, output.images * output.rows * output.columns)):
+        line = index // output.columns
+        column = index - line * output.columns
+        image = line // output.rows
+        row = line - image * output.rows
+        at, to = pixel(source, image, row, column), pixel(output, image, row, column)
+        for channel in range(0, output.channels, LANES):
+            count = output.channels - channel
+            first = squares + index * square_pitch + channel * 4
+            sums = load(first)
+            for place in range(1, window):
+                sums = sums + load(first + place * 4)
+            base = splat(offset) + splat(factor) * sums
+            if exponent == float32(0.75):
+                root = square_root(base)
+                divisor = root * square_root(root)
+            else:
+                divisor = power(base, splat(exponent))
+            x = read(at + channel * source.channel_stride, source.channel_stride, source.kind, count)
+            write(to + channel * output.channel_stride, output.channel_stride, output.kind, x / divisor, count)

@@ -7,9 +7,8 @@ from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, load, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function
-from dryfit_cpu.native.combination import combine_runs
 from dryfit_cpu.native.indices import blocks_of, element, indices, share
-from dryfit_cpu.native.unary import apply_to_run
+from dryfit_cpu.native.unary import apply_to_run, combine_runs
 
 _FEW_BYTES = 4 * VECTOR_BYTES
 """Bytes that are copied before a call of the system's copy would have begun: such as a row of a packed panel."""

@@ -1,4 +1,8 @@
-"""Real numbers become INT8: what lies together, and pictures, of which three planes become pixels of three bytes."""
+"""Real numbers become quantized ones, and the other way round.
+
+INT8 has functions of its own: for what lies together, and for pictures, of which three planes become pixels of three
+bytes. All other element types, and any granularity of scales, have one pair of functions for all.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,29 @@ from typing import Any
 from numba import float32
 
 from dryfit_cpu.codes import FP32, INT8
-from dryfit_cpu.compiler.byte_packing import PACKED_VALUES, store_packed
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.integer_memory import store_pixels
+from dryfit_cpu.compiler.integer_memory import PACKED_VALUES, store_packed, store_pixels
 from dryfit_cpu.compiler.memory import load, read, write
-from dryfit_cpu.compiler.vector_functions import nearest_whole
-from dryfit_cpu.compiler.vectors import HAS_FUSED_PRODUCTS, LANES, maximum, minimum, multiply_add, splat
-from dryfit_cpu.descriptors import Chunk, Image
+from dryfit_cpu.compiler.narrow_numbers import (
+    in_all_lanes,
+    largest_or_nan,
+    quotient_or_zero,
+    read_narrow,
+    read_scale,
+    write_narrow,
+)
+from dryfit_cpu.compiler.vectors import (
+    HAS_FUSED_PRODUCTS,
+    LANES,
+    magnitude,
+    maximum,
+    maximum_or_nan,
+    minimum,
+    multiply_add,
+    nearest_whole,
+    splat,
+)
+from dryfit_cpu.descriptors import Chunk, Image, Scales
 from dryfit_cpu.native.indices import pixel, share
 
 _LOWEST: Any = float32(-128.0)
@@ -108,3 +128,124 @@ def quantize_planes(
             green = _shifted(load(at + source.channel_stride) / divisor, zero_point)
             blue = _shifted(load(at + 2 * source.channel_stride) / divisor, zero_point)
             store_pixels(to + column * 3, red, green, blue)
+
+
+@inlined
+def _scales_of(index: int, rows: int, scales: Scales) -> int:
+    """The address of the scales of a row, of which there are so many in each outer part."""
+    one = index // rows
+    return scales.address + one * scales.outer_stride + (index - one * rows) // scales.block * scales.row_stride
+
+
+@native
+def dequantize_numbers(
+    chunk: Chunk,
+    source: int,
+    source_kind: int,
+    scales: Scales,
+    output: int,
+    output_kind: int,
+    count: int,
+    outer: int,
+    rows: int,
+    inner: int,
+) -> None:
+    """`x * scale` in FP32, rounded once.
+
+    The numbers are `[outer, rows, inner]`, together in memory, of which the first `count` are there. A scale serves a
+    block of rows, and all of a row or, where its stride is not 0, one column.
+    """
+    # Whatever the granularity, per tensor, per axis or per block, it is this one geometry with other strides.
+    size = 4 >> (output_kind & 3)
+    for index in range(*share(chunk, outer * rows)):
+        start, factors = index * inner, _scales_of(index, rows, scales)
+        stop = min(start + inner, count)
+        for i in range(start, stop, LANES):
+            factor = read_scale(factors + (i - start) * scales.stride, scales.stride, scales.kind, stop - i)
+            x = read_narrow(source + i, source_kind, stop - i) * factor
+            write(output + i * size, size, output_kind, x, stop - i)
+
+
+@native
+def quantize_numbers(
+    chunk: Chunk,
+    source: int,
+    source_kind: int,
+    scales: Scales,
+    output: int,
+    output_kind: int,
+    count: int,
+    outer: int,
+    rows: int,
+    inner: int,
+) -> None:
+    """`saturate(round(x / scale))`, a division in FP32, ties to even; geometry as in `dequantize_numbers`."""
+    # Divided, and not multiplied by a reciprocal: that is rounded itself, and would give another neighbour at ties.
+    size = 4 >> (source_kind & 3)
+    for index in range(*share(chunk, outer * rows)):
+        start, factors = index * inner, _scales_of(index, rows, scales)
+        stop = min(start + inner, count)
+        for i in range(start, stop, LANES):
+            factor = read_scale(factors + (i - start) * scales.stride, scales.stride, scales.kind, stop - i)
+            x = read(source + i * size, size, source_kind, stop - i) / factor
+            write_narrow(output + i, output_kind, x, stop - i)
+
+
+@native
+def quantize_blocks(
+    chunk: Chunk,
+    source: int,
+    source_kind: int,
+    scales: int,
+    scale_kind: int,
+    output: int,
+    output_kind: int,
+    outer: int,
+    block: int,
+    inner: int,
+    largest: float,
+    global_scale: float,
+) -> None:
+    """Quantize each block of `[outer, block, inner]`, which lies together, by a scale of its own.
+
+    The scale is `max(abs(block)) / (largest * global_scale)`, in FP32, rounded to the scales' type; the numbers are
+    divided by `scale * global_scale`, and are 0 where that is 0. NaN in a block is NaN in its scale.
+    """
+    # Two passes over a block that lies in the first-level cache: its largest number is known before the first is
+    # divided.
+    limit, factor = splat(largest) * splat(global_scale), splat(global_scale)
+    for index in range(*share(chunk, outer)):
+        base = index * block * inner
+        if inner == 1:
+            most = splat(float32(0.0))
+            for i in range(0, block, LANES):
+                most = maximum_or_nan(magnitude(_number(source, source_kind, base + i, block - i)), most)
+            divisor = _scale(scales + index, scale_kind, largest_or_nan(most), limit, factor, 1)
+            for i in range(0, block, LANES):
+                x = _number(source, source_kind, base + i, block - i)
+                write_narrow(output + base + i, output_kind, quotient_or_zero(x, in_all_lanes(divisor)), block - i)
+        else:
+            for column in range(0, inner, LANES):
+                count = inner - column
+                most = splat(float32(0.0))
+                for row in range(block):
+                    x = _number(source, source_kind, base + row * inner + column, count)
+                    most = maximum_or_nan(magnitude(x), most)
+                divisor = _scale(scales + index * inner + column, scale_kind, most, limit, factor, count)
+                for row in range(block):
+                    at = base + row * inner + column
+                    x = _number(source, source_kind, at, count)
+                    write_narrow(output + at, output_kind, quotient_or_zero(x, divisor), count)
+
+
+@inlined
+def _number(source: int, kind: int, index: int, count: int) -> Any:
+    size = 4 >> (kind & 3)
+    return read(source + index * size, size, kind, count)
+
+
+@inlined
+def _scale(address: int, kind: int, most: Any, limit: Any, factor: Any, count: int) -> Any:
+    """Write scales; what their numbers are divided by."""
+    write_narrow(address, kind, most / limit, count)
+    return read_narrow(address, kind, count) * factor

@@ -9,9 +9,18 @@ from numba import float32
 from dryfit_cpu.codes import MAX, MIN, PROD, SUM
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load_int, read, write
-from dryfit_cpu.compiler.vector_functions import largest_or_nan_of, product_of, smallest_or_nan_of
-from dryfit_cpu.compiler.vectors import LANES, first_lanes, maximum_or_nan, minimum_or_nan, splat, sum_of
-from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function, Table
+from dryfit_cpu.compiler.vectors import (
+    LANES,
+    first_lanes,
+    largest_or_nan_of,
+    maximum_or_nan,
+    minimum_or_nan,
+    product_of,
+    smallest_or_nan_of,
+    splat,
+    sum_of,
+)
+from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function, WordTable
 from dryfit_cpu.native.indices import element, share
 from dryfit_cpu.native.unary import apply_function
 
@@ -26,7 +35,7 @@ def reduce(
     source: Elements,
     output: Elements,
     extents: Extents,
-    places: Table,
+    places: WordTable,
     place_words: int,
     is_across: int,
     divisor: float,
@@ -70,6 +79,7 @@ def reduce(
                 at += hop
             both = _combine(operation, _combine(operation, a, b), _combine(operation, c, d))
             value = _combine(operation, value, both)
+        # The lanes are added last, in a fixed order: which thread had the work makes no difference, only the tier does.
         if not is_across:
             value = splat(_over_lanes(operation, value))
         value = apply_function(function, value / splat(divisor))

@@ -25,7 +25,7 @@ from dryfit_cpu.compiler.fixed_point import double_products, one_step, two_steps
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES
 from dryfit_cpu.compiler.memory import load, load_integers, read, store_bytes, write
 from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, nearest, splat, truncated, where_negative
-from dryfit_cpu.descriptors import ChannelScales, Pixels, Steps
+from dryfit_cpu.descriptors import ChannelScales, Pixels, RequantizationSteps
 
 
 @inlined
@@ -47,6 +47,7 @@ def rounded(x: Any, mode: int) -> Any:
 @inlined
 def fixed_scales(multipliers: int, shifts: int, channel: int, scaling: int) -> Any:
     """What belongs to a vector of channels: mantissas, or FP32 multipliers; and shifts, where there are such."""
+    # The same loads for both, mantissas or multipliers: which they are is the method's, and bits are bits.
     first = load(multipliers + 4 * channel)
     if scaling in (TWO_STEPS, ONE_STEP):
         return first, load(shifts + 4 * channel)
@@ -74,14 +75,22 @@ def limited(x: Any, low: float, high: float) -> Any:
 
 
 @inlined
-def requantized(x: Any, residual: int, residual_stride: int, residual_kind: int, count: int, steps: Steps) -> Any:
+def requantized(
+    x: Any, residual: int, residual_stride: int, residual_kind: int, count: int, steps: RequantizationSteps
+) -> Any:
     """Scaled sums up to, and without, the last limits and rounding."""
     return rounded_as(steps.rounding, x, residual, residual_stride, residual_kind, count, steps)
 
 
 @inlined
 def rounded_as(
-    rounding: int, x: Any, residual: int, residual_stride: int, residual_kind: int, count: int, steps: Steps
+    rounding: int,
+    x: Any,
+    residual: int,
+    residual_stride: int,
+    residual_kind: int,
+    count: int,
+    steps: RequantizationSteps,
 ) -> Any:
     """The same by a rounding mode that is given beside the steps: where it is a constant, nothing asks for it."""
     # Products and sums stay apart, although one instruction could do both: so numpy's FP32 gives the same bits, on
@@ -107,7 +116,7 @@ def _combined(operation: int, x: Any, other: Any) -> Any:
 
 
 @inlined
-def last_limits(steps: Steps) -> tuple[float, float, float]:
+def last_limits(steps: RequantizationSteps) -> tuple[float, float, float]:
     """The limits of the results of `requantized`, and the zero point that is added to them when they are INT8."""
     if steps.rounds_last:
         return steps.last_low, steps.last_high, steps.zero_point
@@ -133,7 +142,13 @@ def write_limited(
 
 @inlined
 def finish_rows(
-    sums: int, output: Pixels, residual: Pixels, places: int, channels: int, scales: ChannelScales, steps: Steps
+    sums: int,
+    output: Pixels,
+    residual: Pixels,
+    places: int,
+    channels: int,
+    scales: ChannelScales,
+    steps: RequantizationSteps,
 ) -> None:
     """The results of so many pixels from their sums, in any form; scales begin with the channel that the sums do.
 
@@ -172,7 +187,7 @@ def channels_from(scales: ChannelScales, channel: int) -> ChannelScales:
 
 
 @inlined
-def numbers_of(steps: Steps) -> Any:
+def numbers_of(steps: RequantizationSteps) -> Any:
     """The numbers of the steps in the order of `compiler/integer_endings.Numbers`, whose register blocks hold them."""
     return (
         steps.sum_low, steps.sum_high, steps.sum_multiplier, steps.residual_multiplier, steps.low, steps.high,

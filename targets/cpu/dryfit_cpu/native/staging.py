@@ -15,7 +15,7 @@ from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, stage_fill, stage_values
 from dryfit_cpu.compiler.memory import load_int, read, write
 from dryfit_cpu.compiler.vectors import LANES, splat
-from dryfit_cpu.descriptors import Chunk, Image, Padding, Runs
+from dryfit_cpu.descriptors import Chunk, Image, ImagePadding, Runs
 from dryfit_cpu.native.indices import pixel, share
 
 
@@ -28,7 +28,7 @@ def _stager(value_bytes: int, fill_run: Any, copy_row: Any) -> Any:
         copy_row: writes a row of pixels.
     """
 
-    def stage(chunk: Chunk, source: Image, padding: Padding, destination: int, pitch: int, fill: int) -> None:
+    def stage(chunk: Chunk, source: Image, padding: ImagePadding, destination: int, pitch: int, fill: int) -> None:
         """Stage images of any strides to pixels of `pitch` bytes, with what `fill` is around them."""
         padded_columns = padding.left + source.columns + padding.right
         padded_rows = padding.top + source.rows + padding.bottom

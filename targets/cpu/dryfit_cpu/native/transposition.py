@@ -53,6 +53,8 @@ def transpose(
     if not makes_pixels and tile_columns < columns:
         early = (output.address // size) % (CACHE_LINE // size)
     down, across = (rows + tile_rows - 1) // tile_rows, (written_columns + early + tile_columns - 1) // tile_columns
+    # Both sides of a tile stay in the first-level cache. Row by row, one side would be touched at distances of whole
+    # lines, each of which is evicted before its next value is due.
     spare = staged_memory()
     way, asked = (size, to_pieces, makes_pixels), (spare, tiles.ahead, tiles.ahead_pieces)
     staged_source = spare + SPARE_BYTES

@@ -1,4 +1,4 @@
-"""The functions of one operand that have an accurate vector form."""
+"""Functions of one operand that have an accurate vector form, and operations of two or three, over runs of memory."""
 
 from __future__ import annotations
 
@@ -10,41 +10,61 @@ from dryfit_cpu.codes import (
     ABS,
     CEIL,
     CLIP,
+    DIV,
     ERF,
     EXP,
     FLOOR,
     FP32,
     GELU_ERF,
     LOG,
+    MAX,
+    MIN,
+    MULTIPLY_ADD,
     NEG,
     NONE,
+    POW,
+    PROD,
     RECIP,
     RELU,
     ROUND,
     SIGMOID,
     SIGN,
+    SLOPE,
     SQRT,
+    SUB,
+    SUM,
     TANH,
 )
 from dryfit_cpu.compiler.compilation import inlined, outlined
-from dryfit_cpu.compiler.memory import load, read, store, write
-from dryfit_cpu.compiler.power import logarithm
-from dryfit_cpu.compiler.vector_functions import (
+from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, read, store, write
+from dryfit_cpu.compiler.power import logarithm, power
+from dryfit_cpu.compiler.vectors import (
+    LANES,
     ceiling,
     floor,
     magnitude,
+    maximum,
+    maximum_or_nan,
+    minimum,
+    minimum_or_nan,
     nearest_whole,
     negative,
+    splat,
     square_root,
     where_equal,
     where_less,
+    where_negative,
     with_sign_of,
 )
-from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, splat
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.native.activations import activate
-from dryfit_cpu.native.error_function import error_function, gaussian_error_linear_unit
-from dryfit_cpu.native.exponentials import exponential, hyperbolic_tangent, sigmoid
+from dryfit_cpu.native.exponentials import (
+    error_function,
+    exponential,
+    gaussian_error_linear_unit,
+    hyperbolic_tangent,
+    sigmoid,
+)
 
 
 @outlined
@@ -96,6 +116,8 @@ def apply_to_run(function: Function, source: int, destination: int, count: int) 
     own.
     """
     kind, alpha, beta = function
+    # A loop for each frequent function: asked once a run, which it is costs nothing; asked for each vector, it would be
+    # as much work as functions of a few instructions are.
     if kind == NONE and source == destination:
         return count
     if kind == RELU:
@@ -144,3 +166,100 @@ def _over(function: Any, source: int, destination: int, count: int) -> None:
     if whole < count:
         x = function(read(source + whole * 4, 4, FP32, count - whole))
         write(destination + whole * 4, 4, FP32, x, count - whole)
+
+
+@outlined
+def combine_runs(operation: int, a: int, b: int, b_step: int, c: int, c_step: int, to: int, count: int) -> int:
+    """`operation(a, b, c)` of so many FP32 values that lie together; returns how many.
+
+    The result may be where a is. Steps are bytes from vector to vector: 0 where an operand is a vector of one value.
+    """
+    whole = count // LANES * LANES
+    if operation == SUM:
+        _over_pairs(_sum, whole, a, b, b_step, to)
+    elif operation == PROD:
+        _over_pairs(_product, whole, a, b, b_step, to)
+    elif operation == SUB:
+        _over_pairs(_difference, whole, a, b, b_step, to)
+    elif operation == DIV:
+        _over_pairs(_quotient, whole, a, b, b_step, to)
+    elif operation == MAX:
+        _over_pairs(maximum_or_nan, whole, a, b, b_step, to)
+    elif operation == MIN:
+        _over_pairs(minimum_or_nan, whole, a, b, b_step, to)
+    elif operation == SLOPE:
+        _over_pairs(_sloped, whole, a, b, b_step, to)
+    elif operation == MULTIPLY_ADD:
+        for i in range(0, whole, LANES):
+            vector = i // LANES
+            y = load(a + i * 4) * load(b + vector * b_step) + load(c + vector * c_step)
+            store(to + i * 4, y)
+    else:
+        whole = 0
+    for i in range(whole, count, LANES):
+        vector = i // LANES
+        x, y = read(a + i * 4, 4, FP32, count - i), _part(b + vector * b_step, b_step, count - i)
+        if operation == MULTIPLY_ADD:
+            x = x * y + _part(c + vector * c_step, c_step, count - i)
+        else:
+            x = _combined(operation, x, y)
+        write(to + i * 4, 4, FP32, x, count - i)
+    return count
+
+
+@inlined
+def _over_pairs(function: Any, count: int, a: int, b: int, b_step: int, to: int) -> None:
+    for i in range(0, count, LANES):
+        store(to + i * 4, function(load(a + i * 4), load(b)))
+        b += b_step
+
+
+@inlined
+def _part(address: int, step: int, count: int) -> Any:
+    """The first lanes of a vector, or one value in all."""
+    return read(address, 4, FP32, count if step == VECTOR_BYTES else LANES)
+
+
+@inlined
+def _sum(x: Any, y: Any) -> Any:
+    return x + y
+
+
+@inlined
+def _product(x: Any, y: Any) -> Any:
+    return x * y
+
+
+@inlined
+def _difference(x: Any, y: Any) -> Any:
+    return x - y
+
+
+@inlined
+def _quotient(x: Any, y: Any) -> Any:
+    return x / y
+
+
+@inlined
+def _sloped(x: Any, y: Any) -> Any:
+    return where_negative(x, x * y, x)
+
+
+@inlined
+def _combined(operation: int, x: Any, y: Any) -> Any:
+    """The operation of two operands."""
+    if operation == SUM:
+        return x + y
+    if operation == PROD:
+        return x * y
+    if operation == MAX:
+        return maximum_or_nan(x, y)
+    if operation == MIN:
+        return minimum_or_nan(x, y)
+    if operation == SUB:
+        return x - y
+    if operation == DIV:
+        return x / y
+    if operation == POW:
+        return power(x, y)
+    return _sloped(x, y)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from dryfit.errors import DryfitError
 from dryfit_cpu.compiler import elf, loading, machine
-from dryfit_cpu.compiler.linker import CannotLinkError, lay_out, linked
-from dryfit_cpu.compiler.relocations import AARCH64, INSTRUCTION_SETS, STUB_BYTES, X86_64
+from dryfit_cpu.compiler.elf import AARCH64, INSTRUCTION_SETS, STUB_BYTES, X86_64
+from dryfit_cpu.compiler.loading import CannotLinkError, lay_out, linked
 
 MODULE = """
 target triple = "{triple}"

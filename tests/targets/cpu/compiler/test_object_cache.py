@@ -14,9 +14,9 @@ import pytest
 from dryfit.target import kept_files
 from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE
 from dryfit_cpu.compiler import object_cache
-from dryfit_cpu.compiler.object_cache import CompiledFunction
+from dryfit_cpu.compiler.object_cache import FunctionObject
 
-FUNCTION = CompiledFunction("symbol", [("source", "int"), ("alpha", "float")], b"\x00machine code\xff")
+FUNCTION = FunctionObject("symbol", [("source", "int"), ("alpha", "float")], b"\x00machine code\xff")
 
 PROGRAM = """
 import sys
@@ -51,7 +51,7 @@ def entries(cache: Path) -> list[Path]:
 
 
 def test_a_function_survives_being_written_and_read():
-    assert CompiledFunction.from_bytes(FUNCTION.to_bytes()) == FUNCTION
+    assert FunctionObject.from_bytes(FUNCTION.to_bytes()) == FUNCTION
 
 
 @pytest.mark.parametrize("place", [0, 31, 32, 40, -1])

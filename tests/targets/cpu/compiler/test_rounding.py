@@ -8,14 +8,14 @@ import pytest
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit_cpu import codes
 from dryfit_cpu.kernels.integer_pointwise import requantize_work
-from dryfit_cpu.kernels.integer_stages import Grid
-from dryfit_cpu.kernels.requantization import Requantization
+from dryfit_cpu.kernels.integer_stages import CodeGrid
+from dryfit_cpu.kernels.requantization import GroupRequantization
 from dryfit_cpu.steps import NativeStep
 
 
 def rounded(values, mode):
     """FP32 numbers as INT8, by the native function that requantizes; it reads them as a residual of zeros."""
-    steps = Requantization(
+    steps = GroupRequantization(
         unit=1.0,
         rounds_sum=False,
         sum_limits=(-128.0, 127.0),
@@ -33,7 +33,7 @@ def rounded(values, mode):
         is_quantized=True,
     )
     zeros, output = np.zeros(values.shape, np.int8), np.empty(values.shape, np.int8)
-    NativeStep("round", requantize_work(zeros, Grid(1.0), steps, values, output, 1)).run()
+    NativeStep("round", requantize_work(zeros, CodeGrid(1.0), steps, values, output, 1)).run()
     return output
 
 

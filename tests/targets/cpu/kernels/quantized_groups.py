@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from tests.targets.cpu.group_runner import Guarded, run_group, specs_of
+from tests.targets.cpu.kernels.integer_definition import requantized
 
 from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
@@ -18,7 +19,6 @@ from dryfit.network.network import Network
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
-from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import in_units, requantization_of
 

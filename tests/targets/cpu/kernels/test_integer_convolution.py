@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.targets.cpu.group_runner import LAYOUTS
+from tests.targets.cpu.kernels.integer_definition import requantized
 from tests.targets.cpu.kernels.quantized_groups import (
     QuantizedChain,
     assert_like_definition,
@@ -23,7 +24,6 @@ from dryfit.reference.inference import infer_specs
 from dryfit.target.kernels import Binding
 from dryfit_cpu import codes
 from dryfit_cpu.kernels.integer_convolution import convolve_integers
-from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
 from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.targets.cpu.group_runner import LAYOUTS
+from tests.targets.cpu.kernels.integer_definition import requantized
 from tests.targets.cpu.kernels.quantized_groups import (
     QuantizedChain,
     assert_like_definition,
@@ -18,7 +19,6 @@ from tests.targets.cpu.kernels.quantized_groups import (
 
 from dryfit.quantization.rounding import RoundingMode
 from dryfit_cpu.compiler.window_variants import SUMS
-from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
 from dryfit_cpu.kernels.requantization import requantization_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.targets.cpu.group_runner import LAYOUTS, run_group, specs_of
+from tests.targets.cpu.kernels.integer_definition import normalized, requantized
 from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_like_definition, exact_convolution
 
 from dryfit.network.data_types import DataType
@@ -24,16 +25,14 @@ from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels import integer_pooling
 from dryfit_cpu.kernels.integer_convolution import convolve_integers
-from dryfit_cpu.kernels.integer_definition import requantized
 from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
 from dryfit_cpu.kernels.integer_functions import look_up
 from dryfit_cpu.kernels.integer_matrices import multiply_matrices
 from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, map_integers
-from dryfit_cpu.kernels.integer_resize import resize_integers
-from dryfit_cpu.kernels.integer_softmax import exponentials, normalize_integers, normalized
-from dryfit_cpu.kernels.operands import Operand
+from dryfit_cpu.kernels.operands import ImageOperand
 from dryfit_cpu.kernels.requantization import in_units, requantization_of
-from dryfit_cpu.kernels.resize import axis_tables
+from dryfit_cpu.kernels.resize import axis_tables, resize_integers
+from dryfit_cpu.kernels.softmax import exponentials, normalize_integers
 
 SHAPE = (2, 20, 5, 9)
 SCALE = float(np.float32(0.05))
@@ -333,7 +332,7 @@ def test_a_product_of_two_tensors_is_exact(batches, zero_point, turned, layout):
 def resized(codes, layer, zero_point, steps):
     """The definition: rows, then columns, in FP32, each step one operation; the weights are those of the tables."""
     image = codes.astype(np.float32)
-    operand, output = Operand.of(codes), Operand.of(np.zeros(layer.shape, np.int8))
+    operand, output = ImageOperand.of(codes), ImageOperand.of(np.zeros(layer.shape, np.int8))
     (rows, row_weights), (columns, column_weights) = (axis_tables(layer, operand, output, axis) for axis in (2, 3))
     rows, columns = rows // codes.strides[2], columns // codes.strides[3]
     if layer.resize_mode is InterpolationMode.NEAREST:

@@ -17,8 +17,7 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels.matrix_multiply import multiply
-from dryfit_cpu.kernels.narrow_convolution import convolve_by_narrow_weights
-from dryfit_cpu.kernels.narrow_matrix_multiply import multiply_by_narrow_weights
+from dryfit_cpu.kernels.narrow_matrix_multiply import convolve_by_narrow_weights, multiply_by_narrow_weights
 
 INT4, INT8, FP4, FP8 = ml_dtypes.int4, np.dtype(np.int8), ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn
 BF16 = ml_dtypes.bfloat16

@@ -15,8 +15,7 @@ from dryfit.network.layers.quantization import Dequantize, DynamicQuantize, Quan
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding
-from dryfit_cpu.kernels.dynamic_quantization import quantize_dynamically
-from dryfit_cpu.kernels.narrow_quantization import convert_numbers
+from dryfit_cpu.kernels.narrow_quantization import convert_numbers, quantize_dynamically
 from dryfit_cpu.schedule import create_schedule
 
 TYPES = (DataType.INT8, DataType.INT4, DataType.FP8, DataType.FP4)
