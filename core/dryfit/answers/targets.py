@@ -113,9 +113,10 @@ def targets() -> TargetsAnswer:
         >>> print(dryfit.targets().summary_line())
         CPU, DLA, GPU
     """
+    found = [TargetSummary.of(target) for target in registry.targets().values()]  # loads them, or notes why not
     failed = [one for one in registry.failures() if one.group == registry.TARGETS or one.hook == "register_targets"]
     return TargetsAnswer(
-        targets=[TargetSummary.of(target) for target in registry.targets().values()],
+        targets=found,
         failures=[UnusableTarget(one.name, one.distribution, one.version, one.message) for one in failed],
         plugins=registry.active_plugins(),
         failed=failed,

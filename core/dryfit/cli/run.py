@@ -16,7 +16,6 @@ from dryfit.answers.text import table_name
 from dryfit.cli.console import json_option, print_defaults, print_json, print_line, print_table
 from dryfit.cli.network_options import network_options
 from dryfit.cli.operator_rules_report import operators_data, print_operators
-from dryfit.cli.run_sources import engine_of
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
 from dryfit.plugins import registry
 from dryfit.short_text import count_text
@@ -84,6 +83,7 @@ def run(
     """
     from dryfit.builder.assessment import operator_rules
     from dryfit.cli.run_inputs import RunInputs
+    from dryfit.cli.run_sources import engine_of
     from dryfit.cli.top_classes import print_top_classes, read_labels, top_classes
     from dryfit.engine.profiler import LayerTimes
 

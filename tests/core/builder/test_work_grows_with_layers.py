@@ -21,7 +21,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
-from dryfit.target.rule import Rule
+from dryfit.target.limits import Rule
 
 SHAPE = (1, 4, 8, 8)
 

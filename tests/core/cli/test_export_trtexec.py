@@ -138,7 +138,7 @@ def test_an_engine_of_another_model_and_options_beside_one_are_refused(
     ended = dryfit_command("export", "trtexec", "small.engine", "--onnx", digits_model)
     assert (ended.code, "built from another model" in ended.err) == (2, True)
     ended = dryfit_command("export", "trtexec", "small.engine", "--onnx", model, "--device", "DLA", "--int8")
-    assert (ended.code, "options for device, precisions" in ended.err) == (2, True)
+    assert (ended.code, "options for device, precision" in ended.err) == (2, True)
 
 
 def test_a_name_that_no_list_can_have_goes_into_a_script(model: Path, dryfit_command: Any) -> None:

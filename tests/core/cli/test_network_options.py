@@ -76,7 +76,7 @@ def test_the_stages_of_a_build_are_written_where_the_option_says(
     assert dryfit_command(*command, "--dump-stages", folder).code == 0
     names = sorted(path.name for path in folder.iterdir())
     assert names[0] == "01-verify.txt"
-    assert any("partition" in name for name in names)
+    assert any("cut-and-try" in name for name in names)
     assert "activation" in (folder / names[1]).read_text(encoding="utf-8")
 
 

@@ -109,7 +109,7 @@ class Precisions:
         return DataType.INT8 if is_stored else DataType.FLOAT
 
 
-class PrecisionCause(enum.Enum):
+class PrecisionCause(enum.StrEnum):
     """What decided on a layer's precision. The values are those of the JSON of `dryfit explain --quantization`."""
 
     INT8 = "int8"
