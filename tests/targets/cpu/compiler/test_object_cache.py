@@ -141,11 +141,11 @@ def test_a_folder_in_the_place_of_an_entry_costs_time_only(tmp_path):
 HAMMER = """
 import sys
 from dryfit_cpu.compiler import object_cache
-from dryfit_cpu.compiler.object_cache import CompiledFunction
+from dryfit_cpu.compiler.object_cache import FunctionObject
 own = sys.argv[1]
 found = 0
 for turn in range(300):
-    object_cache.write("rival", CompiledFunction(own, [("a", "int")], own.encode() * (1000 + turn)))
+    object_cache.write("rival", FunctionObject(own, [("a", "int")], own.encode() * (1000 + turn)))
     read = object_cache.read("rival")
     assert read is not None
     assert set(read.code.decode()) == {read.symbol}, "a mixture of two writers"
