@@ -169,9 +169,10 @@ def prepared_copy(
     output_strides: tuple[int, ...],
 ) -> PreparedCopy | None:
     """The quickest copy there is; None where numpy is as quick."""
+    # Only sizes count, and numpy cannot stride types of others whose text it does not know, such as FP8 E5M2's `<f1`.
+    element = np.empty(1, np.dtype((np.void, dtype.itemsize)))
     source, destination = (
-        np.lib.stride_tricks.as_strided(np.empty(1, dtype), *one)
-        for one in ((shape, strides), (output_shape, output_strides))
+        np.lib.stride_tricks.as_strided(element, *one) for one in ((shape, strides), (output_shape, output_strides))
     )
     # What lies together is cleared on the way, the rest beside.
     cut = [

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -61,6 +62,13 @@ def test_other_copies_are_left_to_numpy(shape, order, dtype):
     destination = np.zeros([shape[axis] for axis in order], dtype).transpose(np.argsort(order))
     assert not copy_array(source, destination)
     assert not destination.any()
+
+
+def test_types_whose_text_numpy_does_not_know_are_copied_like_others():
+    planes = np.arange(3 * 40 * 50).astype(np.float32).astype(ml_dtypes.float8_e5m2).reshape(3, 40, 50)
+    pixels = np.ones((40, 50, 3), planes.dtype).transpose(2, 0, 1)
+    assert copy_array(planes, pixels)
+    assert np.array_equal(pixels.view(np.uint8), planes.view(np.uint8))
 
 
 def test_arrays_of_different_types_are_not_converted():
