@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import importlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from dryfit.errors import MissingAttributeError, UnknownAttributeError, UnknownSettingError
+from dryfit.errors import MissingAttributeError, PluginError, UnknownAttributeError, UnknownSettingError
+from dryfit.network.installed_packages import InstalledPackages, find_installed_by
 from dryfit.network.tensorrt_names import INSTEAD
-from dryfit.target.copying import host_copy
 
 if TYPE_CHECKING:
     from dryfit.target.copying import CopyArray
-
-_PLUGIN_TABLE = "dryfit.network.plugin_table"
 
 
 class FrontDoor(ModuleType):
@@ -36,10 +35,7 @@ class FrontDoor(ModuleType):
         def __getattr__(self, name: str) -> Any:
             if name not in self._places:
                 raise _unknown(self, name)
-            found = getattr(importlib.import_module(self._places[name]), name)
-            if _PLUGIN_TABLE in sys.modules:
-                _connect()
-            return found
+            return getattr(importlib.import_module(self._places[name]), name)
 
         def __setattr__(self, name: str, value: Any) -> None:
             if not (name.startswith("_") or name in self.__all__ or isinstance(value, ModuleType)):
@@ -87,24 +83,27 @@ def _unknown(module: FrontDoor, name: str, *, is_set: bool = False) -> Attribute
     return UnknownAttributeError(name, lambda: MissingAttributeError(owner, name, known, remedy=remedy))
 
 
-def _connect() -> None:
-    """Let networks, which know no packages, find layer plugins, quantize methods and formats of installed ones."""
-    from dryfit.plugins import format_names, layer_plugins, quantize_methods
-
-    format_names.connect()
-    layer_plugins.connect()
-    quantize_methods.connect()
-
-
-def _copy_of_host() -> CopyArray | None:
-    """What copies arrays for tensor formats, which know no packages; None where no host is installed."""
-    from dryfit.errors import PluginError
+@functools.cache
+def _installed() -> InstalledPackages:
+    """What networks, which know no packages, are answered."""
     from dryfit.plugins import registry
+    from dryfit.plugins.layer_plugins import find_layer_plugin, layer_plugin_titles, why_no_layer_plugin
+    from dryfit.plugins.quantize_methods import quantize_method
 
-    try:
-        return registry.host().copy_array
-    except PluginError:
-        return None
+    def copy_array() -> CopyArray | None:
+        try:
+            return registry.host().copy_array
+        except PluginError:
+            return None
+
+    return InstalledPackages(
+        layer_plugin=find_layer_plugin,
+        layer_plugin_titles=layer_plugin_titles,
+        why_no_layer_plugin=why_no_layer_plugin,
+        quantize_method=quantize_method,
+        format_names=registry.format_names,
+        copy_array=copy_array,
+    )
 
 
-host_copy.find_by(_copy_of_host)
+find_installed_by(_installed)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dryfit.plugins import registry
+from dryfit.plugins.discovery import QUANTIZE_METHODS, owner_of
 from dryfit.plugins.quantize_methods import quantize_methods
-from dryfit.plugins.registry import PluginRegistry
 from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.quantization.methods.operators import OPERATORS
 
@@ -53,7 +54,8 @@ computed; those rules are inferred.
 
 def quantize_methods_page() -> str:
     """The page, in Markdown. Methods of other installed packages are not on it."""
-    methods = list(quantize_methods(plugins=PluginRegistry(disabled="*")).values())
+    entries = {entry.name: owner_of(entry) for entry in registry.entries(QUANTIZE_METHODS)}
+    methods = [method for name, method in quantize_methods().items() if not entries[name].is_foreign]
     return (
         _HEAD + _methods(methods) + _matrix(methods) + _NOTATION + "".join(_operator(one, methods) for one in OPERATORS)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dryfit.plugins.registry import PluginRegistry
+from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.target.limits import LimitTable, Rule
 from dryfit.target.target import Target
 

@@ -11,6 +11,7 @@ from tests.core.plugins.packages import install as lay_out
 
 from dryfit.network import plugin_table
 from dryfit.plugins import registry
+from dryfit.plugins.plugin_registry import PluginRegistry
 
 
 @pytest.fixture
@@ -45,6 +46,6 @@ def install(install_package, monkeypatch):
 
     def installed(name, code, entries=None, version="1.0"):
         install_package(name, entries or {"dryfit.hooks": {name: name}}, {name: code}, version)
-        monkeypatch.setattr(registry, "_registry", None)  # entry points are read once a process
+        monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry()))  # entry points are read once a process
 
     return installed

@@ -2,14 +2,14 @@ import re
 
 from docs.pages.supported_layers import supported_layers_page, target_section
 
-from dryfit.plugins.registry import targets
+from dryfit.plugins import registry
 from dryfit.target.target import Platform, Target
 
 
 def test_every_rule_of_every_device_is_on_the_page():
     page = supported_layers_page()
     for device in ("DLA", "GPU"):
-        table = targets()[device].limits
+        table = registry.targets()[device].limits
         assert f"## {device}: " in page
         for rule in table.rules:
             row = next(line for line in page.splitlines() if f"</a>`{rule.id}` |" in line)
@@ -34,5 +34,5 @@ def test_a_device_without_limits_has_no_section():
 def test_every_rule_has_one_anchor_which_is_its_id():
     page = supported_layers_page()
     anchors = re.findall(r'<a id="([^"]+)"></a>', page)
-    tables = [target.limits for target in targets().values() if target.limits is not None]
+    tables = [target.limits for target in registry.targets().values() if target.limits is not None]
     assert sorted(anchors) == sorted(rule.id for table in tables for rule in table.all_rules)

@@ -11,7 +11,7 @@ from tests.core.cli.test_plugins import dryfit
 from tests.core.plugins.packages import install, target_module
 
 from dryfit.plugins import API_LEVEL
-from dryfit.plugins.registry import HOOKS, LAYERS, TARGETS
+from dryfit.plugins.discovery import HOOKS, LAYERS, TARGETS
 
 NO_RULES = """
     from dryfit.target.target import Platform, Target

@@ -10,7 +10,7 @@ import pytest
 from tests.core.cli.test_plugins import dryfit
 from tests.core.plugins.packages import install, target_module
 
-from dryfit.plugins.registry import HOOKS, TARGETS
+from dryfit.plugins.discovery import HOOKS, TARGETS
 
 PRINTS = """
 import os, subprocess, sys

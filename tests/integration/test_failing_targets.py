@@ -11,7 +11,7 @@ from tests.core.cli.test_plugins import dryfit
 from tests.core.plugins.packages import install
 from tests.integration.failing_target import PARTS, modules
 
-from dryfit.plugins.registry import TARGETS
+from dryfit.plugins.discovery import TARGETS
 
 REPORTED = {
     "estimate_cost": "estimate_cost: RuntimeError",

@@ -12,6 +12,7 @@ from dryfit.answers.json_data import Count
 from dryfit.answers.text import Block, Line, Table, bytes_text
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
+from dryfit.plugins.discovery import TARGETS
 from dryfit.plugins.failures import DOCTOR, PluginFailure
 from dryfit.target.limits import Rule
 from dryfit.target.target import Platform, Target
@@ -114,7 +115,7 @@ def targets() -> TargetsAnswer:
         CPU, DLA, GPU
     """
     found = [TargetSummary.of(target) for target in registry.targets().values()]  # loads them, or notes why not
-    failed = [one for one in registry.failures() if one.group == registry.TARGETS or one.hook == "register_targets"]
+    failed = [one for one in registry.failures() if one.group == TARGETS or one.hook == "register_targets"]
     return TargetsAnswer(
         targets=found,
         failures=[UnusableTarget(one.name, one.distribution, one.version, one.message) for one in failed],

@@ -113,7 +113,7 @@ def run_jobs(
         if shard.attempt > 1:
             count.tell(f"A process died, and another has done its work: {shard.text}")
 
-    only_own = "*" in registry.installed().switches.disabled
+    only_own = "*" in registry.switches.disabled
     try:
         with WorkerProcesses(jobs, registry.switch_off_foreign if only_own else None) as workers, count.shown():
             state = collect_shards(

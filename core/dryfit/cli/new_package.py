@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryfit.errors import ConfigError, PluginError
-from dryfit.plugins import API_LEVEL
+from dryfit.plugins.discovery import API_LEVEL, CALIBRATORS, LAYERS, TARGETS
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -71,7 +71,7 @@ def _target_names(words: list[str], title: str) -> dict[str, str]:
     if device in registry.device_names():
         raise ConfigError("A device of this name is installed already", found=device, remedy="Choose another name")
     return {
-        "group": registry.TARGETS,
+        "group": TARGETS,
         "entry_name": "-".join(words),
         "attribute": "TARGET",
         "device": device,
@@ -81,11 +81,9 @@ def _target_names(words: list[str], title: str) -> dict[str, str]:
 
 def _layer_names(words: list[str]) -> dict[str, str]:
     """The first word is the namespace, the others are the layer; a single word is both."""
-    from dryfit.plugins import registry
-
     plugin_name = "".join(word.capitalize() for word in words[1:] or words)
     return {
-        "group": registry.LAYERS,
+        "group": LAYERS,
         "entry_name": f"{words[0]}::{plugin_name}",
         "attribute": "layer",
         "namespace": words[0],
@@ -98,13 +96,13 @@ def _calibrator_names(name: str) -> dict[str, str]:
     from dryfit.plugins import registry
 
     try:
-        is_taken = registry.installed().entry(registry.CALIBRATORS, name) is not None
+        is_taken = registry.entry(CALIBRATORS, name) is not None
     except PluginError:  # claimed more than once, or switched off: taken all the same
         is_taken = True
     if is_taken:
         raise ConfigError("A calibrator of this name is installed already", found=name, remedy="Choose another name")
     return {
-        "group": registry.CALIBRATORS,
+        "group": CALIBRATORS,
         "entry_name": name,
         "attribute": "CALIBRATOR",
         "summary": f"The calibrator {name} for dryfit",

@@ -28,7 +28,7 @@ def list_plugins(as_json: bool) -> None:
     from dryfit.plugins import registry
     from dryfit.plugins.installed_plugins import installed_plugins
 
-    found = installed_plugins(registry.installed())
+    found = installed_plugins(registry)
     if as_json:
         print_json({"plugins": [attrs.asdict(one) for one in found]})
         return

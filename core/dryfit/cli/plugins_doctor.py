@@ -16,11 +16,10 @@ import click
 from dryfit.cli.console import json_option, print_json, print_line
 from dryfit.cli.failure_notes import SECONDS, failure_text, seconds_allowed
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import PluginOwner
+from dryfit.plugins.discovery import CHOOSE_ONE, PluginOwner, switching_off
 from dryfit.plugins.failures import PluginFailure
 from dryfit.plugins.installed_plugins import InstalledPlugin, installed_plugins
 from dryfit.plugins.loading import TIMEOUT_VARIABLE
-from dryfit.plugins.switches import CHOOSE_ONE, switching_off
 
 MARK = "DRYFIT-EXAMINATION "
 """What the line begins with in which `dryfit.cli.plugins_examination` answers."""
@@ -42,13 +41,13 @@ def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None
     that is installed.
     """
     seconds = seconds_allowed() if timeout is None else timeout
-    installed = installed_plugins(registry.installed())
+    installed = installed_plugins(registry)
     tried = [one for one in installed if one.state != "disabled"]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = [
             finding for findings in pool.map(lambda one: [*findings_of(one, seconds)], tried) for finding in findings
         ]
-    idle = registry.installed().switches.idle_words(one.owner for one in installed)
+    idle = registry.switches.idle_words(one.owner for one in installed)
     if as_json:
         answer = {"plugins": [attrs.asdict(one) for one in tried], "findings": [attrs.asdict(one) for one in found]}
         print_json({**answer, "idle_switches": idle})

@@ -29,8 +29,7 @@ from dryfit.plugins.discovery import (
     owner_of,
 )
 from dryfit.plugins.failures import PluginFailure
-from dryfit.plugins.layer_plugins import InstalledLayerPlugins
-from dryfit.plugins.plugin_registry import PluginRegistry
+from dryfit.plugins.layer_plugins import find_layer_plugin, layer_plugin_titles
 from dryfit.target.target import Target
 
 
@@ -45,44 +44,45 @@ def examine(group: str, name: str, distribution: str) -> list[PluginFailure]:
         found = installed_entry_points(of_group)
         return [entry for entry in found if is_asked(entry) or not owner_of(entry).is_foreign]
 
-    plugins = PluginRegistry(read, disabled="", selected=distribution)
-    registry.use(plugins)
+    registry.begin_again(read, disabled="", selected=distribution)
     for entry in filter(is_asked, read(group)):
-        _use(entry, plugins)
-    return [one for one in plugins.failures() if (one.group, one.name, one.distribution) == (group, name, distribution)]
+        _use(entry)
+    return [
+        one for one in registry.failures() if (one.group, one.name, one.distribution) == (group, name, distribution)
+    ]
 
 
-def _use(entry: EntryPoint, plugins: PluginRegistry) -> None:
+def _use(entry: EntryPoint) -> None:
     """Ask of a plugin what dryfit would ask of it at first use; what fails is recorded in the registry."""
     if entry.group == TARGETS:
         from dryfit.cli.target_examination import examine_target  # loads most of dryfit, which other plugins need not
 
-        target, record = plugins.catalog.find(entry.name), plugins.load(entry)
+        target, record = registry.find_target(entry.name), registry.load(entry)
         if target is not None and isinstance(record, Target):
-            examine_target(record, target, entry, plugins)
+            examine_target(record, target, entry, registry)
     elif entry.group == LAYERS:
         namespace, _, name = entry.name.rpartition("::")
         with contextlib.suppress(PluginError):  # it is recorded
-            InstalledLayerPlugins(plugins).find((name, "1", namespace))
+            find_layer_plugin((name, "1", namespace))
     elif entry.group == IMPORTERS:
         domain, _, op_type = entry.name.rpartition("::")
-        facade.onnx_operators(domain, op_type, plugins)
+        facade.onnx_operators(domain, op_type)
     elif entry.group == PASSES:
-        facade.contributed_passes(plugins)
+        facade.contributed_passes()
     elif entry.group == CALIBRATORS:
         with contextlib.suppress(PluginError):  # it is recorded
-            calibrator(entry.name, plugins=plugins)
+            calibrator(entry.name)
     elif entry.group == HOOKS:
-        plugins.targets()
-        InstalledLayerPlugins(plugins).titles()
-        facade.commands(COMMANDS, plugins)
-        facade.contributed_passes(plugins)
-        _ask_hooks(plugins)
+        registry.targets()
+        layer_plugin_titles()
+        facade.commands(COMMANDS)
+        facade.contributed_passes()
+        _ask_hooks()
     else:
-        plugins.load(entry)
+        registry.load(entry)
 
 
-def _ask_hooks(plugins: PluginRegistry) -> None:
+def _ask_hooks() -> None:
     """Call the hooks that only answer a question. Observers may open files or connections, so they are left alone."""
     import numpy as np
 
@@ -100,10 +100,10 @@ def _ask_hooks(plugins: PluginRegistry) -> None:
     layer = network.add_activation(real, ActivationType.RELU)
     network.mark_output(network.add_quantize(layer.get_output(0), scale).get_output(0))
     verdicts = {device: Verdict(layer.name, device) for device in (DeviceType.GPU, registry.host().device)}
-    facade.placement_votes(layer, verdicts, plugins)
+    facade.placement_votes(layer, verdicts)
     group = find_quantized_group(layer)
     if group is not None:
-        facade.claim(group, plugins)
+        facade.claim(group)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,7 @@ from dryfit.network.layers.plugin import Plugin
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.plugin_table import find_plugin
 from dryfit.plugins import registry
-from dryfit.plugins.layer_plugins import connect as connect_layer_plugins
 from dryfit.plugins.layer_plugins import layer_plugin_package
-from dryfit.plugins.quantize_methods import connect as connect_quantize_methods
 from dryfit.plugins.quantize_methods import quantize_method
 
 
@@ -46,7 +44,7 @@ def install_remedy(plan: Plan, key: str) -> str:
     if not package:
         return f"Install what it was built with ({', '.join(plan.plugins) or 'dryfit'}), or build the engine again"
     distribution, _, version = package.partition(" ")
-    unusable = registry.installed().unusable(distribution)
+    unusable = registry.unusable(distribution)
     if unusable:
         return f"{distribution} is installed, but {'; '.join(unusable)}"
     built_with = f" (the engine was built with {version})" if version else ""
@@ -62,7 +60,6 @@ def require_layer_plugins(plan: Plan) -> None:
     Raises:
         PluginError: some are not there, or cannot be used; all that are missing are listed with their packages.
     """
-    connect_layer_plugins()
     layers = {layer.key: layer for layer in plan.network.layers if isinstance(layer, Plugin)}
     missing = [key for key in layers if find_plugin(key) is None]
     if missing:
@@ -92,7 +89,6 @@ def require_quantize_methods(plan: Plan) -> None:
     Raises:
         PluginError: some are not there, or cannot be used; all that are missing are listed with their packages.
     """
-    connect_quantize_methods()
     layers: dict[str, list[str]] = {}
     for layer in plan.network.layers:
         if isinstance(layer, QuantizedOperator):

@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from dryfit.errors import PluginError
+from dryfit.network.installed_packages import installed_packages
 from dryfit.network.layer_plugin import LayerPlugin, PluginKey, plugin_title
 
-
-class InstalledPlugins(Protocol):
-    """Who knows the layer plugins of installed packages."""
-
-    def find(self, key: PluginKey) -> LayerPlugin | None:
-        """The plugin of this name, loaded; None where no package brings it.
-
-        Raises:
-            PluginError: it is broken, or two packages bring it.
-        """
-        ...
-
-    def titles(self) -> Sequence[str]:
-        """The plugins that could be asked for, in words."""
-        ...
-
-    def reason(self, key: PluginKey) -> str:
-        """Why a plugin is not found though a package brings one of its name; "" where none does."""
-        ...
-
-
 _REGISTERED: dict[PluginKey, LayerPlugin] = {}
-
-installed: InstalledPlugins | None = None
-"""Asked for a plugin that is not registered; whoever discovers packages puts itself here."""
 
 
 def register_layer_plugin(plugin: LayerPlugin) -> None:
@@ -84,8 +60,8 @@ def find_plugin(key: PluginKey) -> LayerPlugin | None:
     Raises:
         PluginError: it is installed, and cannot be used.
     """
-    if key not in _REGISTERED and installed is not None:
-        found = installed.find(key)
+    if key not in _REGISTERED:
+        found = installed_packages().layer_plugin(key)
         if found is not None:
             register_layer_plugin(found)
     return _REGISTERED.get(key)
@@ -103,7 +79,7 @@ def get_plugin(key: PluginKey, where: str) -> LayerPlugin:
     """
     found = find_plugin(key)
     if found is None:
-        reason = installed.reason(key) if installed is not None else ""
+        reason = installed_packages().why_no_layer_plugin(key)
         raise PluginError(
             "There is no such layer plugin",
             where=where,
@@ -118,7 +94,7 @@ def known_plugins() -> list[str]:
     """Every plugin that is registered or installed, in words, sorted. Only hooks are asked, and no plugin is loaded."""
     registered = {key: plugin_title(key) for key in _REGISTERED}
     plain = {title.partition(" version ")[0] for title in registered.values()}
-    others = installed.titles() if installed is not None else ()
+    others = installed_packages().layer_plugin_titles()
     return sorted({*registered.values(), *(title for title in others if title not in plain)})
 
 

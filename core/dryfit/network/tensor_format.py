@@ -6,10 +6,11 @@ How a format lies in memory is a matter of the device: `dryfit.target.formats` d
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from dryfit.errors import NetworkError, UnknownNameError
+from dryfit.network.installed_packages import installed_packages
 
 
 class TensorFormat(enum.IntEnum):
@@ -40,9 +41,6 @@ class TensorFormat(enum.IntEnum):
 AllowedFormats = int | str | TensorFormat | Iterable["str | TensorFormat"]
 """One format, several, or a bit mask."""
 
-installed_formats: Callable[[], Collection[str]] = tuple
-"""Names of the formats of installed devices; who discovers packages puts itself here."""
-
 
 def format_names(allowed: AllowedFormats, where: str) -> frozenset[str]:
     """The names of the formats that a user allows.
@@ -72,7 +70,7 @@ def format_names(allowed: AllowedFormats, where: str) -> frozenset[str]:
         )
     found = frozenset(map(str, names))
     unknown = sorted(found - TensorFormat.__members__.keys())
-    known = {*TensorFormat.__members__, *installed_formats()} if unknown else found
+    known = {*TensorFormat.__members__, *installed_packages().format_names()} if unknown else found
     for name in unknown:
         if name not in known:
             raise UnknownNameError("tensor format", name, known, where=where)

@@ -22,7 +22,6 @@ from dryfit.onnx.node import Node
 from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.shapes import with_rank
-from dryfit.plugins.layer_plugins import connect
 
 
 def positive_axis(node: Node, axis: int, rank: int) -> int:
@@ -122,5 +121,4 @@ def take(node: Node, x: Operand, indices: Array, axis: int) -> Operand:
 
 def add_plugin(node: Node, name: str, fields: Mapping[str, Any], *inputs: Operand | None) -> list[Operand]:
     """The outputs of a layer plugin."""
-    connect()
     return node.add_all(Plugin(plugin_name=name, fields=dict(fields)), *inputs)

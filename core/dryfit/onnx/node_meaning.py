@@ -25,8 +25,8 @@ from dryfit.onnx.operand import Operand
 from dryfit.onnx.problems import NodeRefusedError
 from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, OperatorFunction, find_importer
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import PluginOwner, owner_of
-from dryfit.plugins.layer_plugins import InstalledLayerPlugins, connect
+from dryfit.plugins.discovery import HOOKS, IMPORTERS, LAYERS, PluginOwner, owner_of
+from dryfit.plugins.layer_plugins import why_no_layer_plugin
 
 
 def candidate_keys(proto: NodeProto) -> list[PluginKey]:
@@ -47,7 +47,6 @@ def plugin_key(proto: NodeProto) -> PluginKey | None:
     Raises:
         NodeRefusedError: it is installed, and cannot be used.
     """
-    connect()
     for key in candidate_keys(proto):
         try:
             if find_plugin(key) is not None:
@@ -111,7 +110,7 @@ def integer_operator(op_type: str, domain: str) -> NodeRefusedError | None:
     )
 
 
-_GROUPS = (registry.LAYERS, registry.IMPORTERS, registry.HOOKS)
+_GROUPS = (LAYERS, IMPORTERS, HOOKS)
 
 
 def unknown_operator(proto: NodeProto, domain: str, opset: int) -> NodeRefusedError:
@@ -127,11 +126,10 @@ def unknown_operator(proto: NodeProto, domain: str, opset: int) -> NodeRefusedEr
     refusal = integer_operator(proto.op_type, domain)
     if refusal is not None:
         return refusal
-    connect()
     keys = candidate_keys(proto)
     facts = [
         f"{domain or 'ai.onnx'} opset {opset}",
-        *filter(None, (InstalledLayerPlugins().reason(key) for key in keys)),
+        *filter(None, (why_no_layer_plugin(key) for key in keys)),
         *_unusable(domain, proto.op_type),
     ]
     return NodeRefusedError(
@@ -144,7 +142,7 @@ def _remedy(domain: str, op_type: str, keys: list[PluginKey]) -> str:
     namespaces = " or ".join(f"namespace {namespace!r}" if namespace else "no namespace" for _, _, namespace in keys)
     importer = f"an importer of {domain}::{op_type}, or " if domain else ""
     meant = "".join(dict.fromkeys(filter(None, map(likely_meant, keys))))
-    owners = {owner_of(entry) for group in _GROUPS for entry in registry.installed().entries(group)}
+    owners = {owner_of(entry) for group in _GROUPS for entry in registry.entries(group)}
     packages = sorted({owner.package for owner in owners if owner.is_foreign} - {""})
     plugin = f"{importer}a layer plugin {name} version {version} with {namespaces}"
     if not domain:  # one of ONNX's own, which no package is known to bring
@@ -159,17 +157,16 @@ def _unusable(domain: str, op_type: str) -> list[str]:
     """What is switched off or failed, and might have brought the operator: its importer, or any module of hooks."""
 
     def might_bring_it(plugin: PluginOwner) -> bool:
-        return plugin.group == registry.HOOKS or (plugin.group, plugin.name) == (
-            registry.IMPORTERS,
+        return plugin.group == HOOKS or (plugin.group, plugin.name) == (
+            IMPORTERS,
             f"{domain}::{op_type}",
         )
 
-    plugins = registry.installed()
-    owners = [owner_of(entry) for group in (registry.IMPORTERS, registry.HOOKS) for entry in plugins.all_entries(group)]
-    off = {owner: plugins.switches.reason(owner) for owner in owners if might_bring_it(owner)}
+    owners = [owner_of(entry) for group in (IMPORTERS, HOOKS) for entry in registry.all_entries(group)]
+    off = {owner: registry.switches.reason(owner) for owner in owners if might_bring_it(owner)}
     return [
         *(f"{owner} is switched off: {reason}" for owner, reason in off.items() if reason),
-        *(f"failed: {failure}" for failure in plugins.failures() if might_bring_it(failure.owner)),
+        *(f"failed: {failure}" for failure in registry.failures() if might_bring_it(failure.owner)),
     ]
 
 

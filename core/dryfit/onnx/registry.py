@@ -19,7 +19,8 @@ from dryfit.onnx.operand import Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.plugins import facade
 from dryfit.plugins.contributions import OnnxOperator
-from dryfit.plugins.switches import CHOOSE_ONE
+from dryfit.plugins.discovery import CHOOSE_ONE
+from dryfit.plugins.hook_modules import Owned
 
 Result = Operand | Sequence[Operand]
 OperatorFunction = Callable[[Node], Result]
@@ -109,7 +110,7 @@ def _contributed(op_type: str, domain: str, opset: int) -> Importer | None:
     return Importer(op_type, domain, newest, _guarded(owners[0])) if owners else None
 
 
-def _guarded(owned: facade.Owned[OnnxOperator]) -> OperatorFunction:
+def _guarded(owned: Owned[OnnxOperator]) -> OperatorFunction:
     """A package's operator function, whose failures become refusals of the node that name the package."""
 
     def import_node(node: Node) -> Result:

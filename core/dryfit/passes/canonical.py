@@ -55,7 +55,7 @@ def specialise(network: Network, input_shapes: Mapping[str, Shape]) -> Network:
 
 if TYPE_CHECKING:
     from dryfit.plugins.contributions import PassContribution
-    from dryfit.plugins.facade import Owned
+    from dryfit.plugins.hook_modules import Owned
 
     Contributed = Owned[PassContribution]
 

@@ -22,7 +22,7 @@ from dryfit.quantization.quantized_group import QuantizedGroup, find_quantized_g
 
 if TYPE_CHECKING:
     from dryfit.plugins.contributions import GroupClaim
-    from dryfit.plugins.facade import Owned
+    from dryfit.plugins.hook_modules import Owned
 
 
 def replace_groups(network: Network, replacements: Sequence[tuple[QuantizedGroup, Layer]]) -> list[list[Layer]]:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryfit.errors import PluginError, UnknownNameError
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import owner_of
-from dryfit.plugins.registry import CALIBRATORS
-from dryfit.plugins.switches import CHOOSE_ONE
+from dryfit.plugins.discovery import CALIBRATORS, CHOOSE_ONE, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,39 +21,32 @@ if TYPE_CHECKING:
     from dryfit.quantization.calibrator import Calibrator
 
 
-def calibrator(name: str, *, plugins: registry.PluginRegistry | None = None) -> Calibrator:
+def calibrator(name: str) -> Calibrator:
     """The calibrator of a name. No other is loaded, except the one whose solver a stream asks for.
 
     Args:
         name: the entry point's name.
-        plugins: where entry points are read; the installed packages by default.
 
     Raises:
         UnknownNameError: no installed package brings it.
         PluginError: two packages do, or the one that does is switched off or broken.
     """
-    plugins = plugins or registry.installed()
-    entry = plugins.entry(CALIBRATORS, name)
+    entry = registry.entry(CALIBRATORS, name)
     if entry is None:
-        raise UnknownNameError("calibrator", name, {one.name for one in plugins.entries(CALIBRATORS)})
-    found: Calibrator = plugins.require(entry, _prepare(entry, plugins), f"The calibrator {name!r} could not be loaded")
+        raise UnknownNameError("calibrator", name, {one.name for one in registry.entries(CALIBRATORS)})
+    found: Calibrator = registry.require(entry, _prepare(entry), f"The calibrator {name!r} could not be loaded")
     return found
 
 
-def calibrators(*, plugins: registry.PluginRegistry | None = None) -> dict[str, Calibrator]:
-    """Every calibrator that can be loaded, by name, sorted. What fails or lost its name is recorded and left out.
-
-    Args:
-        plugins: where entry points are read; the installed packages by default.
-    """
-    plugins = plugins or registry.installed()
-    lost = plugins.duplicates(CALIBRATORS)
+def calibrators() -> dict[str, Calibrator]:
+    """Every calibrator that can be loaded, by name, sorted. What fails or lost its name is recorded and left out."""
+    lost = registry.duplicates(CALIBRATORS)
     found = {}
-    for entry in plugins.entries(CALIBRATORS):
+    for entry in registry.entries(CALIBRATORS):
         if owner_of(entry) in lost:
-            plugins.fail(entry, lost[owner_of(entry)], remedy=CHOOSE_ONE)
+            registry.fail(entry, lost[owner_of(entry)], remedy=CHOOSE_ONE)
             continue
-        loaded = plugins.load(entry, _prepare(entry, plugins))
+        loaded = registry.load(entry, _prepare(entry))
         if loaded is not None:
             found[entry.name] = loaded
     return found
@@ -83,7 +74,7 @@ def of_stream(stream: CalibrationStream) -> Calibrator:
     return attrs.evolve(solver, stream=lambda: stream)
 
 
-def _prepare(entry: EntryPoint, plugins: registry.PluginRegistry) -> Callable[[Any], Calibrator]:
+def _prepare(entry: EntryPoint) -> Callable[[Any], Calibrator]:
     """The function that makes the calibrator of an entry point from what it names."""
 
     def prepare(loaded: Any) -> Calibrator:
@@ -97,7 +88,7 @@ def _prepare(entry: EntryPoint, plugins: registry.PluginRegistry) -> Callable[[A
                 )
             return loaded
         if isinstance(loaded, type) and is_stream(loaded):
-            return _of_stream(entry.name, loaded, plugins)
+            return _of_stream(entry.name, loaded)
         raise PluginError(
             "The entry point names no calibrator",
             found=loaded.__name__ if isinstance(loaded, type) else type(loaded).__name__,
@@ -107,12 +98,12 @@ def _prepare(entry: EntryPoint, plugins: registry.PluginRegistry) -> Callable[[A
     return prepare
 
 
-def _of_stream(name: str, stream: type, plugins: registry.PluginRegistry) -> Calibrator:
+def _of_stream(name: str, stream: type) -> Calibrator:
     """The calibrator that a stream asks for, with the stream's samples."""
     import attrs
 
     from dryfit.quantization.calibration_stream import CALIBRATOR_NAMES, stream_algorithm
 
-    solver = calibrator(CALIBRATOR_NAMES[stream_algorithm(stream())], plugins=plugins)
+    solver = calibrator(CALIBRATOR_NAMES[stream_algorithm(stream())])
     title = (stream.__doc__ or name).strip().splitlines()[0]
     return attrs.evolve(solver, name=name, title=title, stream=stream)

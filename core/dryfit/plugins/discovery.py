@@ -1,18 +1,31 @@
-"""What installed packages say that they bring: their entry points, read as text. Nothing of theirs is imported here.
+"""What installed packages say that they bring, and what of it the user has switched off. Nothing of theirs is imported.
 
 The standard library's reader stops at the first malformed line of any package. This one passes a malformed line on as
 an entry point that cannot be loaded, so that the package is named and the others are found.
+
+Two environment variables switch plugins off. They hold names of entry points or of distributions, separated by commas:
+
+* `DRYFIT_DISABLE_PLUGINS` switches these off; `*` stands for everything that does not come with dryfit.
+* `DRYFIT_LOAD_PLUGINS`, where it is set, leaves only these of what does not come with dryfit; empty, none.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import Any
 
 import attrs
+
+API_LEVEL = 1
+"""The level of the plugin interface that this dryfit has.
+
+It grows when something is added that a plugin may rely on. A plugin that needs it states the level in its module or top
+package as `DRYFIT_API_LEVEL`; an older dryfit then says what is missing instead of failing somewhere.
+"""
 
 TARGETS = "dryfit.targets"
 LAYERS = "dryfit.layers"
@@ -34,6 +47,11 @@ GROUPS = {
 """Every entry-point group to what its names and values mean."""
 
 OWN_DISTRIBUTION = "dryfit"
+
+DISABLE_VARIABLE = "DRYFIT_DISABLE_PLUGINS"
+LOAD_VARIABLE = "DRYFIT_LOAD_PLUGINS"
+CHOOSE_ONE = f"Uninstall one, or name its package in the environment variable {DISABLE_VARIABLE}"
+"""What to do where two packages bring one name."""
 
 _VALUE = re.compile(r"(?P<module>[\w.]+)\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?$")
 
@@ -152,3 +170,53 @@ def by_name(entries: Iterable[EntryPoint]) -> list[EntryPoint]:
     """Entry points in the one order that does not depend on the environment: by name, distribution and value."""
     found = {(entry.name, owner_of(entry), entry.value): entry for entry in entries}
     return [entry for _, entry in sorted(found.items(), key=lambda item: item[0])]
+
+
+def switching_off(owner: PluginOwner) -> str:
+    """The setting that switches a plugin off, and none of dryfit's own that has the same name."""
+    by_package = owner.distribution and owner.is_foreign
+    return f"{DISABLE_VARIABLE}={owner.distribution if by_package else owner.name}"
+
+
+@attrs.frozen
+class PluginSwitches:
+    """What the two variables say.
+
+    Attributes:
+        disabled: words of `DRYFIT_DISABLE_PLUGINS`.
+        selected: words of `DRYFIT_LOAD_PLUGINS`; None where it is not set.
+    """
+
+    disabled: frozenset[str] = attrs.field(default=frozenset())
+    selected: frozenset[str] | None = None
+
+    @classmethod
+    def from_texts(cls, disabled: str | None = None, selected: str | None = None) -> PluginSwitches:
+        """Switches from the variables' texts; None for a text takes the environment's."""
+        disabled = os.environ.get(DISABLE_VARIABLE, "") if disabled is None else disabled
+        selected = os.environ.get(LOAD_VARIABLE) if selected is None else selected
+        return cls(_words(disabled), None if selected is None else _words(selected))
+
+    def reason(self, owner: PluginOwner) -> str:
+        """By what a plugin is switched off; "" where it is on."""
+        names = {normalised(owner.name), normalised(owner.distribution)}
+        off = sorted(names & self.disabled)
+        if off:
+            return f"{DISABLE_VARIABLE}={off[0]}"
+        if not owner.is_foreign:
+            return ""
+        if "*" in self.disabled:
+            return f"--no-plugins or {DISABLE_VARIABLE}=*"
+        if self.selected is not None and not names & self.selected:
+            return f"{LOAD_VARIABLE}={','.join(sorted(self.selected))}"
+        return ""
+
+    def idle_words(self, owners: Iterable[PluginOwner]) -> dict[str, list[str]]:
+        """For each variable its words that name none of these plugins and packages: most likely misspelled."""
+        known = {normalised(name) for owner in owners for name in (owner.name, owner.distribution)} | {"*"}
+        words = {DISABLE_VARIABLE: self.disabled, LOAD_VARIABLE: self.selected or frozenset()}
+        return {variable: sorted(said - known) for variable, said in words.items() if said - known}
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(normalised(word.strip()) for word in text.split(",")) - {""}

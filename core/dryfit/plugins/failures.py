@@ -5,8 +5,7 @@ from __future__ import annotations
 import attrs
 
 from dryfit.errors import PluginError
-from dryfit.plugins.discovery import PluginOwner
-from dryfit.plugins.switches import switching_off
+from dryfit.plugins.discovery import PluginOwner, switching_off
 
 DOCTOR = "dryfit plugins doctor"
 

@@ -10,9 +10,9 @@ import difflib
 import inspect
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import attrs
 import pluggy
@@ -21,10 +21,30 @@ from dryfit.errors import PluginError
 from dryfit.forking import is_lost, watch_forks
 from dryfit.plugins import hookspecs
 from dryfit.plugins.discovery import HOOKS, PluginOwner, owner_of
-from dryfit.plugins.plugin_registry import PluginRegistry
+from dryfit.plugins.entry_points import EntryPoints
+from dryfit.plugins.loading import described
+
+Value = TypeVar("Value")
 
 HOOK_NAMES = tuple(name for name, function in vars(hookspecs).items() if hasattr(function, f"{hookspecs.PROJECT}_spec"))
 """The declared hooks, in their order."""
+
+
+@attrs.frozen
+class Owned(Generic[Value]):
+    """What a plugin handed over.
+
+    Attributes:
+        value: the record.
+        plugin: `name version (distribution)` of the plugin, for messages.
+        owner: the plugin, to record a failure with.
+        hook: the hook that returned it; "" where an entry point names it.
+    """
+
+    value: Value
+    plugin: str
+    owner: PluginOwner = attrs.field(repr=False)
+    hook: str = ""
 
 
 @attrs.frozen
@@ -45,14 +65,13 @@ class Implementation:
 
 
 class HookModules:
-    """The hook modules of a registry.
+    """The hook modules of a registry, and what they answer.
 
-    Attributes:
-        answers: hook to what its implementations returned, for the hooks that are called once a process.
+    Every implementation is called on its own: one that raises, or returns what the hook does not allow, is recorded
+    under its hook's name, and the others go on.
     """
 
-    def __init__(self, plugins: PluginRegistry) -> None:
-        self.answers: dict[str, list[Any]] = {}
+    def __init__(self, plugins: EntryPoints) -> None:
         self._plugins = plugins
         self._begin()
         watch_forks(self)
@@ -83,6 +102,42 @@ class HookModules:
             for one in getattr(self._manager.hook, hook).get_hookimpls()
         ]
         return sorted(found, key=lambda one: one.owner)
+
+    def each(self, hook: str, prepare: Callable[[Any], Value], **arguments: Any) -> Iterator[Owned[Value]]:
+        """The answers to a hook, one implementation after another as they are asked for; None is no answer."""
+        for one in self.implementations(hook):
+            answer = self._answer(one, lambda given: None if given is None else prepare(given), arguments)
+            if answer is not None:
+                yield Owned(answer, str(one.owner), one.owner, hook)
+
+    def once(self, hook: str, prepare: Callable[[Any], Value]) -> list[Owned[Value]]:
+        """The records of a hook whose implementations return several each, and that is called once a process."""
+        if hook not in self._plugins.answers:
+            self._plugins.answers[hook] = [*self.every(hook, prepare)]
+        found: list[Owned[Value]] = self._plugins.answers[hook]
+        return found
+
+    def every(self, hook: str, prepare: Callable[[Any], Value]) -> Iterator[Owned[Value]]:
+        """The same, called each time."""
+        for one in self.implementations(hook):
+            for given in self._answer(one, _sequence, {}) or ():
+                record = self._guarded(one, lambda given=given: prepare(given))  # type: ignore[misc]
+                if record is not None:
+                    yield Owned(record, str(one.owner), one.owner, hook)
+
+    def _answer(self, one: Implementation, prepare: Callable[[Any], Any], arguments: Mapping[str, Any]) -> Any:
+        return self._guarded(one, lambda: prepare(one.function(*(arguments[name] for name in one.arguments))))
+
+    def _guarded(self, one: Implementation, ask: Callable[[], Any]) -> Any:
+        """What a call gives; None where it raises, which is recorded."""
+        try:
+            return ask()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  a plugin may raise anything, even SystemExit
+            message, remedy = described(error)
+            self._plugins.fail(one.owner, message, traceback.format_exc(), one.hook, remedy)
+            return None
 
     def _load(self) -> dict[str, PluginOwner]:
         """Name under which each module is registered to its owner."""
@@ -155,3 +210,14 @@ def _module(loaded: Any) -> ModuleType:
             allowed="a module, written without `:attribute`",
         )
     return loaded
+
+
+def _sequence(given: Any) -> Sequence[Any]:
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise unexpected(given, "a list of records; an empty one for none")
+    return given
+
+
+def unexpected(given: Any, allowed: str) -> PluginError:
+    """The error for what a plugin handed over in the place of something else."""
+    return PluginError("The plugin handed over something else", found=type(given).__name__, allowed=allowed)

@@ -22,7 +22,7 @@ from dryfit.plugins.discovery import (
     module_of,
     owner_of,
 )
-from dryfit.plugins.plugin_registry import PluginRegistry, plain_name
+from dryfit.plugins.entry_points import EntryPoints, plain_name
 
 STATES = ("available", "loaded", "disabled", "failed", "duplicate")
 """`available` means that nothing has been tried."""
@@ -64,7 +64,7 @@ class InstalledPlugin:
         return PluginOwner(self.distribution, self.version, self.group, self.name)
 
 
-def installed_plugins(plugins: PluginRegistry) -> list[InstalledPlugin]:
+def installed_plugins(plugins: EntryPoints) -> list[InstalledPlugin]:
     """Every plugin of a registry, sorted by package, group and name. Nothing is imported."""
     found = []
     for group in GROUPS:
@@ -77,7 +77,7 @@ def installed_plugins(plugins: PluginRegistry) -> list[InstalledPlugin]:
     return sorted(found, key=lambda one: one.owner)
 
 
-def _state(entry: EntryPoint, plugins: PluginRegistry, duplicates: dict[PluginOwner, str]) -> tuple[str, str]:
+def _state(entry: EntryPoint, plugins: EntryPoints, duplicates: dict[PluginOwner, str]) -> tuple[str, str]:
     owner = owner_of(entry)
     switched_off = plugins.switches.reason(owner)
     if switched_off:

@@ -16,9 +16,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, NoReturn
 
 from dryfit.errors import DryfitError, PluginError, UnknownNameError, failure_line
-from dryfit.plugins import API_LEVEL
-from dryfit.plugins.discovery import PluginOwner, module_of, owner_of
-from dryfit.plugins.switches import switching_off
+from dryfit.plugins.discovery import API_LEVEL, PluginOwner, module_of, owner_of, switching_off
 from dryfit.target.first_import import InterpreterEndedError, first_import
 
 LEVEL_NAME = "DRYFIT_API_LEVEL"

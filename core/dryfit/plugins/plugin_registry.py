@@ -1,232 +1,76 @@
-"""The entry points of installed packages, by group and name: loaded at first use, and what fails is kept.
+"""The plugins of this process: what every other part of dryfit asks for devices and for the state of plugins.
 
-What is looked up by name loads only what has this name. A broken package never stops the others.
+`registry` is the only one that a program needs: made here, it reads entry points when it is first asked, and loads each
+at first use. A test puts another in its place for as long as it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import functools
+import logging
+import os
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from dryfit.errors import PluginError, place_of_failure, plugin_traceback
-from dryfit.plugins import loading
+from dryfit.errors import PluginError, UnknownNameError, described_failure, place_of_failure, plugin_traceback
 from dryfit.plugins.discovery import (
-    CALIBRATORS,
+    CHOOSE_ONE,
+    DISABLE_VARIABLE,
     GROUPS,
-    QUANTIZE_METHODS,
     TARGETS,
     PluginOwner,
-    by_name,
     installed_entry_points,
+    module_of,
     owner_of,
 )
-from dryfit.plugins.failures import DOCTOR, PluginFailure
-from dryfit.plugins.switches import CHOOSE_ONE, PluginSwitches
+from dryfit.plugins.entry_points import UNIQUE_GROUPS, EntryPoints, plain_name
+from dryfit.plugins.hook_modules import HookModules
+from dryfit.plugins.target_record import usable_target
 
 if TYPE_CHECKING:
-    from dryfit.plugins.hook_modules import HookModules
-    from dryfit.plugins.target_catalog import TargetCatalog
+    from collections.abc import Iterable
+
     from dryfit.target.target import Target
 
-UNIQUE_GROUPS = (TARGETS, CALIBRATORS, QUANTIZE_METHODS)
-"""Groups in which a name stands for one thing. Layer plugins and operators have versions beside their names."""
+logger = logging.getLogger("dryfit.plugins")
 
 
-class PluginRegistry:
-    """All plugins that are installed.
+class PluginRegistry(EntryPoints):
+    """All plugins that are installed: entry points, targets by device, modules of hooks.
 
-    Args:
-        read: entry-point group to entry points; the installed packages' by default.
-        disabled: what `DRYFIT_DISABLE_PLUGINS` says; the environment's by default.
-        selected: what `DRYFIT_LOAD_PLUGINS` says; the environment's by default.
+    A device's entry point tells its name, so that a lookup imports one package only. A device that no entry point names
+    may come from the hook `register_targets`; where both name it, the entry point's counts.
     """
 
-    def __init__(
+    def begin_again(
         self,
         read: Callable[[str], Iterable[EntryPoint]] = installed_entry_points,
         disabled: str | None = None,
         selected: str | None = None,
     ) -> None:
-        self.switches = PluginSwitches.from_texts(disabled, selected)
-        self._read = read
-        self._entries: dict[str, Sequence[EntryPoint]] = {}
-        self._failures: dict[tuple[PluginOwner, str], PluginFailure] = {}
-        self._loaded: dict[PluginOwner, Any] = {}
-        self._catalog: TargetCatalog | None = None
-        self._hooks: HookModules | None = None
+        """Forget all that was read and loaded. From now on this registry has the plugins of these arguments."""
+        super().begin_again(read, disabled, selected)
+        self._targets: dict[str, Target] = {}
+        self._host: Target | None = None
+        self._named: dict[str, EntryPoint] | None = None
+        self._from_hooks: dict[str, tuple[PluginOwner, Target]] | None = None
 
-    def all_entries(self, group: str) -> Sequence[EntryPoint]:
-        """The entry points of a group, those that are switched off too, sorted by name and distribution."""
-        if group not in self._entries:
-            self._entries[group] = by_name(self._read(group))
-        return self._entries[group]
-
-    def entries(self, group: str) -> Sequence[EntryPoint]:
-        """The entry points of a group that are not switched off, sorted by name and distribution."""
-        return [entry for entry in self.all_entries(group) if not self.switches.reason(owner_of(entry))]
-
-    def claims(self, group: str) -> dict[str, list[EntryPoint]]:
-        """Name, as `plain_name` writes it, to the entry points that claim it; both sorted."""
-        found: dict[str, list[EntryPoint]] = {}
-        for entry in self.entries(group):
-            found.setdefault(plain_name(group, entry.name), []).append(entry)
-        return dict(sorted(found.items()))
-
-    def entry(self, group: str, name: str) -> EntryPoint | None:
-        """The entry point that has a name in its group; None where no package brings it.
-
-        A name that dryfit itself has stays dryfit's: nobody takes `GPU` from it by being installed.
-
-        Raises:
-            PluginError: more than one package brings it, or the one that does is switched off.
-        """
-        plain = plain_name(group, name)
-        claimed = self.claims(group).get(plain, [])
-        own = [entry for entry in claimed if not owner_of(entry).is_foreign]
-        if len(own) == 1:
-            return own[0]
-        if len(claimed) > 1:
-            raise PluginError(
-                f"The name {plain} in {group} is claimed by more than one package",
-                found=", ".join(str(owner_of(entry)) for entry in claimed),
-                remedy=CHOOSE_ONE,
-            )
-        if claimed:
-            return claimed[0]
-        for entry in self.all_entries(group):
-            if plain_name(group, entry.name) == plain:
-                owner = owner_of(entry)
-                raise PluginError(
-                    f"The plugin {owner} is switched off",
-                    where=f"{plain} in {group}",
-                    found=self.switches.reason(owner),
-                    remedy="Run again without this, or ask for another name",
-                )
-        return None
-
-    def duplicates(self, group: str) -> dict[PluginOwner, str]:
-        """The plugins of a group that lose their name to another one, and what to tell of each; nothing is loaded."""
-        found: dict[PluginOwner, str] = {}
-        for name, claimed in self.claims(group).items() if group in UNIQUE_GROUPS else ():
-            owners = [owner_of(entry) for entry in claimed]
-            own = [owner for owner in owners if not owner.is_foreign]
-            losers = [owner for owner in owners if owner.is_foreign] if len(own) == 1 else owners
-            if len(owners) > 1:
-                text = f"{name} is claimed by {' and '.join(map(str, owners))}"
-                found.update(dict.fromkeys(losers, f"{text}; it stays dryfit's own" if len(own) == 1 else text))
-        return found
-
-    def unusable(self, distribution: str) -> list[str]:
-        """What of a package is switched off, or has failed so far: each with its reason and what to do."""
-        owners = {owner_of(entry) for group in GROUPS for entry in self.all_entries(group)}
-        off = [
-            f"{owner} is switched off by {self.switches.reason(owner)}: run again without this"
-            for owner in sorted(owners)
-            if owner.distribution == distribution and self.switches.reason(owner)
-        ]
-        failed = [f"{one}: see `{DOCTOR}`" for one in self.failures() if one.distribution == distribution]
-        return off + failed
-
-    def load(self, entry: EntryPoint, prepare: Callable[[Any], Any] = lambda loaded: loaded) -> Any:
-        """The object that an entry point names, loaded once; None where it fails, which is recorded.
-
-        Args:
-            entry: one of `entries`.
-            prepare: makes of the loaded object what is kept; may raise.
-
-        Raises:
-            KeyboardInterrupt: the user stopped the program meanwhile.
-        """
-        owner = owner_of(entry)
-        if owner not in self._loaded and (owner, "") not in self._failures:
-            try:
-                self._loaded.setdefault(owner, loading.load(entry, prepare))
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # noqa: BLE001  a plugin may raise anything, even SystemExit
-                message, remedy = loading.explained(entry, error)
-                self.fail(owner, message, plugin_traceback(error), remedy=remedy, place=place_of_failure(error))
-        return None if (owner, "") in self._failures else self._loaded[owner]
-
-    def require(self, entry: EntryPoint, prepare: Callable[[Any], Any], what: str) -> Any:
-        """The object that an entry point names, for a user who asked for it.
-
-        Args:
-            entry: one of `entries`.
-            prepare: see `load`.
-            what: what could not be done where it is broken, as a sentence without its full stop.
-
-        Raises:
-            PluginError: it is broken; names distribution, version and the error.
-        """
-        loaded = self.load(entry, prepare)
-        if loaded is None:
-            raise self.failure(entry).error(what)
-        return loaded
-
-    def fail(
-        self,
-        plugin: EntryPoint | PluginOwner,
-        message: str,
-        trace: str = "",
-        hook: str = "",
-        remedy: str = "",
-        part: str = "",
-        place: str = "",
-    ) -> None:
-        """Record that a plugin, or one hook or function of it, cannot be used. The first failure of each is kept."""
-        owner = plugin if isinstance(plugin, PluginOwner) else owner_of(plugin)
-        failure = PluginFailure.of(owner, message, trace, hook, remedy, part, place)
-        self._failures.setdefault((owner, hook or part), failure)
-
-    def failure(self, plugin: EntryPoint | PluginOwner) -> PluginFailure:
-        """Why a plugin could not be loaded; KeyError where it could."""
-        return self._failures[plugin if isinstance(plugin, PluginOwner) else owner_of(plugin), ""]
-
-    def failures(self) -> list[PluginFailure]:
-        """What could not be used so far, in a fixed order."""
-        return [failure for _, failure in sorted(self._failures.items(), key=lambda item: item[0])]
-
-    def is_loaded(self, owner: PluginOwner) -> bool:
-        """Whether a plugin was loaded already, and could be."""
-        return owner in self._loaded and (owner, "") not in self._failures
-
-    @property
-    def catalog(self) -> TargetCatalog:
-        """The targets by device."""
-        if self._catalog is None:
-            from dryfit.plugins.target_catalog import TargetCatalog
-
-            self._catalog = TargetCatalog(self)
-        return self._catalog
-
-    @property
+    @functools.cached_property
     def hooks(self) -> HookModules:
         """The modules with hook implementations, loaded at first use."""
-        if self._hooks is None:
-            from dryfit.plugins.hook_modules import HookModules
+        return HookModules(self)
 
-            self._hooks = HookModules(self)
-        return self._hooks
+    def switch_off_foreign(self) -> None:
+        """From now on this registry has only plugins that come with dryfit. What was loaded before is forgotten."""
+        self.begin_again(disabled=f"*,{os.environ.get(DISABLE_VARIABLE, '')}")
 
-    def targets(self) -> dict[str, Target]:
-        """Device name to target, sorted by device. Everything that is broken is left out and recorded."""
-        return self.catalog.targets()
-
-    def target(self, device: str) -> Target:
-        """The target of a device, its name in any case: see `dryfit.plugins.registry.target`."""
-        return self.catalog.target(device)
-
-    def host(self) -> Target:
-        """The CPU target, which emulates the others: see `dryfit.plugins.registry.host`."""
-        return self.catalog.host()
-
-    def active(self) -> list[str]:
+    def active_plugins(self) -> list[str]:
         """`name version (distribution)` of every plugin that is installed, not switched off and not ambiguous; sorted.
 
-        What has been loaded so far makes no difference: hook modules take part everywhere, so they are loaded for this
-        and left out where they fail; whether any other plugin works shows when it is needed.
+        Engines and reports carry it. What has been loaded so far makes no difference: hook modules take part
+        everywhere, so they are loaded for this and left out where they fail; whether any other plugin works shows when
+        it is needed.
         """
         unusable = set(self.hooks.failed)
         for group in UNIQUE_GROUPS:
@@ -234,13 +78,175 @@ class PluginRegistry:
         owners = {owner_of(entry) for group in GROUPS for entry in self.entries(group)}
         return sorted(map(str, owners - unusable))
 
+    def device_names(self) -> list[str]:
+        """Devices that one package names, sorted; whether their targets can be loaded is not tried."""
+        named = {device for device, entry in self._target_entries().items() if device and module_of(entry.value)}
+        return sorted({*named, *self._hooked()})
 
-def plain_name(group: str, name: str) -> str:
-    """A name as it is compared in its group.
+    def targets(self) -> dict[str, Target]:
+        """Device to target, sorted; what is broken or claimed twice is left out and recorded.
 
-    Devices are in upper case with `_` for `-`; names of other groups that are looked up are in lower case; those of
-    layers and operators are kept, as ONNX keeps them.
-    """
-    if group == TARGETS:
-        return name.replace("-", "_").upper()
-    return name.lower() if group in UNIQUE_GROUPS else name
+        Loads all of them. A lookup by name is cheaper and safer: `target`.
+        """
+        self._record_duplicates()
+        return {target.device: target for target in sorted(self.targets_in_turn(), key=lambda one: one.device)}
+
+    def targets_in_turn(self) -> Iterator[Target]:
+        """All targets, those of dryfit first, each loaded when it is reached: for searches that may end early."""
+        for device in self._own_first(self._target_entries()):
+            found = self.find_target(device)
+            if found is not None:
+                yield found
+        for device in sorted(self._hooked()):
+            yield self.target(device)
+
+    def find_target(self, device: str) -> Target | None:
+        """The target of a device; None where it is not installed or cannot be used."""
+        try:
+            return self.target(device)
+        except (PluginError, UnknownNameError):
+            return None
+
+    def target(self, device: str) -> Target:
+        """The target of a device, its name in any case. What its package left out is filled in from the host's.
+
+        Raises:
+            UnknownNameError: no installed package brings this device.
+            PluginError: two packages do, or the one that does is broken or switched off.
+        """
+        name = plain_name(TARGETS, str(device))
+        if name not in self._targets:
+            # Of two threads that come here at once, one makes the target that both get.
+            self._targets.setdefault(name, self._with_inheritance(self._record(name, str(device))))
+        return self._targets[name]
+
+    def target_owner(self, device: str) -> PluginOwner | None:
+        """The plugin that brings a device; None where that is not known."""
+        name = plain_name(TARGETS, device)
+        entry = self._target_entries().get(name)
+        return owner_of(entry) if entry is not None else self._hooked().get(name, (None, None))[0]
+
+    def target_package(self, device: str) -> str:
+        """`distribution version` of the package that brings a device; "" where that is not known."""
+        owner = self.target_owner(device)
+        return "" if owner is None else owner.package
+
+    def fail_function(self, device: str, part: str, error: BaseException) -> None:
+        """Record that a function of a target raised when it was asked; the command goes on without its answer.
+
+        Args:
+            device: the target's.
+            part: which function, such as `estimate_cost`.
+            error: what it raised.
+        """
+        owner, message = self.target_owner(device), described_failure(error)
+        if owner is None:
+            return
+        known = len(self.failures())
+        remedy = f"Report it to the makers of {owner.distribution or 'the package'}"
+        place = place_of_failure(error)
+        self.fail(owner, message, plugin_traceback(error), remedy=remedy, part=part, place=place)
+        if len(self.failures()) > known:
+            logger.warning("%s: %s of the target %s: %s", owner.package, part, device, message)
+
+    def host(self) -> Target:
+        """The CPU target, which emulates the others.
+
+        Raises:
+            PluginError: there is none.
+        """
+        if self._host is None:
+            self._host = self._find_host()
+        return self._host
+
+    def _find_host(self) -> Target:
+        """The first target that is the host's. Strangers are asked only where dryfit's own targets have none."""
+        for device in self._own_first(self._target_entries()):
+            found = self.load(self._target_entries()[device], _usable_as(device))
+            if found is not None and found.segment_rules.is_host:
+                return found  # type: ignore[no-any-return]
+        raise PluginError(
+            "No installed target can run on this machine",
+            found="; ".join(f"{one.name}: {one.message}" for one in self.failures()) or None,
+            remedy=f"Reinstall dryfit, or take the CPU target out of {DISABLE_VARIABLE}",
+        )
+
+    def _record(self, name: str, asked: str) -> Target:
+        """The record as its package wrote it."""
+        entry = self.entry(TARGETS, name)
+        if entry is not None:
+            what = f"The plugin of the device {name} could not be loaded"
+            return self.require(entry, _usable_as(name), what)  # type: ignore[no-any-return]
+        if name not in self._hooked():
+            raise UnknownNameError("device", asked, self.device_names())
+        return self._hooked()[name][1]
+
+    def _with_inheritance(self, record: Target) -> Target:
+        from dryfit.target.target import inherited
+
+        return record if record.segment_rules.is_host else inherited(record, self.host())
+
+    @staticmethod
+    def _own_first(entries: dict[str, EntryPoint]) -> list[str]:
+        """Devices by name, those of dryfit first."""
+        return sorted(entries, key=lambda device: (owner_of(entries[device]).is_foreign, device))
+
+    def _target_entries(self) -> dict[str, EntryPoint]:
+        """Device to the entry point that has it."""
+        if self._named is None:
+            lost = self.duplicates(TARGETS)
+            self._named = {
+                device: entry
+                for device, claimed in self.claims(TARGETS).items()
+                for entry in claimed
+                if owner_of(entry) not in lost
+            }
+        return self._named
+
+    def _record_duplicates(self) -> None:
+        """Name those that lose their device to another."""
+        for owner, message in self.duplicates(TARGETS).items():
+            self.fail(owner, f"The device {message}", remedy=CHOOSE_ONE)
+
+    def _hooked(self) -> dict[str, tuple[PluginOwner, Target]]:
+        """Device to target and owner, for the devices that only hooks bring."""
+        if self._from_hooks is not None:
+            return self._from_hooks
+        found: dict[str, tuple[PluginOwner, Target]] = {}
+        claimed: dict[str, list[tuple[PluginOwner, Target]]] = {}
+        for owned in self.hooks.once("register_targets", usable_target):
+            claimed.setdefault(owned.value.device, []).append((owned.owner, owned.value))
+        named = self.claims(TARGETS)
+        for device, owners in claimed.items():
+            names = sorted({*(str(owner_of(one)) for one in named.get(device, ())), *(str(one) for one, _ in owners)})
+            if device not in named and len(owners) == 1:
+                found[device] = owners[0]
+                continue
+            for owner, _ in owners:
+                text = f"The device {device} is claimed by {' and '.join(names)}"
+                self.fail(owner, text, hook="register_targets")
+        self._from_hooks = found
+        return found
+
+    def function_failure(self, device: str, part: str) -> str:
+        """What a function of a device's target raised so far; "" where it raised nothing."""
+        owner = self.target_owner(device)
+        return next((one.message for one in self.failures() if (one.owner, one.part) == (owner, part)), "")
+
+    def format_names(self) -> frozenset[str]:
+        """Names of the formats that inputs or outputs of an installed device may have; loads all targets."""
+        return frozenset(
+            one.name
+            for target in self.targets().values()
+            for table in (target.input_formats, target.output_formats)
+            for formats in table.values()
+            for one in formats
+        )
+
+
+def _usable_as(device: str) -> Callable[[Any], Target]:
+    return lambda loaded: usable_target(loaded, device)
+
+
+registry = PluginRegistry()
+"""The one of this process."""

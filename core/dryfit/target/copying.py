@@ -1,6 +1,6 @@
 """Copies between arrays that lie differently in memory: the host's native code where it pays, and numpy elsewhere.
 
-The target layer knows no target. `dryfit` itself says how the host's copy is found; without one numpy copies
+The target layer knows no target. `dryfit.front_door` says how the host's copy is found; without one numpy copies
 everything, to the same bits.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from dryfit.network.installed_packages import installed_packages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,13 +35,7 @@ class HostCopy:
     """The host's copy, which is looked for when the first large array is copied."""
 
     def __init__(self) -> None:
-        self._find: Callable[[], CopyArray | None] = lambda: None
         self._found: list[CopyArray | None] = []
-
-    def find_by(self, find: Callable[[], CopyArray | None]) -> None:
-        """Say how it is found."""
-        self._find = find
-        self._found.clear()
 
     @property
     def is_found(self) -> bool:
@@ -49,7 +45,7 @@ class HostCopy:
     def __call__(self, source: Array, destination: Array) -> bool:
         """Copy, if there is such a copy and it is quicker than numpy; returns whether it did."""
         if not self._found:
-            self._found.append(self._find())
+            self._found.append(installed_packages().copy_array())
         copy = self._found[0]
         return copy is not None and copy(source, destination)
 

@@ -17,7 +17,7 @@ from dryfit.engine.engine import Engine
 from dryfit.network.layer_plugin import Array, Fields, LayerPlugin
 from dryfit.network.layers.plugin import Plugin
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import owner_of
+from dryfit.plugins.discovery import LAYERS, owner_of
 from dryfit.testing.layer_plugin_checks import PluginExample, add_example
 
 _THREADS = 2
@@ -97,9 +97,9 @@ def installation_problems(plugin: LayerPlugin) -> list[str]:
     """Whether an installed package names the plugin, by its own name, and it can be loaded."""
     name, _, namespace = plugin.key
     wanted = f"{namespace}::{name}" if namespace else name
-    entries = [entry for entry in registry.installed().entries(registry.LAYERS) if entry.name == wanted]
+    entries = [entry for entry in registry.entries(LAYERS) if entry.name == wanted]
     if not entries:
-        return [f"no installed package has an entry point {wanted!r} in the group {registry.LAYERS!r}"]
+        return [f"no installed package has an entry point {wanted!r} in the group {LAYERS!r}"]
     keys = {str(owner_of(entry)): _key(entry) for entry in entries}
     if plugin.key in keys.values():
         return []

@@ -82,6 +82,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def only_dryfit_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     """For one test, none but dryfit's own plugins count: it does not depend on what else the environment has."""
     from dryfit.plugins import registry
+    from dryfit.plugins.discovery import DISABLE_VARIABLE
+    from dryfit.plugins.plugin_registry import PluginRegistry
 
-    monkeypatch.setenv(registry.DISABLE_VARIABLE, "*")
-    monkeypatch.setattr(registry, "_registry", None)
+    monkeypatch.setenv(DISABLE_VARIABLE, "*")
+    monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry()))

@@ -18,6 +18,7 @@ import attrs
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
+from dryfit.plugins.discovery import TARGETS
 from dryfit.target.target import Platform, Target, inherited
 
 DECLARATIONS = (
@@ -142,9 +143,9 @@ def installation_problems(target: Target) -> list[str]:
     """Whether the target is found by its entry point, and its record imports nothing heavy."""
     try:
         found = registry.target(target.device)
-        entry = registry.installed().entry(registry.TARGETS, target.device)
+        entry = registry.entry(TARGETS, target.device)
     except DryfitError as error:
-        return [f"no usable entry point of the group {registry.TARGETS} names this record: {error}"]
+        return [f"no usable entry point of the group {TARGETS} names this record: {error}"]
     if not _is_record_of(found, target):
         return [f"the device {target.device} is another record's"]
     heavy = [] if entry is None else _modules_after_import(entry.module)

@@ -13,10 +13,8 @@ from tests.conformance.layer_plugins.one_node import by_onnx, by_runtime
 
 from dryfit.network.data_types import DataType
 from dryfit.network.plugin_table import get_plugin
-from dryfit.plugins.layer_plugins import connect
 from dryfit.testing import LayerPluginConformance
 
-connect()
 RANDOM = np.random.default_rng(7)
 
 

@@ -1,8 +1,8 @@
 """The CPU target passes the kit that every target is held to."""
 
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 from dryfit.testing import TargetConformance
 
 
 class TestCPU(TargetConformance):
-    target = target("CPU")
+    target = registry.target("CPU")

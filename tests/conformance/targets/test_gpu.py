@@ -1,8 +1,8 @@
 """The GPU target passes the kit that every target is held to."""
 
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 from dryfit.testing import TargetConformance
 
 
 class TestGPU(TargetConformance):
-    target = target("GPU")
+    target = registry.target("GPU")

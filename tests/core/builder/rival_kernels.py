@@ -13,6 +13,8 @@ from dryfit.builder.kernels.timing import group_signature
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.plugins import discovery, registry
+from dryfit.plugins.discovery import TARGETS
+from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.target.formats import TensorFormat
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import kernel
@@ -92,7 +94,7 @@ class Entry:
     """The entry point of the target."""
 
     name: str = "acme-fast"
-    group: str = registry.TARGETS
+    group: str = TARGETS
     value: str = f"{__name__}:TARGET"
     module: str = __name__
     attr: str = "TARGET"
@@ -106,8 +108,8 @@ def install(monkeypatch, *kernels):
     """Install the target, with these kernels."""
     read = discovery.installed_entry_points
     monkeypatch.setattr(f"{__name__}.KERNELS", kernels or KERNELS)
-    fresh = registry.PluginRegistry(lambda group: [*read(group), *([Entry()] if group == registry.TARGETS else [])], "")
-    monkeypatch.setattr(registry, "_registry", fresh)
+    fresh = PluginRegistry(lambda group: [*read(group), *([Entry()] if group == TARGETS else [])], "")
+    monkeypatch.setattr(registry, "__dict__", vars(fresh))
 
 
 def acme_config(cache=None):

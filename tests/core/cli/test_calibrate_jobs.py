@@ -22,7 +22,7 @@ import numpy as np
 from dryfit.plugins import registry
 
 folder = pathlib.Path(os.environ["SAMPLES_FOLDER"])
-(folder / f"switches {os.getpid()}").write_text(",".join(registry.installed().switches.disabled))
+(folder / f"switches {os.getpid()}").write_text(",".join(registry.switches.disabled))
 
 class Samples:
     '''Of the second half none is given before the file "go" is there.'''

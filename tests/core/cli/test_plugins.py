@@ -12,6 +12,7 @@ from tests.core.plugins.packages import install, target_module
 
 from dryfit.cli import plugins_schema
 from dryfit.plugins import registry
+from dryfit.plugins.discovery import HOOKS, TARGETS
 
 COMMAND = """
     import click
@@ -48,7 +49,7 @@ def dryfit(folder: Path, *arguments: str, **environment: str) -> subprocess.Comp
 @pytest.fixture
 def with_command(tmp_path: Path) -> Path:
     """A folder with a package that brings a command."""
-    return install(tmp_path, "acme", {registry.HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": COMMAND})
+    return install(tmp_path, "acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": COMMAND})
 
 
 def test_list_shows_packages_groups_and_states(dryfit_command: Any) -> None:
@@ -94,7 +95,7 @@ def test_without_plugins_there_are_only_dryfits_own_commands(with_command: Path)
 
 def test_dryfits_own_commands_import_no_hooks_that_they_do_not_call(tmp_path: Path) -> None:
     text = "import pathlib\npathlib.Path(__file__).with_name('imported').touch()\nraise ImportError"
-    install(tmp_path, "acme", {registry.HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": text})
+    install(tmp_path, "acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": text})
     for arguments in (
         ["--version"],
         ["targets", "show", "DLA"],
@@ -107,7 +108,7 @@ def test_dryfits_own_commands_import_no_hooks_that_they_do_not_call(tmp_path: Pa
 
 
 def test_what_was_left_out_is_told_once_on_stderr_after_the_answer(tmp_path: Path) -> None:
-    install(tmp_path, "acme", {registry.HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": "1 / 0"})
+    install(tmp_path, "acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": "1 / 0"})
     done = dryfit(tmp_path, "--help")
     assert done.returncode == 0
     assert done.stderr == (
@@ -117,7 +118,7 @@ def test_what_was_left_out_is_told_once_on_stderr_after_the_answer(tmp_path: Pat
 
 def test_what_fails_only_at_work_says_how_to_see_more(tmp_path: Path, digits_model: Path) -> None:
     text = "import dryfit\n@dryfit.hookimpl\ndef observe_build(): 1 / 0"
-    install(tmp_path, "acme", {registry.HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": text})
+    install(tmp_path, "acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": text})
     asked = ["check", str(digits_model), "--device", "GPU", "--shape", "image=1x1x8x8"]
     told = dryfit(tmp_path, *asked).stderr
     assert told.endswith("hook observe_build: ZeroDivisionError: division by zero. `dryfit --debug` says more.\n")
@@ -125,8 +126,8 @@ def test_what_fails_only_at_work_says_how_to_see_more(tmp_path: Path, digits_mod
 
 
 def test_targets_are_listed_beside_those_that_cannot_be_used(tmp_path: Path) -> None:
-    install(tmp_path, "good", {registry.TARGETS: {"acme-npu": "good:TARGET"}}, target_module("good"))
-    install(tmp_path, "bad", {registry.TARGETS: {"bad": "bad:TARGET"}}, {"bad": "1 / 0"})
+    install(tmp_path, "good", {TARGETS: {"acme-npu": "good:TARGET"}}, target_module("good"))
+    install(tmp_path, "bad", {TARGETS: {"bad": "bad:TARGET"}}, {"bad": "1 / 0"})
     done = dryfit(tmp_path, "targets", "list")
     assert (done.returncode, done.stderr) == (0, "")
     assert "ACME_NPU  Acme" in done.stdout
@@ -135,7 +136,7 @@ def test_targets_are_listed_beside_those_that_cannot_be_used(tmp_path: Path) -> 
 
 def test_an_import_without_end_is_cut_off(tmp_path: Path) -> None:
     endless = {"endless": "import time\nwhile True: time.sleep(1)"}
-    install(tmp_path, "endless", {registry.TARGETS: {"endless": "endless:TARGET"}}, endless)
+    install(tmp_path, "endless", {TARGETS: {"endless": "endless:TARGET"}}, endless)
     done = dryfit(tmp_path, "targets", "list", DRYFIT_PLUGIN_TIMEOUT="0.5")
     assert done.returncode == 0
     assert "its import takes longer than 0.5 s" in done.stdout
@@ -154,7 +155,7 @@ def test_a_time_that_is_no_number_of_seconds_is_refused(
 
 
 def test_an_interrupted_import_says_how_to_do_without_the_plugin(tmp_path: Path) -> None:
-    install(tmp_path, "acme", {registry.TARGETS: {"acme": "acme:TARGET"}}, {"acme": "raise KeyboardInterrupt"})
+    install(tmp_path, "acme", {TARGETS: {"acme": "acme:TARGET"}}, {"acme": "raise KeyboardInterrupt"})
     done = dryfit(tmp_path, "targets", "list")
     assert done.returncode == 2
     assert done.stderr.split("\n")[-3:] == [

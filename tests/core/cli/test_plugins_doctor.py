@@ -11,7 +11,8 @@ from tests.core.cli.test_plugins import dryfit
 from tests.core.plugins.packages import install, target_module
 
 from dryfit.cli import plugins_schema
-from dryfit.plugins.registry import CALIBRATORS, GROUPS, HOOKS, TARGETS, installed
+from dryfit.plugins import registry
+from dryfit.plugins.discovery import CALIBRATORS, GROUPS, HOOKS, TARGETS
 
 ONLY_FOREIGN = {"DRYFIT_DISABLE_PLUGINS": "dryfit"}
 """Dryfit's own plugins are not tried then; those that are tried have them all the same."""
@@ -121,7 +122,7 @@ def test_a_time_that_is_not_positive_is_a_usage_error(dryfit_command: Any) -> No
 
 def test_who_loses_a_name_to_dryfit_is_told_once(tmp_path: Path) -> None:
     install(tmp_path, "acme", {CALIBRATORS: {"minmax": "acme:ANY"}}, {"acme": "ANY = 1"})
-    others = [one.name for group in GROUPS for one in installed().entries(group) if one.name != "minmax"]
+    others = [one.name for group in GROUPS for one in registry.entries(group) if one.name != "minmax"]
     [finding] = findings(tmp_path, DRYFIT_DISABLE_PLUGINS=",".join(others))
     assert finding["message"].endswith("it stays dryfit's own")
     assert finding["remedy"].startswith("Uninstall one, or name its package in")

@@ -13,6 +13,7 @@ from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.errors import PluginError
 from dryfit.plugins import registry
+from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.reference.executor import run_reference
 
 
@@ -42,7 +43,7 @@ def test_an_engine_whose_method_is_not_installed_says_which_package_brings_it(in
     engine.save(tmp_path / "made.engine")
     for record in (tmp_path / "strangers").glob("*.dist-info"):
         shutil.rmtree(record)
-    monkeypatch.setattr(registry, "_registry", None)
+    monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry()))
     importlib.invalidate_caches()
     loaded = Engine.load(tmp_path / "made.engine")
     with pytest.raises(PluginError, match="built with quantize methods that are not installed") as refused:

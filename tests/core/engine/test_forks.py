@@ -64,7 +64,7 @@ context = engine.create_execution_context(2)
 check(context)
 schedules = [part for binding in context._bindings.values() for part in binding._parts if hasattr(part, "_lock")]
 assert schedules
-hooks = registry.installed().hooks
+hooks = registry.hooks
 safe = [engine.refit_lock, segment_program._lock, native._LOCK, machine._LOCK]
 locks = [context._lock, hooks._loading, *(one._lock for one in (*schedules, *safe))]
 held, free = threading.Event(), threading.Event()

@@ -21,6 +21,8 @@ from dryfit.network.layer_plugin import LayerPlugin
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
+from dryfit.plugins.discovery import HOOKS
+from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.testing.layer_plugin_engine_checks import field_problems
 
 X = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
@@ -155,8 +157,8 @@ def test_a_missing_plugin_of_a_package_is_told_with_the_package(plugin, monkeypa
 
 
 def test_a_plugin_whose_package_is_switched_off_needs_no_installing(plugin, monkeypatch, install_package):
-    install_package("acme-layers", {registry.HOOKS: {"acme": "acme_hooks"}}, {})
-    monkeypatch.setattr(registry, "_registry", registry.PluginRegistry(disabled="acme-layers"))
+    install_package("acme-layers", {HOOKS: {"acme": "acme_hooks"}}, {})
+    monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry(disabled="acme-layers")))
     engine = packaged(engine_of(plugin), "acme-layers 1.2")
     monkeypatch.setattr(plugin_table, "_REGISTERED", {})
     with pytest.raises(PluginError) as caught:

@@ -18,6 +18,7 @@ from dryfit.errors import EngineFileError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.plugins import registry
+from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.reference.executor import run_reference
 
 OTHER_PROCESS = """
@@ -40,7 +41,7 @@ def _acme(install):
 @pytest.fixture
 def forget_plugins(monkeypatch):
     """A function after which this process reads entry points anew."""
-    return lambda: monkeypatch.setattr(registry, "_registry", None)
+    return lambda: monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry()))
 
 
 def small_network():

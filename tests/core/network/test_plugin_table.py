@@ -3,7 +3,8 @@
 import pytest
 
 from dryfit.errors import PluginError
-from dryfit.network import plugin_table
+from dryfit.network import installed_packages, plugin_table
+from dryfit.network.installed_packages import InstalledPackages
 from dryfit.network.layer_plugin import LayerPlugin
 from dryfit.network.plugin_table import find_plugin, get_plugin, register_layer_plugin
 
@@ -41,8 +42,10 @@ class Packages:
 @pytest.fixture(autouse=True)
 def packages(monkeypatch):
     monkeypatch.setattr(plugin_table, "_REGISTERED", {})
-    monkeypatch.setattr(plugin_table, "installed", Packages())
-    return plugin_table.installed
+    known = Packages()
+    answers = InstalledPackages(known.find, known.titles, known.reason)
+    monkeypatch.setattr(installed_packages, "_find", lambda: answers)
+    return known
 
 
 def test_packages_are_asked_once_for_what_is_not_registered(packages):

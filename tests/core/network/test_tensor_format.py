@@ -4,10 +4,11 @@ import pytest
 
 from dryfit import DataType, Network, TensorFormat
 from dryfit.errors import NetworkError, UnknownNameError
-from dryfit.network import tensor_format
+from dryfit.network import installed_packages
 from dryfit.network.copying import copy_network
+from dryfit.network.installed_packages import InstalledPackages
 from dryfit.network.serialization import network_from_dict, network_to_dict
-from dryfit.plugins.format_names import installed_formats
+from dryfit.plugins import registry
 
 
 @pytest.fixture
@@ -67,14 +68,15 @@ def test_members_are_no_bits(tensor):
 
 
 def test_formats_of_other_devices_go_by_their_names(tensor, monkeypatch):
-    monkeypatch.setattr(tensor_format, "installed_formats", lambda: {"ACME_TILES"})
+    answers = InstalledPackages(format_names=lambda: {"ACME_TILES"})
+    monkeypatch.setattr(installed_packages, "_find", lambda: answers)
     tensor.allowed_formats = {"ACME_TILES", CHW16}
     assert tensor.allowed_formats == {"ACME_TILES", "CHW16"}
     again = network_from_dict(*network_to_dict(tensor.network))
-    monkeypatch.setattr(tensor_format, "installed_formats", tuple)
+    monkeypatch.setattr(installed_packages, "_find", InstalledPackages)
     copied = copy_network(tensor.network)  # a file may name a device that is not installed
     assert again.inputs[0].allowed_formats == copied.inputs[0].allowed_formats == {"ACME_TILES", "CHW16"}
 
 
 def test_every_format_of_the_devices_that_come_with_dryfit_has_a_number():
-    assert installed_formats() <= TensorFormat.__members__.keys()
+    assert registry.format_names() <= TensorFormat.__members__.keys()

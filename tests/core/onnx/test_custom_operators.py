@@ -18,6 +18,8 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.problems import ErrorCode, ModelRefusedError
 from dryfit.plugins import registry
+from dryfit.plugins.discovery import HOOKS, IMPORTERS, LAYERS
+from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.reference.executor import run_reference
 
 MODULES = {
@@ -79,7 +81,7 @@ def install(tmp_path, monkeypatch):
             packages.setdefault((*distribution, "acme")[0], {}).setdefault(group, {})[name] = value
         for distribution, groups in packages.items():
             install_package(tmp_path, distribution, groups, MODULES)
-        monkeypatch.setattr(registry, "_registry", registry.PluginRegistry(disabled=disabled))
+        monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry(disabled=disabled)))
 
     installed()
     return installed
@@ -173,31 +175,29 @@ def test_attributes_that_are_no_values_are_refused(attribute, kind):
 
 
 def test_an_installed_importer_adds_the_layers(install):
-    install((registry.IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE"))
+    install((IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE"))
     assert run(model()) == [2, 4, 6]
 
 
 def test_the_newest_importer_that_is_not_newer_than_the_model_is_taken(install):
-    entries = [(registry.IMPORTERS, "com.acme::Bend", f"acme_onnx:{name}", name) for name in ("TWICE", "NEGATIVE")]
+    entries = [(IMPORTERS, "com.acme::Bend", f"acme_onnx:{name}", name) for name in ("TWICE", "NEGATIVE")]
     install(*entries)
     assert [run(model(opset=opset)) for opset in (1, 2, 3)] == [[2, 4, 6], [-1, -2, -3], [-1, -2, -3]]
 
 
 def test_only_the_operators_own_importer_is_loaded(install):
-    install(
-        (registry.IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE"), (registry.IMPORTERS, "com.acme::Fold", "acme_fire:X")
-    )
+    install((IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE"), (IMPORTERS, "com.acme::Fold", "acme_fire:X"))
     run(model())
     assert "acme_fire" not in sys.modules
 
 
 def test_onnxs_own_operators_are_not_replaced(install):
-    install((registry.IMPORTERS, "::Relu", "acme_onnx:RELU"), (registry.IMPORTERS, "Relu", "acme_onnx:RELU"))
+    install((IMPORTERS, "::Relu", "acme_onnx:RELU"), (IMPORTERS, "Relu", "acme_onnx:RELU"))
     assert run(model("Relu", "")) == [1, 2, 3]
 
 
 def test_two_importers_of_one_operator_are_refused_with_both_owners(install):
-    install(*((registry.IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE", name) for name in ("acme", "other")))
+    install(*((IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE", name) for name in ("acme", "other")))
     assert "found com.acme::Bend 1.2 (acme), com.acme::Bend 1.2 (other)" in refusal(model()).reason
 
 
@@ -209,7 +209,7 @@ def test_two_importers_of_one_operator_are_refused_with_both_owners(install):
     ],
 )
 def test_an_importer_that_fails_is_told_with_its_package(install, value, reason):
-    install((registry.IMPORTERS, "com.acme::Bend", f"acme_onnx:{value}"))
+    install((IMPORTERS, "com.acme::Bend", f"acme_onnx:{value}"))
     problem = refusal(model())
     assert reason in problem.reason
     assert problem.reason.endswith("It comes from the plugin com.acme::Bend 1.2 (acme)")
@@ -220,7 +220,7 @@ def test_an_importer_that_fails_is_told_with_its_package(install, value, reason)
 
 def test_an_unknown_operator_is_told_with_what_was_looked_for_and_who_brings_layers(install):
     register_layer_plugin(Recorded("com.acme", "3"))
-    install((registry.LAYERS, "acme::Bent", "acme_fire:X"))
+    install((LAYERS, "acme::Bent", "acme_fire:X"))
     reason = refusal(model()).reason
     for words in (
         "found com.acme opset 1",
@@ -234,20 +234,18 @@ def test_an_unknown_operator_is_told_with_what_was_looked_for_and_who_brings_lay
 
 @pytest.mark.parametrize(
     ("group", "name"),
-    [(registry.LAYERS, "Bend"), (registry.LAYERS, "com.acme::Bend"), (registry.IMPORTERS, "com.acme::Bend"),
-     (registry.HOOKS, "acme")],
+    [(LAYERS, "Bend"), (LAYERS, "com.acme::Bend"), (IMPORTERS, "com.acme::Bend"),
+     (HOOKS, "acme")],
 )  # fmt: skip
 def test_a_broken_plugin_that_might_have_brought_it_is_named(install, group, name):
-    install((group, name, "acme_fire:X" if group != registry.HOOKS else "acme_fire"))
+    install((group, name, "acme_fire:X" if group != HOOKS else "acme_fire"))
     problem = refusal(model())
     assert problem.code is ErrorCode.UNSUPPORTED_NODE
     assert "RuntimeError: the board is on fire" in problem.reason
     assert "1.2" in problem.reason
 
 
-@pytest.mark.parametrize(
-    ("group", "name"), [(registry.LAYERS, "Bend"), (registry.IMPORTERS, "com.acme::Bend"), (registry.HOOKS, "hooks")]
-)
+@pytest.mark.parametrize(("group", "name"), [(LAYERS, "Bend"), (IMPORTERS, "com.acme::Bend"), (HOOKS, "hooks")])
 def test_a_plugin_that_is_switched_off_is_named(install, group, name):
     install((group, name, "acme_fire:X"), disabled="acme")
     assert f"{name} 1.2 (acme) is switched off" in refusal(model()).reason

@@ -3,9 +3,9 @@
 import pytest
 
 from dryfit.errors import PluginError, UnknownNameError
+from dryfit.plugins import registry
 from dryfit.plugins.calibrators import calibrator, calibrators
 from dryfit.plugins.discovery import CALIBRATORS
-from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.quantization.histogram import Histogram
 
 MODULE = '''
@@ -67,12 +67,13 @@ OWN_NAMES = [
 
 @pytest.fixture
 def with_packages(install_package):
-    """A function from packages, each with its calibrators by name, to a registry that has them beside dryfit's own."""
+    """A function that installs packages, each with its calibrators by name; returns the registry, which has them."""
 
     def install(**packages):
         for distribution, calibrators_by_name in packages.items():
             install_package(distribution.replace("_", "-"), {CALIBRATORS: calibrators_by_name}, {"acme": MODULE})
-        return PluginRegistry(disabled="", selected=",".join(packages).replace("_", "-"))
+        registry.begin_again(disabled="", selected=",".join(packages).replace("_", "-"))
+        return registry
 
     return install
 
@@ -84,29 +85,30 @@ def test_the_calibrators_of_the_house_are_found_by_name():
 
 def test_all_three_sorts_are_found(with_packages):
     plugins = with_packages(acme=GOOD)
-    found = calibrators(plugins=plugins)
+    found = calibrators()
     assert list(found) == [*GOOD_NAMES, *OWN_NAMES]
     assert not plugins.failures()
     assert found["acme-collector"].collector.__name__ == "Own"
 
 
 def test_a_stream_is_solved_by_the_calibrator_that_it_asks_for(with_packages):
-    plugins = with_packages(acme=GOOD)
-    found = calibrator("acme-stream", plugins=plugins)
+    with_packages(acme=GOOD)
+    found = calibrator("acme-stream")
     assert (found.name, found.title) == ("acme-stream", "Acme's pictures.")
-    assert found.solve is calibrator("minmax", plugins=plugins).solve
+    assert found.solve is calibrator("minmax").solve
     assert found.stream().get_algorithm() == 3
 
 
 def test_only_the_named_calibrator_is_loaded(with_packages):
     plugins = with_packages(acme={**GOOD, "broken": "acme:MISSING"})
-    calibrator("acme-solver", plugins=plugins)
+    calibrator("acme-solver")
     assert not plugins.failures()
 
 
 def test_an_unknown_name_is_told_with_the_closest(with_packages):
+    with_packages(acme=GOOD)
     with pytest.raises(UnknownNameError, match=r"calibrator named 'acme-solvr'.*Did you mean 'acme-solver'"):
-        calibrator("acme-solvr", plugins=with_packages(acme=GOOD))
+        calibrator("acme-solvr")
 
 
 @pytest.mark.parametrize(
@@ -121,22 +123,22 @@ def test_an_unknown_name_is_told_with_the_closest(with_packages):
     ],
 )
 def test_a_broken_calibrator_is_named_with_its_package_and_stops_no_other(with_packages, value, message):
-    plugins = with_packages(acme=GOOD, acme_pack={"broken": f"acme:{value}"})
-    assert "broken" not in calibrators(plugins=plugins)
-    assert "acme-solver" in calibrators(plugins=plugins)
+    with_packages(acme=GOOD, acme_pack={"broken": f"acme:{value}"})
+    assert "broken" not in calibrators()
+    assert "acme-solver" in calibrators()
     with pytest.raises(PluginError, match=f"acme-pack 1.2: The calibrator 'broken' could not be loaded.*{message}"):
-        calibrator("broken", plugins=plugins)
+        calibrator("broken")
 
 
 def test_a_name_that_two_packages_claim_belongs_to_neither(with_packages):
     plugins = with_packages(acme=GOOD, rival={"acme-solver": "acme:SOLVER"})
-    assert "acme-solver" not in calibrators(plugins=plugins)
+    assert "acme-solver" not in calibrators()
     assert {one.distribution for one in plugins.failures()} == {"acme", "rival"}
     with pytest.raises(PluginError, match=r"acme-solver.*claimed by more than one package.*acme.*rival"):
-        calibrator("acme-solver", plugins=plugins)
+        calibrator("acme-solver")
 
 
 def test_nobody_takes_a_name_from_the_house(with_packages):
-    plugins = with_packages(rival={"minmax": "acme:SOLVER"})
-    assert calibrators(plugins=plugins)["minmax"] is calibrator("minmax", plugins=plugins)
-    assert calibrator("minmax", plugins=plugins).title == "the largest magnitude"
+    with_packages(rival={"minmax": "acme:SOLVER"})
+    assert calibrators()["minmax"] is calibrator("minmax")
+    assert calibrator("minmax").title == "the largest magnitude"

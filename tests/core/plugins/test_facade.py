@@ -6,22 +6,23 @@ from typing import Any
 import click
 import pytest
 
-from dryfit.plugins import facade
+from dryfit.plugins import facade, registry
 from dryfit.plugins.contributions import PassContribution
+from dryfit.plugins.discovery import HOOKS, IMPORTERS, PASSES
 from dryfit.plugins.plugin_registry import PluginRegistry
-from dryfit.plugins.registry import HOOKS, IMPORTERS, PASSES
 
 HEAD = "import dryfit\nfrom dryfit.plugins.contributions import *\n"
 LAYER: Any = SimpleNamespace(name="conv1")
 
 
 def plugins_with(install_package: Any, entry_points: Any = None, **functions: str) -> PluginRegistry:
-    """A registry in which each package has one hook module with one function, given by its text."""
+    """The registry, in which each package has one hook module with one function, given by its text."""
     for package, text in functions.items():
         module = f"{package}_hooks"
         points = {HOOKS: {package: module}, **(entry_points or {}).get(package, {})}
         install_package(package, points, {module: f"{HEAD}@dryfit.hookimpl\n{text}"})
-    return PluginRegistry(disabled="", selected=",".join(functions))
+    registry.begin_again(disabled="", selected=",".join(functions))
+    return registry
 
 
 def failures(plugins: PluginRegistry) -> list[tuple[str, str, str]]:
@@ -38,7 +39,7 @@ def test_every_vote_is_heard_and_a_plugin_that_raises_silences_no_other(install_
         wrong="def vote_on_placement(): return 'DLA'",
         zeta="def vote_on_placement(verdicts, layer): return PlacementVote('GPU', str(verdicts), 2.0)",
     )
-    votes = facade.placement_votes(LAYER, {"DLA": 1}, plugins)
+    votes = facade.placement_votes(LAYER, {"DLA": 1})
     assert [(one.value.device, one.value.reason, one.plugin) for one in votes] == [
         ("DLA", "conv1 is cheap", "acme 1.2 (acme)"),
         ("GPU", "{'DLA': 1}", "zeta 1.2 (zeta)"),
@@ -50,14 +51,14 @@ def test_every_vote_is_heard_and_a_plugin_that_raises_silences_no_other(install_
     ]
     assert failures(plugins) == expected
     # A second question finds the same voices, and tells no failure twice.
-    assert facade.placement_votes(LAYER, {"DLA": 1}, plugins) == votes
+    assert facade.placement_votes(LAYER, {"DLA": 1}) == votes
     assert failures(plugins) == expected
 
 
 def test_an_interruption_inside_a_hook_ends_the_program(install_package: Any) -> None:
-    plugins = plugins_with(install_package, acme="def vote_on_placement(): raise KeyboardInterrupt")
+    plugins_with(install_package, acme="def vote_on_placement(): raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
-        facade.placement_votes(LAYER, {}, plugins)
+        facade.placement_votes(LAYER, {})
 
 
 def test_the_first_claim_wins_and_the_next_are_not_asked(install_package: Any) -> None:
@@ -67,7 +68,7 @@ def test_the_first_claim_wins_and_the_next_are_not_asked(install_package: Any) -
         first="def claim_quantized_group(group): return GroupClaim(group, 'mine')",
         later="def claim_quantized_group(group): raise RuntimeError('asked')",
     )
-    claim = facade.claim(LAYER, plugins)
+    claim = facade.claim(LAYER)
     assert claim is not None
     assert (claim.value.layer, claim.value.reason, claim.plugin) == (LAYER, "mine", "first 1.2 (first)")
     assert plugins.failures() == []
@@ -82,7 +83,7 @@ def test_passes_of_entry_points_and_of_hooks_are_one_list_in_order(install_packa
         "NAMED = PassContribution('named', print, before='fold-constants')",
         zeta="def contribute_passes(): return [PassContribution('last', print, after='fold-constants')]",
     )
-    found = facade.contributed_passes(plugins)
+    found = facade.contributed_passes()
     assert [(one.value.name, one.plugin, one.hook) for one in found] == [
         ("named", "a-named 1.2 (acme)", ""),
         ("hooked", "acme 1.2 (acme)", "contribute_passes"),
@@ -94,14 +95,14 @@ def test_passes_of_entry_points_and_of_hooks_are_one_list_in_order(install_packa
         ("acme", "contribute_passes", told.format("int")),
         ("acme", "", told.format("module")),
     ]
-    facade.fail(found[-1], "its neighbour does not exist", plugins=plugins)
+    facade.fail(found[-1], "its neighbour does not exist")
     assert failures(plugins)[-1] == ("zeta", "contribute_passes", "its neighbour does not exist")
 
 
 @pytest.mark.parametrize("given", ["None", "'text'", "5", "(one for one in ())"])
 def test_a_registering_hook_returns_a_list(install_package: Any, given: str) -> None:
     plugins = plugins_with(install_package, acme=f"def contribute_passes(): return {given}")
-    assert facade.contributed_passes(plugins) == []
+    assert facade.contributed_passes() == []
     [(_, hook, message)] = failures(plugins)
     assert hook == "contribute_passes"
     assert "allowed: a list of records; an empty one for none" in message
@@ -116,13 +117,13 @@ def test_only_the_operator_that_is_asked_for_is_loaded(install_package: Any) -> 
     hooked = "[OnnxOperator('Swish', 'com.acme', print, since=2), OnnxOperator('X', 'y', print)]"
     text = f"def register_layers(): return {hooked}\nSWISH = OnnxOperator('Swish', 'com.acme', print)"
     plugins = plugins_with(install_package, {"acme": {IMPORTERS: names}}, acme=text)
-    found = facade.onnx_operators("com.acme", "Swish", plugins)
+    found = facade.onnx_operators("com.acme", "Swish")
     assert [(one.value.since, one.plugin) for one in found] == [
         (2, "acme 1.2 (acme)"),
         (1, "com.acme::Swish 1.2 (acme)"),
     ]
     assert plugins.failures() == []
-    assert [one.value.op_type for one in facade.registered_layers(plugins)] == ["Swish", "X", "Swish"]
+    assert [one.value.op_type for one in facade.registered_layers()] == ["Swish", "X", "Swish"]
     names_differ = "found com.acme::Swish in the record, com.acme::Odd by the entry point"
     assert [message for _, _, message in failures(plugins)] == [
         f"The entry point and its operator have different names ({names_differ})",
@@ -132,8 +133,8 @@ def test_only_the_operator_that_is_asked_for_is_loaded(install_package: Any) -> 
 
 def test_a_registering_hook_is_asked_once(install_package: Any) -> None:
     counting = "    CALLS.append(1)\n    return [OnnxOperator('X', 'y', print)] * len(CALLS)\nCALLS = []"
-    plugins = plugins_with(install_package, acme=f"def register_layers():\n{counting}")
-    assert len(facade.registered_layers(plugins)) == len(facade.registered_layers(plugins)) == 1
+    plugins_with(install_package, acme=f"def register_layers():\n{counting}")
+    assert len(facade.registered_layers()) == len(facade.registered_layers()) == 1
 
 
 def test_a_command_with_a_name_that_is_taken_is_left_out_and_named(install_package: Any) -> None:
@@ -144,7 +145,7 @@ def test_a_command_with_a_name_that_is_taken_is_left_out_and_named(install_packa
         acme=command.format(", ".join([made[0], made[1], "click.Command(None)"])),
         zeta=command.format(", ".join([made[1], made[2]])),
     )
-    found = facade.commands({"check"}, plugins)
+    found = facade.commands({"check"})
     assert [(one.value.name, one.plugin) for one in found] == [("flash", "zeta 1.2 (zeta)")]
     assert isinstance(found[0].value, click.Command)
     owners = {(one.distribution, one.message) for one in plugins.failures()}
@@ -165,7 +166,7 @@ def test_targets_of_hooks_are_devices_and_a_device_of_an_entry_point_stays_its_o
         zeta="def register_targets():" + body.format("zeta", ["BOARD_2", "BOARD_3"]) + limits,
     )
     assert plugins.target("board-1").title == "acme"
-    assert plugins.catalog.package("BOARD_3") == "zeta 1.2"
+    assert plugins.target_package("BOARD_3") == "zeta 1.2"
     assert list(plugins.targets()) == ["BOARD_1", "BOARD_3", "CPU", "DLA", "GPU"]
     assert plugins.target("GPU").title != "acme"
     both = "The device BOARD_2 is claimed by acme 1.2 (acme) and zeta 1.2 (zeta)"
@@ -174,6 +175,6 @@ def test_targets_of_hooks_are_devices_and_a_device_of_an_entry_point_stays_its_o
 
 def test_whether_a_hook_is_implemented_is_known_without_calling_it(install_package: Any) -> None:
     plugins = plugins_with(install_package, acme="def vote_on_placement(): raise RuntimeError")
-    assert facade.is_implemented("vote_on_placement", plugins)
-    assert not facade.is_implemented("observe_build", plugins)
+    assert facade.is_implemented("vote_on_placement")
+    assert not facade.is_implemented("observe_build")
     assert plugins.failures() == []

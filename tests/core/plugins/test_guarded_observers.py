@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from dryfit.plugins import facade
+from dryfit.plugins import facade, registry
 from dryfit.plugins.contributions import BuildObserver, RunObserver
-from dryfit.plugins.guarded_observers import GuardedBuildObservers, GuardedRunObservers
-from dryfit.plugins.plugin_registry import PluginRegistry
-from dryfit.plugins.registry import HOOKS
+from dryfit.plugins.discovery import HOOKS
+from dryfit.plugins.facade import GuardedBuildObservers, GuardedRunObservers
 
 OBSERVING = """
     import dryfit
@@ -108,8 +107,8 @@ def test_observers_are_told_from_several_threads_while_one_of_them_fails() -> No
 
 def test_nobody_observing_costs_a_run_nothing(install_package: Any) -> None:
     install_package("acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": OBSERVING})
-    plugins = PluginRegistry(disabled="", selected="acme")
-    assert facade.run_observers("engine", ["DLA"], plugins) is None
+    registry.begin_again(disabled="", selected="acme")
+    assert facade.run_observers("engine", ["DLA"]) is None
 
 
 @pytest.mark.parametrize(("network", "messages"), [("fails", ["verdict_given: ValueError: no"]), ("sound", [])])
@@ -117,7 +116,7 @@ def test_what_an_observer_raises_is_its_plugins_failure(
     install_package: Any, network: str, messages: list[str]
 ) -> None:
     install_package("acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": OBSERVING})
-    plugins = PluginRegistry(disabled="", selected="acme")
-    observer = facade.build_observers(network, {}, plugins)  # type: ignore[arg-type]
+    registry.begin_again(disabled="", selected="acme")
+    observer = facade.build_observers(network, {})  # type: ignore[arg-type]
     observer.verdict_given("no")
-    assert [(one.hook, one.message) for one in plugins.failures()] == [("observe_build", one) for one in messages]
+    assert [(one.hook, one.message) for one in registry.failures()] == [("observe_build", one) for one in messages]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dryfit.plugins import hookspecs
+from dryfit.plugins.discovery import HOOKS
 from dryfit.plugins.hook_modules import HOOK_NAMES
 from dryfit.plugins.plugin_registry import PluginRegistry
-from dryfit.plugins.registry import HOOKS
 
 MARKED = "import dryfit\n@dryfit.hookimpl\n"
 

@@ -5,10 +5,9 @@ from typing import Any
 
 from tests.core.plugins.packages import target_module
 
-from dryfit.plugins.discovery import GROUPS
+from dryfit.plugins.discovery import CALIBRATORS, GROUPS, HOOKS, IMPORTERS, LAYERS, PASSES, TARGETS
 from dryfit.plugins.installed_plugins import installed_plugins
 from dryfit.plugins.plugin_registry import PluginRegistry
-from dryfit.plugins.registry import CALIBRATORS, HOOKS, IMPORTERS, LAYERS, PASSES, TARGETS
 
 HOOK_TEXT = """
     raise RuntimeError("imported")

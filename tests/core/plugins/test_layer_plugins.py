@@ -10,9 +10,14 @@ import pytest
 
 from dryfit.errors import PluginError
 from dryfit.network import plugin_table
-from dryfit.plugins import layer_plugins
-from dryfit.plugins.layer_plugins import InstalledLayerPlugins
-from dryfit.plugins.registry import HOOKS, LAYERS, PluginRegistry
+from dryfit.plugins import registry
+from dryfit.plugins.discovery import HOOKS, LAYERS
+from dryfit.plugins.layer_plugins import (
+    find_layer_plugin,
+    layer_plugin_package,
+    layer_plugin_titles,
+    why_no_layer_plugin,
+)
 
 MODULES = {
     "acme_layers": """
@@ -69,7 +74,6 @@ def _acme(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(plugin_table, "_REGISTERED", {})
-    monkeypatch.setattr(plugin_table, "installed", None)
 
 
 def packages(*entries, disabled=""):
@@ -79,23 +83,22 @@ def packages(*entries, disabled=""):
         one = EntryPoint(name, value, HOOKS if name == "hooks" else LAYERS)
         vars(one)["dist"] = SimpleNamespace(name=(*distribution, "acme")[0], version="1.2")
         made.append(one)
-    registry = PluginRegistry(lambda group: [one for one in made if one.group == group], disabled)
-    return InstalledLayerPlugins(registry), registry
+    registry.begin_again(lambda group: [one for one in made if one.group == group], disabled)
 
 
 def test_a_plugin_is_found_by_its_entry_points_name_version_and_namespace():
-    found, _ = packages(("Twice", "acme_layers:TWICE"), ("acme::Twice", "acme_layers:OfAcme"))
-    assert found.find(("Twice", "1", "")) is sys.modules["acme_layers"].TWICE
-    assert type(found.find(("Twice", "1", "acme"))).__name__ == "OfAcme"
-    assert found.find(("Twice", "2", "")) is None
-    assert found.reason(("Twice", "2", "")) == "Twice 1.2 (acme) has another version"
-    assert found.find(("Thrice", "1", "")) is None
-    assert found.titles() == ["Twice", "acme::Twice"]
+    packages(("Twice", "acme_layers:TWICE"), ("acme::Twice", "acme_layers:OfAcme"))
+    assert find_layer_plugin(("Twice", "1", "")) is sys.modules["acme_layers"].TWICE
+    assert type(find_layer_plugin(("Twice", "1", "acme"))).__name__ == "OfAcme"
+    assert find_layer_plugin(("Twice", "2", "")) is None
+    assert why_no_layer_plugin(("Twice", "2", "")) == "Twice 1.2 (acme) has another version"
+    assert find_layer_plugin(("Thrice", "1", "")) is None
+    assert layer_plugin_titles() == ["Twice", "acme::Twice"]
 
 
 def test_only_the_plugin_that_is_asked_for_is_loaded():
-    found, registry = packages(("Twice", "acme_layers:TWICE"), ("Broken", "acme_broken:X"), ("hooks", "acme_broken"))
-    assert found.package(("Twice", "1", "")) == "acme 1.2"
+    packages(("Twice", "acme_layers:TWICE"), ("Broken", "acme_broken:X"), ("hooks", "acme_broken"))
+    assert layer_plugin_package(("Twice", "1", "")) == "acme 1.2"
     assert registry.failures() == []
     assert "acme_broken" not in sys.modules
 
@@ -109,48 +112,47 @@ def test_only_the_plugin_that_is_asked_for_is_loaded():
     ],
 )
 def test_a_broken_plugin_says_what_is_broken_when_a_layer_needs_it(value, message):
-    found, registry = packages(("Broken", value))
+    packages(("Broken", value))
     with pytest.raises(PluginError, match=r"acme 1\.2: The layer plugin Broken version 1 could not be loaded") as error:
-        found.find(("Broken", "1", ""))
+        find_layer_plugin(("Broken", "1", ""))
     assert message in error.value.found
     assert [one.name for one in registry.failures()] == ["Broken"]
 
 
 def test_versions_of_one_name_may_come_from_two_packages():
-    found, _ = packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Second", "other"))
-    assert found.package(("Twice", "1", "")) == "acme 1.2"
-    assert found.package(("Twice", "2", "")) == "other 1.2"
+    packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Second", "other"))
+    assert layer_plugin_package(("Twice", "1", "")) == "acme 1.2"
+    assert layer_plugin_package(("Twice", "2", "")) == "other 1.2"
 
 
 def test_a_name_that_two_packages_bring_is_refused_with_both_owners():
-    found, _ = packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Twice", "other"))
+    packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Twice", "other"))
     with pytest.raises(PluginError, match=r"found Twice 1\.2 \(acme\), Twice 1\.2 \(other\)\)\. Uninstall one"):
-        found.find(("Twice", "1", ""))
+        find_layer_plugin(("Twice", "1", ""))
 
 
 def test_a_name_of_dryfits_own_stays_dryfits():
-    found, _ = packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Twice", "dryfit"))
-    assert found.package(("Twice", "1", "")) == "dryfit 1.2"
+    packages(("Twice", "acme_layers:TWICE"), ("Twice", "acme_layers:Twice", "dryfit"))
+    assert layer_plugin_package(("Twice", "1", "")) == "dryfit 1.2"
 
 
 def test_a_plugin_that_is_switched_off_is_not_found_and_says_why():
-    found, _ = packages(("Twice", "acme_layers:TWICE"), disabled="acme")
-    assert found.find(("Twice", "1", "")) is None
-    assert found.reason(("Twice", "1", "")).startswith("Twice 1.2 (acme) is switched off: ")
+    packages(("Twice", "acme_layers:TWICE"), disabled="acme")
+    assert find_layer_plugin(("Twice", "1", "")) is None
+    assert why_no_layer_plugin(("Twice", "1", "")).startswith("Twice 1.2 (acme) is switched off: ")
 
 
 def test_hooks_are_asked_once_for_what_no_entry_point_names():
-    found, registry = packages(("Twice", "acme_layers:TWICE"), ("hooks", "acme_hooks"))
-    assert found.find(("Twice", "1", "")) is not None
+    packages(("Twice", "acme_layers:TWICE"), ("hooks", "acme_hooks"))
+    assert find_layer_plugin(("Twice", "1", "")) is not None
     assert "acme_hooks" not in sys.modules
-    assert found.find(("Hooked", "1", "")) is found.find(("Hooked", "1", ""))
-    assert found.package(("Hooked", "1", "")) == "acme 1.2"
+    assert find_layer_plugin(("Hooked", "1", "")) is find_layer_plugin(("Hooked", "1", ""))
+    assert layer_plugin_package(("Hooked", "1", "")) == "acme 1.2"
     assert sys.modules["acme_hooks"].CALLS == [1]
     (failure,) = registry.failures()
     assert failure.hook == "register_layers"
 
 
-def test_layers_find_the_plugins_of_the_house_once_connected():
-    layer_plugins.connect()
+def test_layers_find_the_plugins_of_the_house():
     assert plugin_table.find_plugin(("Det", "1", "")).output_specs
-    assert layer_plugins.layer_plugin_package(("Det", "1", "")).startswith("dryfit ")
+    assert layer_plugin_package(("Det", "1", "")).startswith("dryfit ")

@@ -11,9 +11,8 @@ from tests.core.plugins.packages import target_module
 
 from dryfit.errors import PluginError, UnknownNameError
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import owner_of
+from dryfit.plugins.discovery import CALIBRATORS, HOOKS, LAYERS, TARGETS, owner_of
 from dryfit.plugins.plugin_registry import PluginRegistry
-from dryfit.plugins.registry import CALIBRATORS, HOOKS, LAYERS, TARGETS
 
 
 def installed(**switches: str) -> PluginRegistry:
@@ -42,7 +41,7 @@ def test_an_unknown_device_names_those_that_exist_and_the_closest() -> None:
 def test_a_malformed_line_is_no_device(install_package: Any) -> None:
     install_package("odd", "[dryfit.targets]\nno equals sign\n= odd:TARGET\nodd = not a place!\n", {})
     plugins = installed(selected="odd")
-    assert plugins.catalog.device_names() == ["CPU", "DLA", "GPU"]
+    assert plugins.device_names() == ["CPU", "DLA", "GPU"]
     assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
     assert len(foreign_failures(plugins)) == 3
 
@@ -67,8 +66,8 @@ def test_a_strangers_target_stands_beside_the_others(install_package: Any) -> No
     for spelling in ("ACME_NPU", "acme_npu", "acme-npu"):
         assert plugins.target(spelling).title == "Acme"
     assert "ACME_NPU" in plugins.targets()
-    assert "acme-npu 1.2 (acme)" in plugins.active()
-    assert plugins.catalog.package("acme-npu") == "acme 1.2"
+    assert "acme-npu 1.2 (acme)" in plugins.active_plugins()
+    assert plugins.target_package("acme-npu") == "acme 1.2"
     assert plugins.failures() == []
 
 
@@ -79,8 +78,8 @@ def test_a_lookup_by_name_imports_no_other_package(install_package: Any) -> None
     assert plugins.target("DLA").device == "DLA"
     assert plugins.target("ACME_NPU").device == "ACME_NPU"
     assert plugins.host().device == "CPU"
-    assert plugins.catalog.device_names() == ["AAA", "ACME_NPU", "CPU", "DLA", "GPU"]
-    assert next(plugins.catalog.in_turn()).device == "CPU"
+    assert plugins.device_names() == ["AAA", "ACME_NPU", "CPU", "DLA", "GPU"]
+    assert next(plugins.targets_in_turn()).device == "CPU"
     assert (plugins.failures(), "aaa" in sys.modules) == ([], False)
     assert list(plugins.targets()) == ["ACME_NPU", "CPU", "DLA", "GPU"]
     assert foreign_failures(plugins) == {"aaa 1.2 (aaa)": "RuntimeError: imported"}
@@ -138,7 +137,7 @@ FULL, EMPTY = LimitTable("OTHER", [], supported_kinds=frozenset({"lrn"})), Limit
     assert error.value.where == "acme 1.2"
     assert error.value.found == told
     assert "dryfit plugins doctor" in error.value.remedy
-    assert plugins.catalog.find("acme-npu") is None
+    assert plugins.find_target("acme-npu") is None
 
 
 def test_a_device_that_two_packages_claim_is_nobodys_and_both_are_named(install_package: Any) -> None:
@@ -151,7 +150,7 @@ def test_a_device_that_two_packages_claim_is_nobodys_and_both_are_named(install_
     assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
     both = "The device ACME_NPU is claimed by ACME_NPU 1.2 (emca) and acme-npu 1.2 (acme)"
     assert foreign_failures(plugins) == {"ACME_NPU 1.2 (emca)": both, "acme-npu 1.2 (acme)": both}
-    assert not {"acme-npu 1.2 (acme)", "ACME_NPU 1.2 (emca)"} & set(plugins.active())
+    assert not {"acme-npu 1.2 (acme)", "ACME_NPU 1.2 (emca)"} & set(plugins.active_plugins())
 
 
 def test_switched_off_a_second_package_leaves_the_device_to_the_first(install_package: Any) -> None:
@@ -186,7 +185,7 @@ def test_a_plugin_that_is_switched_off_is_never_imported_and_says_so_when_it_is_
     install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
     plugins = installed(**switches)
     assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
-    assert "acme-npu 1.2 (acme)" not in plugins.active()
+    assert "acme-npu 1.2 (acme)" not in plugins.active_plugins()
     with pytest.raises(PluginError, match=r"The plugin acme-npu 1.2 \(acme\) is switched off") as error:
         plugins.target("ACME_NPU")
     assert error.value.found == by
@@ -194,7 +193,7 @@ def test_a_plugin_that_is_switched_off_is_never_imported_and_says_so_when_it_is_
 
 
 def test_the_environment_switches_plugins_off() -> None:
-    code = "from dryfit.plugins.registry import targets; print(list(targets()))"
+    code = "from dryfit.plugins import registry; print(list(registry.targets()))"
     found = subprocess.run(
         [sys.executable, "-c", code],
         env={"DRYFIT_DISABLE_PLUGINS": "dla"},
@@ -222,7 +221,7 @@ def test_the_active_plugins_do_not_depend_on_what_has_been_loaded(install_packag
         {"acme_broken": "1 / 0", "acme_hooks": "import dryfit\n@dryfit.hookimpl\ndef register_targets(): return []"},
     )
     plugins = installed()
-    before = plugins.active()
+    before = plugins.active_plugins()
     assert [one for one in before if "acme" in one] == [
         "acme-npu 1.2 (acme)",
         "acme::Swish 1.2 (acme)",
@@ -230,7 +229,7 @@ def test_the_active_plugins_do_not_depend_on_what_has_been_loaded(install_packag
     ]
     assert before == sorted(before)
     plugins.targets()
-    assert plugins.active() == before
+    assert plugins.active_plugins() == before
 
 
 def test_names_that_are_looked_up_in_any_case_are_claimed_in_any_case(install_package: Any) -> None:
@@ -260,7 +259,7 @@ def test_switching_foreign_plugins_off_leaves_those_of_dryfit(
     install_package: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install_package("acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
-    monkeypatch.setattr(registry, "_registry", PluginRegistry(disabled=""))
+    monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry(disabled="")))
     assert "ACME_NPU" in registry.device_names()
     registry.switch_off_foreign()
     assert registry.device_names() == ["CPU", "DLA", "GPU"]

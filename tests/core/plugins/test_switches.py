@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dryfit.plugins.discovery import TARGETS, PluginOwner
-from dryfit.plugins.switches import PluginSwitches, switching_off
+from dryfit.plugins.discovery import TARGETS, PluginOwner, PluginSwitches, switching_off
 
 OWN = PluginOwner("dryfit", "0.1.0", TARGETS, "dla")
 FOREIGN = PluginOwner("acme-tools", "1.2", TARGETS, "acme-npu")

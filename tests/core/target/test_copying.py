@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from dryfit.network import installed_packages
+from dryfit.network.installed_packages import InstalledPackages
 from dryfit.plugins import registry
 from dryfit.target.copying import NATIVE_BYTES, HostCopy, copy_array, host_copy
 
@@ -71,21 +73,21 @@ def test_small_arrays_do_not_wake_the_host(monkeypatch):
         raise AssertionError("looked for")
 
     monkeypatch.setattr(host_copy, "_found", [])
-    monkeypatch.setattr(host_copy, "_find", found)
+    monkeypatch.setattr(installed_packages, "_find", lambda: InstalledPackages(copy_array=found))
     destination = np.zeros((4, 3))
     copy_array(np.arange(12.0).reshape(3, 4).T, destination)
     assert destination[1].tolist() == [1, 5, 9]
 
 
-def test_the_host_is_looked_for_once():
+def test_the_host_is_looked_for_once(monkeypatch):
     asked = []
 
     def find():
         asked.append(1)
         return lambda source, destination: False
 
+    monkeypatch.setattr(installed_packages, "_find", lambda: InstalledPackages(copy_array=find))
     one = HostCopy()
-    one.find_by(find)
     assert [one(np.ones(2), np.ones(2)) for _ in range(3)] == [False] * 3
     assert asked == [1]
 

@@ -6,7 +6,7 @@ import pytest
 
 from dryfit.errors import ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import Arithmetic
 from dryfit.target.memory_pools import MemoryPool
@@ -46,7 +46,7 @@ def test_what_a_target_leaves_out_is_empty():
 
 
 def test_what_a_target_leaves_out_is_inherited_from_the_host():
-    host = target("CPU")
+    host = registry.target("CPU")
     found = inherited(ACME, host)
     assert (found.precisions, found.arithmetic) == (host.precisions, host.arithmetic)
     assert (found.input_formats, found.output_formats) == (host.input_formats, host.output_formats)
@@ -142,13 +142,13 @@ def test_a_device_without_versions_takes_any():
 
 
 def test_formats_and_pools_are_found_by_name():
-    assert target("DLA").format("chw16").name == "CHW16"
-    assert target("DLA").format("DLA_HWC4").channel_counts == (1, 3, 4)
-    assert target("DLA").memory_pool("dla_local_dram").holds == "activations"
+    assert registry.target("DLA").format("chw16").name == "CHW16"
+    assert registry.target("DLA").format("DLA_HWC4").channel_counts == (1, 3, 4)
+    assert registry.target("DLA").memory_pool("dla_local_dram").holds == "activations"
     with pytest.raises(UnknownNameError, match="DLA tensor format named 'CHW8'"):
-        target("DLA").format("CHW8")
+        registry.target("DLA").format("CHW8")
     with pytest.raises(UnknownNameError, match="GPU memory pool named 'SRAM'"):
-        target("GPU").memory_pool("SRAM")
+        registry.target("GPU").memory_pool("SRAM")
 
 
 def test_segments_are_limited_from_a_version_on():
@@ -185,7 +185,7 @@ def test_the_records_of_targets_import_neither_numpy_nor_numba():
         "import sys, pkgutil, importlib, dryfit.target; "
         f"names = {{m.name for m in pkgutil.iter_modules(dryfit.target.__path__)}} - {WITH_ARRAYS!r}; "
         "[importlib.import_module('dryfit.target.' + name) for name in names]; "
-        "import dryfit_cpu, dryfit_gpu, dryfit_dla, dryfit.plugins.registry; "
+        "import dryfit_cpu, dryfit_gpu, dryfit_dla, dryfit.plugins.plugin_registry; "
         "assert len(names) >= 8; "
         "print(sorted({'numpy', 'numba', 'llvmlite', 'onnx'} & set(sys.modules)))"
     )

@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from dryfit.plugins import registry
+from dryfit.plugins.discovery import TARGETS
+from dryfit.plugins.plugin_registry import PluginRegistry
 
 MODULE = "acme_in_memory"
 
@@ -25,12 +27,12 @@ def install(tmp_path, monkeypatch):
         metadata = site / "acme-1.0.dist-info"
         metadata.mkdir(exist_ok=True)
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-        (metadata / "entry_points.txt").write_text(f"[{registry.TARGETS}]\n{target.device} = {place}\n")
+        (metadata / "entry_points.txt").write_text(f"[{TARGETS}]\n{target.device} = {place}\n")
         (site / f"{MODULE}.py").write_text("")
         importlib.invalidate_caches()
         monkeypatch.delitem(sys.modules, MODULE, raising=False)
         monkeypatch.setattr(importlib.import_module(MODULE), "TARGET", target, raising=False)
-        monkeypatch.setattr(registry, "_registry", None)  # entry points are read once a process
+        monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry()))  # entry points are read once a process
         return target
 
     yield installed

@@ -9,7 +9,7 @@ from dryfit.network.layer import LAYER_KINDS
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.verify import check
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 from dryfit.reference.executor import run_reference
 from dryfit.testing.engine_checks import number_problems
 from dryfit.testing.example_layers import EXAMPLES, add_example
@@ -54,11 +54,11 @@ def test_a_kind_that_takes_no_such_tensor_gives_no_layer():
 
 
 def test_a_trial_is_of_supported_layers_and_follows_from_the_seed():
-    first, again = (make_trial(target("DLA"), DataType.HALF, 5) for _ in range(2))
+    first, again = (make_trial(registry.target("DLA"), DataType.HALF, 5) for _ in range(2))
     assert network_text(first.network) == network_text(again.network)
     np.testing.assert_array_equal(first.feeds["x"], again.feeds["x"])
     assert first.kinds
-    assert network_text(first.network) != network_text(make_trial(target("DLA"), DataType.HALF, 6).network)
+    assert network_text(first.network) != network_text(make_trial(registry.target("DLA"), DataType.HALF, 6).network)
     work = [layer for layer in first.network.layers if layer.kind in KINDS]
     assert [layer.kind for layer in work] == list(first.kinds)
     assert all(first.config.can_run_on(layer, "DLA") for layer in work)

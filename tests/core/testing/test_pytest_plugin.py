@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dryfit.plugins import registry
+from dryfit.plugins.discovery import TARGETS
 
 pytest_plugins = ["pytester"]
 
@@ -101,7 +101,7 @@ def test_a_test_can_do_without_the_plugins_of_strangers(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     stranger = pytester.mkdir("stranger-1.0.dist-info")
     (stranger / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
-    (stranger / "entry_points.txt").write_text(f"[{registry.TARGETS}]\nSTRANGER = nowhere:TARGET\n")
+    (stranger / "entry_points.txt").write_text(f"[{TARGETS}]\nSTRANGER = nowhere:TARGET\n")
     monkeypatch.syspath_prepend(pytester.path)
     text = """
         from dryfit.plugins import registry

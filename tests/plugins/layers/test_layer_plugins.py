@@ -13,7 +13,6 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer_plugin import LayerPlugin
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.tensor import TensorSpec
-from dryfit.plugins.layer_plugins import connect
 
 
 @pytest.mark.parametrize("name", ["BitCast", "DeformConv", "Det", "LpPool", "RoiAlign", "Unique"])
@@ -139,7 +138,6 @@ def test_a_bit_cast_and_its_inverse_give_the_input(source: DataType, target: Dat
 def test_what_does_not_fit_is_refused_with_the_layers_name(
     name: str, fields: dict[str, object], spec: TensorSpec, reason: str
 ) -> None:
-    connect()
     layer = Plugin(plugin_name=name, fields=fields, name="mine")
     with pytest.raises(DryfitError, match=rf"'mine'.*{reason}"):
         layer.infer_outputs([spec])

@@ -18,7 +18,7 @@ from dryfit.network.layers.resize import (
 from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 
 
 def zeros(*shape):
@@ -194,7 +194,7 @@ def noted(layer, **options):
 
 
 def question(layer, **options):
-    return config(**options).question(layer, target("DLA"))
+    return config(**options).question(layer, registry.target("DLA"))
 
 
 def with_ranges(layer, **bounds):

@@ -13,10 +13,10 @@ from tests.targets.dla.questions import (
 import dryfit.network.network  # noqa: F401  fills the table of layer kinds
 from dryfit.network.layer import LAYER_KINDS
 from dryfit.network.layers.ranking import TopKOperation
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 from dryfit.target.checks import FunctionCheck
 
-TABLE = target("DLA").limits
+TABLE = registry.target("DLA").limits
 
 
 def test_every_layer_kind_is_supported_or_has_a_reason():
@@ -51,8 +51,9 @@ def test_every_function_that_is_a_check_says_what_it_looks_at():
 
 def test_the_table_is_read_without_numpy():
     code = (
-        "import sys; from dryfit.plugins.registry import targets; "
-        "[(t.limits, t.memory_pools, t.arithmetic, t.input_formats, t.output_formats) for t in targets().values()]; "
+        "import sys; from dryfit.plugins import registry; "
+        "[(t.limits, t.memory_pools, t.arithmetic, t.input_formats, t.output_formats)"
+        " for t in registry.targets().values()]; "
         "print(sorted({'numpy', 'numba', 'llvmlite', 'onnx'} & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

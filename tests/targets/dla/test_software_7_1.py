@@ -27,7 +27,7 @@ from tests.targets.dla.questions import (
 )
 
 from dryfit.building import Builder
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 from dryfit.quantization.rounding import RoundingMode
 
 XAVIER = {"platform": "xavier"}
@@ -131,6 +131,6 @@ def test_a_network_is_built_and_computed_as_software_7_1_has_it():
 
 
 def test_int8_rounds_as_in_8():
-    arithmetic = target("DLA").arithmetic
+    arithmetic = registry.target("DLA").arithmetic
     modes = {one.rounding_for((7, 1)) for name, one in arithmetic.items() if name.name == "INT8"}
     assert modes == {RoundingMode.HALF_AWAY_FROM_ZERO}

@@ -8,7 +8,7 @@ import pytest
 from tests.targets.dla.questions import convolution, fully_connected, question, verdict, with_ranges
 
 from dryfit.network.data_types import DataType
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 from dryfit.testing.boundary_checks import cases_of, decision_problems
 from dryfit.testing.limit_checks import rule_problems
 from dryfit_dla.sparsity import SPARSITY, is_sparse_eligible
@@ -123,19 +123,19 @@ def test_nothing_of_it_is_a_reason_for_a_layer_to_leave():
     assert "dense" in told(own, "notes")
     assert verdict(own, flags=("INT8",)).supported
     assert "dense" not in told(layer(), "notes")
-    assert not {one.id for one in RULES} & {one.id for one in target("DLA").limits.all_rules}
+    assert not {one.id for one in RULES} & {one.id for one in registry.target("DLA").limits.all_rules}
 
 
 def test_every_rule_of_the_list_is_there_and_sound():
     assert sorted({one.number for one in RULES}) == [f"SS-0{index}" for index in range(1, 9)]
-    dla = target("DLA")
+    dla = registry.target("DLA")
     known = attrs.evolve(SPARSITY.rules, rules=RULES)
     assert [problem for one in RULES for problem in rule_problems(one, dla, known)] == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda one: one.id)
 def test_each_rule_decides_as_its_words_say(rule):
-    cases = cases_of(rule, target("DLA"), None) if rule.id != "dla.sparsity.kind" else []
+    cases = cases_of(rule, registry.target("DLA"), None) if rule.id != "dla.sparsity.kind" else []
     assert [problem for case in cases for problem in decision_problems(rule, case)] == []
 
 

@@ -7,7 +7,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.network import Network
-from dryfit.plugins.registry import target
+from dryfit.plugins import registry
 
 
 def network_with(dtype=DataType.FLOAT, shape=(1, 8, 16, 16)):
@@ -80,7 +80,7 @@ def test_the_workspace_has_no_limit_of_its_own():
 
 
 def test_a_format_of_the_gpu_serves_the_types_it_is_listed_for():
-    formats = target("GPU").input_formats
+    formats = registry.target("GPU").input_formats
     assert all(formats[dtype][0].name == "LINEAR" for dtype in formats)
     assert set(formats) == {dtype for dtype in DataType if dtype.is_device_type}
     assert "CHW32" in {one.name for one in formats[DataType.INT8]}
@@ -95,5 +95,5 @@ def test_reduced_precision_is_asked_for_by_flags():
     for flag in (None, BuilderFlag.BF16, BuilderFlag.FP16):
         if flag is not None:
             config.set_flag(flag)
-        asked.append(config.question(layer, target("GPU")).precision)
+        asked.append(config.question(layer, registry.target("GPU")).precision)
     assert asked == [DataType.FLOAT, DataType.BF16, DataType.HALF]

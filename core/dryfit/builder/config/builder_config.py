@@ -29,7 +29,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, TensorSpec
-from dryfit.plugins import format_names, layer_plugins, quantize_methods, registry
+from dryfit.plugins import registry
 from dryfit.reference.inference import infer_specs
 from dryfit.target.limits import Question
 from dryfit.target.memory_pools import MemoryPool
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
     from dryfit.quantization.calibration_stream import CalibrationStream
     from dryfit.quantization.calibrator import Calibrator, Solution
     from dryfit.quantization.sample_arrays import Samples
-
-format_names.connect()
-layer_plugins.connect()
-quantize_methods.connect()
 
 __all__ = ["BuilderConfig", "BuilderFlag", "DeviceType", "EngineCapability", "MemoryPoolType", "ProfilingVerbosity"]
 

@@ -27,7 +27,7 @@ from dryfit.target.verdict import Verdict
 
 if TYPE_CHECKING:
     from dryfit.plugins.contributions import PlacementVote
-    from dryfit.plugins.facade import Owned
+    from dryfit.plugins.hook_modules import Owned
 
 
 NOWHERE = ""

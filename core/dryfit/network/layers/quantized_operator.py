@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -18,6 +18,7 @@ import numpy as np
 
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
+from dryfit.network.installed_packages import installed_packages
 from dryfit.network.layer import LAYER_KINDS, Inputs, Layer, layer_kind
 from dryfit.network.layer_plugin import FieldValue
 from dryfit.network.tensor import Array, TensorSpec
@@ -40,9 +41,6 @@ class OperatorMethod(Protocol):
 
 
 _CODES = (DataType.INT8, DataType.UINT8)
-
-find_method: Callable[[str], OperatorMethod] | None = None
-"""Finds the method of a name; whoever discovers packages puts itself here."""
 
 
 @layer_kind("quantized_operator")
@@ -128,8 +126,9 @@ class QuantizedOperator(Layer):
             UnknownNameError: there is none of this name.
             PluginError: it cannot be loaded.
         """
+        find_method = installed_packages().quantize_method
         if find_method is None:
-            raise ConfigError("No quantize methods are known", where=self.where, remedy="Import dryfit before")
+            raise ConfigError("No quantize methods are known", where=self.where)
         return find_method(self.method)
 
 

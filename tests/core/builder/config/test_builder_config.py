@@ -171,19 +171,19 @@ def test_the_answer_names_platform_and_software():
 
 
 def test_the_question_is_asked_in_the_layers_own_precision_first():
-    from dryfit.plugins.registry import target
+    from dryfit.plugins import registry
 
     _, convolution, relu, _ = small_network()
     config = fp16()
     config.set_flag(BuilderFlag.INT8)
     convolution.precision = DataType.FLOAT
-    assert config.question(convolution, target("DLA")).precision is DataType.FLOAT
-    assert config.question(relu, target("DLA")).precision is DataType.HALF
+    assert config.question(convolution, registry.target("DLA")).precision is DataType.FLOAT
+    assert config.question(relu, registry.target("DLA")).precision is DataType.HALF
     for tensor in (relu.get_input(0), relu.get_output(0)):
         tensor.set_dynamic_range(-1, 1)
-    assert config.question(relu, target("DLA")).precision is DataType.INT8
-    assert config.question(relu, target("CPU")).precision is DataType.INT8
-    assert BuilderConfig().question(relu, target("GPU")).precision is DataType.FLOAT
+    assert config.question(relu, registry.target("DLA")).precision is DataType.INT8
+    assert config.question(relu, registry.target("CPU")).precision is DataType.INT8
+    assert BuilderConfig().question(relu, registry.target("GPU")).precision is DataType.FLOAT
 
 
 # Fallback

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dryfit.errors import NetworkError, PluginError, UnknownNameError
-from dryfit.network import plugin_table
+from dryfit.network import installed_packages, plugin_table
 from dryfit.network.data_types import DataType
 from dryfit.network.layer_plugin import LayerPlugin, PluginField
 from dryfit.network.network import Network
@@ -42,7 +42,7 @@ class Declared(Halved):
 @pytest.fixture(autouse=True)
 def _empty_table(monkeypatch):
     monkeypatch.setattr(plugin_table, "_REGISTERED", {})
-    monkeypatch.setattr(plugin_table, "installed", None)
+    monkeypatch.setattr(installed_packages, "_find", installed_packages.InstalledPackages)
 
 
 def _input(dtype=DataType.FLOAT):

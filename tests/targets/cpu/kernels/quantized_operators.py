@@ -11,10 +11,8 @@ from tests.targets.cpu.group_runner import Guarded, chosen_kernel, run_group
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator
 from dryfit.network.network import Network
-from dryfit.plugins import quantize_methods
 
 Array = np.ndarray[Any, Any]
-quantize_methods.connect()
 
 WINDOW = {"stride_nd": (1, 1), "dilation_nd": (1, 1), "pre_padding": (0, 0), "post_padding": (0, 0)}
 """Parameters of a window that slides by one."""
