@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.guarded_engines import guarded_engines
 
-from dryfit.testing.guard_pages import Side
-from dryfit.testing.guarded_engines import guarded_engines
+from dryfit.testing.guarded_memory import Side
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared"

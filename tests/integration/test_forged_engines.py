@@ -10,7 +10,7 @@ import pytest
 from tests.integration.forgeries.campaign import run_forgeries, write_sound_engines
 from tests.integration.forgeries.forger import Forger
 
-from dryfit.testing.guard_pages import has_guard_pages
+from dryfit.testing.guarded_memory import has_guard_pages
 
 COUNT = int(os.environ.get("DRYFIT_FORGERIES", "2000"))
 """How many are tried: a sample, or 20,000 in a night."""

@@ -26,9 +26,8 @@ from dryfit.target.question import Question
 from dryfit.target.target import Target
 from dryfit.testing.arithmetic_checks import PLACES
 from dryfit.testing.example_layers import EXAMPLES
-from dryfit.testing.limit_checks import undeclared_quantization
+from dryfit.testing.limit_checks import random_layer, undeclared_quantization
 from dryfit.testing.pool_checks import CONTENTS, SPANS
-from dryfit.testing.random_layers import random_layer
 from dryfit.testing.trial_networks import make_trial
 
 LAYERS_A_KIND = 4

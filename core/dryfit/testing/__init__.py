@@ -16,11 +16,11 @@ with public_names(__name__):
     from dryfit.testing.operator_cases.operator_case import case_of as case_of
     from dryfit.testing.quantize_method_conformance import QuantizeMethodConformance as QuantizeMethodConformance
     from dryfit.testing.target_conformance import TargetConformance as TargetConformance
-    from dryfit.testing.target_levels.arithmetic import TargetArithmetic as TargetArithmetic
-    from dryfit.testing.target_levels.declaration import TargetDeclaration as TargetDeclaration
-    from dryfit.testing.target_levels.formats import TargetFormats as TargetFormats
-    from dryfit.testing.target_levels.kernels import TargetKernels as TargetKernels
-    from dryfit.testing.target_levels.limits import TargetLimits as TargetLimits
-    from dryfit.testing.target_levels.memory_pools import TargetMemoryPools as TargetMemoryPools
-    from dryfit.testing.target_levels.networks import TargetNetworks as TargetNetworks
-    from dryfit.testing.target_levels.segments import TargetSegments as TargetSegments
+    from dryfit.testing.target_conformance import TargetMemoryPools as TargetMemoryPools
+    from dryfit.testing.target_conformance import TargetNetworks as TargetNetworks
+    from dryfit.testing.target_conformance import TargetSegments as TargetSegments
+    from dryfit.testing.target_declaration import TargetArithmetic as TargetArithmetic
+    from dryfit.testing.target_declaration import TargetDeclaration as TargetDeclaration
+    from dryfit.testing.target_declaration import TargetFormats as TargetFormats
+    from dryfit.testing.target_kernels import TargetKernels as TargetKernels
+    from dryfit.testing.target_limits import TargetLimits as TargetLimits

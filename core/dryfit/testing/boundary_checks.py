@@ -16,8 +16,7 @@ from dryfit.target.checks import ParameterCheck, Quantity
 from dryfit.target.limits import Finding, Question, Rule
 from dryfit.target.target import Target
 from dryfit.testing.example_layers import EXAMPLES
-from dryfit.testing.limit_checks import variants
-from dryfit.testing.random_layers import random_layer
+from dryfit.testing.limit_checks import random_layer, variants
 
 LayerWith = Callable[[Any], Layer]
 """A value -> a layer in which what the rule looks at has the value."""

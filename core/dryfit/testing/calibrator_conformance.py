@@ -11,8 +11,8 @@ from dryfit.network.network import Network
 from dryfit.quantization.calibrator import Calibrator
 from dryfit.testing import collector_checks, solver_checks
 from dryfit.testing.collector_checks import named
-from dryfit.testing.distributions import DISTRIBUTIONS, Distribution, samples_of
 from dryfit.testing.kit import Cases, ConformanceKit, declared, require_none
+from dryfit.testing.solver_checks import DISTRIBUTIONS, Distribution, samples_of
 
 
 class CalibratorConformance(ConformanceKit):

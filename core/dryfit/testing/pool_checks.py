@@ -1,11 +1,22 @@
-"""Whether memory pools are sound: their defaults are limits that they take themselves."""
+"""Whether memory pools are sound: their defaults are limits that they take themselves, and plans stay within them."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
+from dryfit.engine.plan import Placement, Plan, Segment
+from dryfit.engine.segment_program import operation_group
 from dryfit.errors import ConfigError
+from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.target import Target
+from dryfit.testing.trial_networks import make_trial
 
 CONTENTS = ("activations", "weights", "cache", "workspace")
 """What a planner may put into a pool."""
@@ -59,3 +70,120 @@ def _takes(pool: MemoryPool, limit_bytes: int) -> bool:
 
 def _has(target: Target, name: str) -> bool:
     return any(pool.name == name for pool in target.memory_pools)
+
+
+@attrs.frozen
+class _Part:
+    """A tensor in a pool.
+
+    Attributes:
+        placement: where it lies.
+        first, last: operations that write it and that read it last.
+        segment: of the operation that writes it.
+    """
+
+    placement: Placement
+    first: int
+    last: int
+    segment: int
+
+    @property
+    def end(self) -> int:
+        """The byte after it."""
+        return self.placement.offset + self.placement.size
+
+    def meets(self, other: _Part) -> bool:
+        """Whether both live at some time and share a byte."""
+        apart = self.end <= other.placement.offset or other.end <= self.placement.offset
+        return self.first <= other.last and other.first <= self.last and not apart
+
+
+def memory_problems(target: Target, precision: DataType, seed: int) -> list[str]:
+    """Plan a random network, and add up what lies in the device's pools.
+
+    Args:
+        target: installed.
+        precision: one of `TRIAL_PRECISIONS`.
+        seed: which network.
+    """
+    trial = make_trial(target, precision, seed)
+    if not trial.kinds:
+        return []
+    where = f"network {seed}, {precision.name}"
+    try:
+        plan = Builder().build_plan(trial.network, trial.config)
+    except Exception as error:  # noqa: BLE001  a target may raise anything
+        return [f"{where}: {type(error).__name__}: {error}"]
+    problems = [*plan_problems(plan, target.memory_pools, target.device), *_limit_problems(plan, target, trial.config)]
+    return [f"{where}: {problem}" for problem in problems]
+
+
+def plan_problems(plan: Plan, pools: Sequence[MemoryPool], device: str) -> Iterator[str]:
+    """What does not add up in the pools of a device."""
+    parts = _parts(plan, device)
+    segments = [segment for segment in plan.segments if segment.device == device]
+    for pool in pools:
+        told = plan.pool_sizes.get(f"{device}/{pool.name}", 0)
+        inside = [part for part in parts if part.placement.pool == pool.name]
+        for part in inside:
+            if part.placement.offset % pool.alignment_bytes:
+                yield f"{pool.name}: tensor {part.placement.tensor!r} is not at a multiple of {pool.alignment_bytes}"
+        if pool.per == "segment":
+            yield from _segment_problems(pool, segments, inside, told)
+        else:
+            yield from _meeting(pool, inside)
+            if _peak(inside, 1) > told:
+                yield f"{pool.name}: the plan tells {told} bytes, and its tensors reach to {_peak(inside, 1)}"
+
+
+def _segment_problems(
+    pool: MemoryPool, segments: Sequence[Segment], parts: Sequence[_Part], told: int
+) -> Iterator[str]:
+    """A pool that each segment has its own share of."""
+    shares = [segment.pools.get(pool.name, 0) for segment in segments]
+    if sum(shares) != told:
+        yield f"{pool.name}: the plan tells {told} bytes, and its segments take {' + '.join(map(str, shares))}"
+    for segment, share in zip(segments, shares, strict=True):
+        own = [part for part in parts if part.segment == segment.index]
+        yield from _meeting(pool, own)
+        peak = _peak(own, pool.alignment_bytes)
+        if pool.holds == "activations" and peak != share:
+            yield f"{pool.name}: segment {segment.index} takes {share} bytes, and its tensors reach to {peak}"
+
+
+def _meeting(pool: MemoryPool, parts: Sequence[_Part]) -> Iterator[str]:
+    for one, other in itertools.combinations(parts, 2):
+        if one.meets(other):
+            names = f"{one.placement.tensor!r} and {other.placement.tensor!r}"
+            yield f"{pool.name}: the tensors {names} share bytes while both live"
+
+
+def _peak(parts: Sequence[_Part], alignment: int) -> int:
+    return max((-(-part.end // alignment) * alignment for part in parts), default=0)
+
+
+def _limit_problems(plan: Plan, target: Target, config: BuilderConfig) -> Iterator[str]:
+    """Whether segments take more than the limits."""
+    for segment in plan.segments:
+        for name, size in segment.pools.items():
+            limit = config.get_memory_pool_limit(name) if segment.device == target.device else None
+            if limit is not None and size > limit:
+                yield f"{name}: segment {segment.index} takes {size} bytes, and the limit is {limit}"
+
+
+def _parts(plan: Plan, device: str) -> list[_Part]:
+    """The tensors in the pools of a device, with the operations between which they live."""
+    layers = {layer.name: layer for layer in plan.network.layers}
+    written: dict[str, int] = {}
+    read: dict[str, int] = {}
+    segment_of: dict[str, int] = {}
+    for step, operation in enumerate(plan.operations):
+        group = operation_group(operation, layers)
+        for tensor in group.outputs:
+            written[tensor.name], segment_of[tensor.name] = step, operation.segment
+        read.update((tensor.name, step) for tensor in group.inputs)
+    return [
+        _Part(one, first := written.get(name, -1), max(first, read.get(name, -1)), segment_of.get(name, -1))
+        for name, one in plan.placements.items()
+        if one.device == device and one.pool
+    ]

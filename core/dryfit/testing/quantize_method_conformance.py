@@ -1,4 +1,7 @@
-"""The conformance kit of quantize methods: a third party subclasses it in one file, and pytest does the rest."""
+"""The conformance kit of quantize methods: a third party subclasses it in one file, and pytest does the rest.
+
+Before it stand the checks of engines that compute by a method.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,67 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import Builder
+from dryfit.network.copying import copy_layer
+from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
+from dryfit.plugins import registry
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
-from dryfit.testing import quantize_method_checks, quantize_method_engine_checks
+from dryfit.testing import quantize_method_checks
 from dryfit.testing.kit import Cases, ConformanceKit, require_none
 from dryfit.testing.operator_cases.operator_case import OperatorCase
+
+Array = np.ndarray[Any, Any]
+_ALL_OPERANDS = frozenset({"bias_add", "concat", "eltwise_sum"})
+"""Operators whose inputs are all tensors of the network; of others all but the first are constants."""
+
+
+def engine_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> list[str]:
+    """Elements of an engine's output that are not what the definition gives.
+
+    Args:
+        method: found by its name.
+        cases: that the method takes; each becomes an operator of one network.
+    """
+    network = Network()
+    feeds: dict[str, Array] = {}
+    for number, case in enumerate(cases):
+        feeds |= _add(network, method, case, f"operator{number}")
+    config = BuilderConfig()
+    config.default_device_type = registry.host().device
+    outputs = Builder().build_engine(network, config).create_execution_context().run(feeds)
+    found = []
+    for number, case in enumerate(cases):
+        given = outputs[f"operator{number}_output"]
+        (layer,) = (one for one in network.layers if one.name == f"operator{number}")
+        (wanted,) = method.evaluate(layer, case.inputs)  # type: ignore[arg-type]
+        if given.dtype != wanted.dtype or given.tobytes() != wanted.tobytes():
+            differing = np.count_nonzero(given != wanted)
+            found.append(f"{case.title}: {differing} of {wanted.size} elements of the engine differ")
+    return found
+
+
+def _add(network: Network, method: QuantizeMethod, case: OperatorCase, name: str) -> dict[str, Array]:
+    """Add an operator, whose operands are inputs and whose weights and biases are constants; what to feed."""
+    inputs: list[Tensor | None] = []
+    feeds: dict[str, Array] = {}
+    for index, array in enumerate(case.inputs):
+        if array is None:
+            inputs.append(None)
+        elif index == 0 or case.operator in _ALL_OPERANDS:
+            inputs.append(network.add_input(f"{name}_x{index}", DataType.from_numpy(array.dtype), array.shape))
+            feeds[f"{name}_x{index}"] = array
+        else:
+            inputs.append(network.add_constant(array.shape, array).outputs[0])
+    layer = copy_layer(case.layer)
+    layer.name, layer.method = name, method.name
+    network.mark_output(network.add_layer(layer, inputs).outputs[0])
+    return feeds
 
 
 class QuantizeMethodConformance(ConformanceKit):
@@ -60,7 +118,7 @@ class QuantizeMethodConformance(ConformanceKit):
 
     def test_engines_compute_as_the_definition_does(self, rule: MethodRule) -> None:
         """The host's kernels, or whatever an engine computes the operator by, give the definition's bits."""
-        require_none(quantize_method_engine_checks.engine_problems(self.method, self._cases(rule)))
+        require_none(engine_problems(self.method, self._cases(rule)))
 
     def _cases(self, rule: MethodRule) -> list[OperatorCase]:
         """Examples of a rule; the test fails where there is none, since nothing would be tested."""

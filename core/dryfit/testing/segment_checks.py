@@ -1,4 +1,7 @@
-"""Whether a target's segment compiler, loader and cost function are sound, on random networks as single segments."""
+"""Whether a target's segment compiler, loader and cost function are sound, on random networks as single segments.
+
+Files that a target exports of its segments are held to the same networks.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dryfit.builder.placement.target_variant import TargetVariant
+from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor
 from dryfit.reference.executor import run_reference
@@ -148,4 +152,28 @@ def cost_problems(target: Target, precision: DataType, seed: int) -> list[str]:
     if first.bytes_moved <= 0:
         found.append(f"the layers move {first.bytes_moved} bytes")
     found += [f"`{name}` is empty" for name in ("basis", "source") if not getattr(first, name).strip()]
+    return [f"{where}: {problem}" for problem in found]
+
+
+def export_problems(target: Target, precision: DataType, seed: int) -> list[str]:
+    """Build the loadables of a random network twice.
+
+    Args:
+        target: installed, with an exporter.
+        precision: one of `TRIAL_PRECISIONS`.
+        seed: which network.
+    """
+    trial = make_trial(target, precision, seed)
+    if not trial.kinds:
+        return []
+    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}"
+    try:
+        first, again = (Builder().build_loadables(trial.network, trial.config) for _ in range(2))
+    except Exception as error:  # noqa: BLE001  an exporter may raise anything
+        return [f"{where}: {type(error).__name__}: {error}"]
+    expected = [one.index for one in first.plan.segments if one.device == target.device]
+    missing = [index for index in expected if index not in first.files]
+    found = [f"segment {index} has no file" for index in missing]
+    if first.files != again.files:
+        found.append("two builds of the same network give other bytes")
     return [f"{where}: {problem}" for problem in found]

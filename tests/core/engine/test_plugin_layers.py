@@ -23,7 +23,7 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import HOOKS
 from dryfit.plugins.plugin_registry import PluginRegistry
-from dryfit.testing.layer_plugin_engine_checks import field_problems
+from dryfit.testing.layer_plugin_conformance import field_problems
 
 X = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
 

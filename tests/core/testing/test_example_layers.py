@@ -13,7 +13,7 @@ from dryfit.plugins import registry
 from dryfit.reference.executor import run_reference
 from dryfit.testing.engine_checks import number_problems
 from dryfit.testing.example_layers import EXAMPLES, add_example
-from dryfit.testing.random_layers import random_layer
+from dryfit.testing.limit_checks import random_layer
 from dryfit.testing.trial_networks import KINDS, make_trial
 
 

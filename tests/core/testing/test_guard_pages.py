@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dryfit.testing.guard_pages import GuardedPages, Side, array_at_guard_page, has_guard_pages
+from dryfit.testing.guarded_memory import GuardedPages, Side, array_at_guard_page, has_guard_pages
 
 pytestmark = pytest.mark.skipif(not has_guard_pages(), reason="the system cannot protect pages")
 

@@ -88,7 +88,7 @@ def test_loading_the_plugin_imports_nothing_heavy():
 def test_an_assert_in_a_kit_tells_its_values(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     text = """
-        import dryfit.testing.target_levels.limits as module
+        import dryfit.testing.target_limits as module
 
         def test_it():
             assert type(module.__loader__).__name__ == "AssertionRewritingHook"

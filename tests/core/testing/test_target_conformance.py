@@ -21,7 +21,7 @@ from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform, SegmentRules
-from dryfit.testing import TargetConformance, engine_checks, plan_checks
+from dryfit.testing import TargetConformance, engine_checks, pool_checks
 
 
 def outcomes(kit, test, folder=None):
@@ -354,7 +354,7 @@ def test_a_pool_that_takes_less_than_its_least_fails(monkeypatch):
     ],
 )
 def test_a_plan_whose_memory_does_not_add_up_fails(changes, message, install, monkeypatch):
-    real = plan_checks.Builder.build_plan
+    real = pool_checks.Builder.build_plan
 
     def build_plan(self, network, config):
         plan = real(self, network, config)
@@ -364,7 +364,7 @@ def test_a_plan_whose_memory_does_not_add_up_fails(changes, message, install, mo
         }
         return attrs.evolve(plan, placements=placements, pool_sizes=changes.get("pool_sizes", plan.pool_sizes))
 
-    monkeypatch.setattr(plan_checks.Builder, "build_plan", build_plan)
+    monkeypatch.setattr(pool_checks.Builder, "build_plan", build_plan)
     found = outcomes(kit_of(install(TARGET)), TargetConformance.test_the_memory_of_a_plan_adds_up)
     assert any(message in failure for failure in found)
 
@@ -373,7 +373,7 @@ PER_SEGMENT = attrs.evolve(SRAM, per="segment")
 
 
 def test_the_shares_of_segments_have_to_be_what_the_plan_tells(install, monkeypatch):
-    real = plan_checks.Builder.build_plan
+    real = pool_checks.Builder.build_plan
     target = install(declared(monkeypatch, memory_pools=[PER_SEGMENT]))
 
     def build_plan(self, network, config):
@@ -383,7 +383,7 @@ def test_the_shares_of_segments_have_to_be_what_the_plan_tells(install, monkeypa
 
     test = TargetConformance.test_the_memory_of_a_plan_adds_up
     assert outcomes(kit_of(target, networks=2), test) == []
-    monkeypatch.setattr(plan_checks.Builder, "build_plan", build_plan)
+    monkeypatch.setattr(pool_checks.Builder, "build_plan", build_plan)
     text = "".join(outcomes(kit_of(target, networks=2), test))
     assert "and its segments take 1073741824" in text
     assert "takes 1073741824 bytes, and its tensors reach to" in text

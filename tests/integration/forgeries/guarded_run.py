@@ -22,6 +22,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from tests.guarded_engines import guarded_engines
 from tests.integration.forgeries.forger import Forger, Forgery
 
 from dryfit.engine import engine_file
@@ -32,8 +33,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
 from dryfit.target.kernels import Binding, CallableStep, Kernel, Step
-from dryfit.testing.guard_pages import Side
-from dryfit.testing.guarded_engines import guarded_engines
+from dryfit.testing.guarded_memory import Side
 
 Array = np.ndarray[Any, Any]
 

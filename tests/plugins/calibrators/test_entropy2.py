@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dryfit.quantization.histogram import BINS, Histogram
-from dryfit.testing.distributions import DISTRIBUTIONS
+from dryfit.testing.solver_checks import DISTRIBUTIONS
 from dryfit_plugins.calibrators.entropy2 import CALIBRATOR, relative_entropies
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from dryfit.errors import CalibrationError
 from dryfit.quantization.histogram import Histogram
-from dryfit.testing.distributions import DISTRIBUTIONS
+from dryfit.testing.solver_checks import DISTRIBUTIONS
 from dryfit_plugins.calibrators.percentile import CALIBRATOR, quantile
 
 SHARES = (0.5, 0.9, 0.999, 0.9999, 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dryfit.errors import ExecutionError
 from dryfit.target.memory import ALIGNMENT, watched_memory
-from dryfit.testing.guard_pages import GuardedPages, GuardedRegion, Side
+from dryfit.testing.guarded_memory import GuardedPages, GuardedRegion, Side
 
 Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,7 @@ from dryfit.target.limits import LimitTable, Rule
 from dryfit.testing import boundary_checks, limit_checks
 from dryfit.testing.example_layers import EXAMPLES
 from dryfit.testing.kit import Cases, declared, require_none
-from dryfit.testing.target_levels.target_kit import TargetKit
+from dryfit.testing.target_declaration import TargetKit
 
 
 def boundary_cases(kit: TargetLimits) -> Cases:

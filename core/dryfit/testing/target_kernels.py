@@ -15,7 +15,7 @@ from dryfit.network.data_types import DataType
 from dryfit.testing import declared_checks, kernel_checks, kernel_trials, record_checks
 from dryfit.testing.kit import Cases, declared, require_none
 from dryfit.testing.own_process import run_in_own_process
-from dryfit.testing.target_levels.target_kit import TargetKit
+from dryfit.testing.target_declaration import TargetKit
 
 _FEW = 2
 """Layers that are drawn where what is looked at depends on the kernel, and hardly on the layer."""
