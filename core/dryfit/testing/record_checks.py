@@ -1,5 +1,4 @@
-"""Whether a target's record is sound: names, platforms, software ranges, precisions, declarations, its import, its kernels
-and fusions.
+"""Whether a target's record is sound: names, platforms, software ranges, precisions, declarations, import, kernels, fusions.
 
 Each check returns what is wrong, one sentence a problem.
 """
