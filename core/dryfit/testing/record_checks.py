@@ -1,4 +1,4 @@
-"""Whether a target's record is sound: names, platforms, software ranges, precisions, declarations, import, kernels, fusions.
+"""Whether the record of a target is sound: names, platforms, software, precisions, declarations, kernels, fusions.
 
 Each check returns what is wrong, one sentence a problem.
 """

@@ -16,8 +16,8 @@ from docs.pages.dla_cost.published import BOARD
 
 from dryfit.plugins import registry
 from dryfit.target.target import Target
-from dryfit_dla.cost.energy import COPY_POWERS
-from dryfit_dla.cost.energy import SOURCE as ENERGY_SOURCE
+from dryfit_dla.cost.estimate import COPY_POWERS
+from dryfit_dla.cost.estimate import SOURCE as ENERGY_SOURCE
 from dryfit_dla.platforms import PLATFORMS
 
 _TEXT = """## Energy

@@ -13,7 +13,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.network import Network
 from dryfit.quantization.rounding import RoundingMode, round_values
-from dryfit_dla.kernels.softmax import BLOCK, TABLE, optimized_softmax
+from dryfit_dla.kernels import BLOCK, TABLE, optimized_softmax
 
 EVEN, AWAY = RoundingMode.HALF_TO_EVEN, RoundingMode.HALF_AWAY_FROM_ZERO
 

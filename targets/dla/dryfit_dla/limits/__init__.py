@@ -8,26 +8,18 @@ what builders have been seen to report, or from our reading of a sentence that c
 from __future__ import annotations
 
 from dryfit.target.limits import LimitTable
-from dryfit_dla.layer_kinds import SUPPORTED, UNSUPPORTED
-from dryfit_dla.limits.activation import ACTIVATION
+from dryfit_dla.limits.activation import ACTIVATION, PARAMETRIC_RELU, UNARY
 from dryfit_dla.limits.borders import BORDERS
-from dryfit_dla.limits.concatenation import CONCATENATION
 from dryfit_dla.limits.convolution import CONVOLUTION, FULLY_CONNECTED
+from dryfit_dla.limits.data_movement import CONCATENATION, SHUFFLE, SLICE
 from dryfit_dla.limits.deconvolution import DECONVOLUTION
 from dryfit_dla.limits.documents import LAYERS, RUNNING
 from dryfit_dla.limits.elementwise import CAST, ELEMENTWISE
-from dryfit_dla.limits.every_layer import EVERY_LAYER
-from dryfit_dla.limits.lrn import LRN
+from dryfit_dla.limits.every_layer import EVERY_LAYER, SUPPORTED, UNSUPPORTED
 from dryfit_dla.limits.matrix_multiply import MATRIX_MULTIPLY
-from dryfit_dla.limits.parametric_relu import PARAMETRIC_RELU
-from dryfit_dla.limits.pooling import POOLING
-from dryfit_dla.limits.reduce import REDUCE
+from dryfit_dla.limits.normalization import LRN, SCALE, SOFTMAX
+from dryfit_dla.limits.pooling import POOLING, REDUCE
 from dryfit_dla.limits.resize import RESIZE
-from dryfit_dla.limits.scale import SCALE
-from dryfit_dla.limits.shuffle import SHUFFLE
-from dryfit_dla.limits.slice import SLICE
-from dryfit_dla.limits.softmax import SOFTMAX
-from dryfit_dla.limits.unary import UNARY
 
 LIMITS = LimitTable(
     device="DLA",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dryfit.network.data_types import DataType
 from dryfit.target.checks import Quantity, between, check, each, equals, parameter
-from dryfit.target.limits import Finding, Question, rule, rules
+from dryfit.target.limits import Finding, Question, Rule, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.convolution_buffer import BANKS, BufferUse
 from dryfit_dla.limits.documents import FALL_BACK, GUIDE, LAYERS, OPERATORS, REPORTS, RESHAPE
@@ -17,6 +17,9 @@ from dryfit_dla.quantities import (
     is_hwc4,
     paddings,
 )
+
+RuleOfKinds = Callable[[frozenset[str]], Rule]
+"""What `rule` returns: a rule once its kinds are known."""
 
 _CONVOLUTION = f"{LAYERS}: Convolution and Fully Connected layers"
 
@@ -137,8 +140,11 @@ def buffer_fits(question: Question) -> Finding | None:
 def compiler_estimate_fits(question: Question) -> Finding | None:
     """The open compiler of NVDLA finds a way to fit weights and input into its 16 banks."""
     use = buffer_use(question)
-    if use is None or use.validator_banks > BANKS:
-        return None
+    return None if use is None or use.validator_banks > BANKS else estimated_use(use)
+
+
+def estimated_use(use: BufferUse) -> Finding | None:
+    """What the open compiler's estimate finds; None where weights and input fit."""
     estimate = use.estimate()
     if estimate.fits:
         return None
@@ -156,11 +162,46 @@ def has_the_main_multipliers(question: Question) -> Finding | None:
     return Finding(question.precision.name, "INT8", message="in FP16 it can take up to twice the time on Orin")
 
 
-_FP16_ON_ORIN = f"{GUIDE}: Inference on NVIDIA Orin"
+def has_two_axes(kind: str, source: str) -> RuleOfKinds:
+    """The window of a layer with a kernel has two axes."""
+    return rule(f"{kind}.spatial_axes", parameter(quantities.kernel_axes, equals(2)), source=source, remedy=RESHAPE)
+
+
+def output_maps_fit(kind: str, source: str, name: str = "output_maps", field: str = "num_output_maps") -> RuleOfKinds:
+    """A layer with a kernel has at most 8192 output maps."""
+    remedy = "Split the layer into several of fewer output maps, and concatenate"
+    return rule(f"{kind}.{name}", parameter(field, between(1, _MOST_CHANNELS)), source=source, remedy=remedy)
+
+
+def input_channels_fit(kind: str, source: str, name: str = "input_channels") -> RuleOfKinds:
+    """A layer with a kernel has at most 8192 input channels."""
+    channels = each(quantities.input_channels, between(1, _MOST_CHANNELS))
+    remedy = "Split the input channels, and add the results"
+    return rule(f"{kind}.{name}", channels, source=source, remedy=remedy)
+
+
+def weights_are_known(kind: str, source: str, fidelity: str = "documented") -> RuleOfKinds:
+    """The kernel of a layer is a constant."""
+    remedy = "Give the kernel as weights; fold a quantize-dequantize pair into scales"
+    return rule(f"{kind}.constant_weights", weights_are_constant, source=source, fidelity=fidelity, remedy=remedy)
+
+
+def is_fast_in_int8_on_orin(kind: str) -> RuleOfKinds:
+    """A note on what runs in FP16 on Orin."""
+    return rule(
+        f"{kind}.fp16_on_orin",
+        has_the_main_multipliers,
+        families="orin",
+        precisions=(DataType.HALF,),
+        source=f"{GUIDE}: Inference on NVIDIA Orin",
+        severity="note",
+        remedy="Compute it in INT8 where the accuracy allows",
+    )
+
 
 CONVOLUTION = rules(
     "convolution",
-    rule("convolution.spatial_axes", parameter(quantities.kernel_axes, equals(2)), source=_CONVOLUTION, remedy=RESHAPE),
+    has_two_axes("convolution", _CONVOLUTION),
     rule("convolution.kernel", each("kernel_size_nd", between(1, 32)), source=_CONVOLUTION, remedy=FALL_BACK),
     rule("convolution.padding", each(quantities.paddings, between(0, 31)), source=_CONVOLUTION, remedy=FALL_BACK),
     rule(
@@ -171,18 +212,8 @@ CONVOLUTION = rules(
     ),
     rule("convolution.stride", each("stride_nd", between(1, 8)), source=_CONVOLUTION, remedy=FALL_BACK),
     rule("convolution.dilation", each("dilation_nd", between(1, 32)), source=_CONVOLUTION, remedy=FALL_BACK),
-    rule(
-        "convolution.output_maps",
-        parameter("num_output_maps", between(1, 8192)),
-        source=_CONVOLUTION,
-        remedy="Split the layer into several of fewer output maps, and concatenate",
-    ),
-    rule(
-        "convolution.input_channels",
-        each(quantities.input_channels, between(1, 8192)),
-        source=_CONVOLUTION,
-        remedy="Split the input channels, and add the results",
-    ),
+    output_maps_fit("convolution", _CONVOLUTION),
+    input_channels_fit("convolution", _CONVOLUTION),
     rule(
         "convolution.groups",
         parameter("num_groups", between(1, 8192)),
@@ -197,12 +228,7 @@ CONVOLUTION = rules(
         source=_CONVOLUTION,
         remedy="Allow another input format than DLA_HWC4",
     ),
-    rule(
-        "convolution.constant_weights",
-        weights_are_constant,
-        source=OPERATORS,
-        remedy="Give the kernel as weights; fold a quantize-dequantize pair into scales",
-    ),
+    weights_are_known("convolution", OPERATORS),
     rule(
         "convolution.cbuf",
         buffer_fits,
@@ -217,31 +243,13 @@ CONVOLUTION = rules(
         fidelity="inferred",
         remedy="The layer passes TensorRT's own check, but the loadable may fail to compile: use fewer channels",
     ),
-    rule(
-        "convolution.fp16_on_orin",
-        has_the_main_multipliers,
-        families="orin",
-        precisions=(DataType.HALF,),
-        source=_FP16_ON_ORIN,
-        severity="note",
-        remedy="Compute it in INT8 where the accuracy allows",
-    ),
+    is_fast_in_int8_on_orin("convolution"),
 )
 
 FULLY_CONNECTED = rules(
     "fully_connected",
-    rule(
-        "fully_connected.outputs",
-        parameter("num_output_channels", between(1, 8192)),
-        source=_CONVOLUTION,
-        remedy="Split the layer into several of fewer output maps, and concatenate",
-    ),
-    rule(
-        "fully_connected.inputs",
-        each(quantities.input_channels, between(1, _MOST_CHANNELS)),
-        source=_CONVOLUTION,
-        remedy="Split the input channels, and add the results",
-    ),
+    output_maps_fit("fully_connected", _CONVOLUTION, "outputs", "num_output_channels"),
+    input_channels_fit("fully_connected", _CONVOLUTION, "inputs"),
     rule(
         "fully_connected.flattened",
         parameter(flattened_inputs, between(1, _MOST_CHANNELS)),
@@ -257,20 +265,7 @@ FULLY_CONNECTED = rules(
         fidelity="inferred",
         remedy="Pool or slice the input to a smaller height and width before the layer",
     ),
-    rule(
-        "fully_connected.constant_weights",
-        weights_are_constant,
-        source=OPERATORS,
-        remedy="Give the kernel as weights; fold a quantize-dequantize pair into scales",
-    ),
+    weights_are_known("fully_connected", OPERATORS),
     rule("fully_connected.cbuf", buffer_fits, source=_CONVOLUTION, remedy="Use fewer inputs"),
-    rule(
-        "fully_connected.fp16_on_orin",
-        has_the_main_multipliers,
-        families="orin",
-        precisions=(DataType.HALF,),
-        source=_FP16_ON_ORIN,
-        severity="note",
-        remedy="Compute it in INT8 where the accuracy allows",
-    ),
+    is_fast_in_int8_on_orin("fully_connected"),
 )

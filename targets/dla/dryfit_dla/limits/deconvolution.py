@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.network.data_types import DataType
-from dryfit.target.checks import between, check, each, equals, outside, parameter
+from dryfit.target.checks import check, each, equals, outside, parameter
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
-from dryfit_dla.convolution_buffer import BANKS, BufferUse
-from dryfit_dla.limits.convolution import weights_are_constant
-from dryfit_dla.limits.documents import FALL_BACK, HEADERS, LAYERS, OPERATORS, RESHAPE
+from dryfit_dla.convolution_buffer import BufferUse
+from dryfit_dla.limits.convolution import (
+    estimated_use,
+    has_two_axes,
+    input_channels_fit,
+    output_maps_fit,
+    weights_are_known,
+)
+from dryfit_dla.limits.documents import FALL_BACK, HEADERS, LAYERS, OPERATORS
 from dryfit_dla.quantities import input_shape
 
 _DECONVOLUTION = f"{LAYERS}: Deconvolution layer"
@@ -87,27 +93,12 @@ def buffer_use(question: Question) -> BufferUse | None:
 def compiler_estimate_fits(question: Question) -> Finding | None:
     """The open compiler of NVDLA finds a way to fit the parts of the kernel and the input into its 16 banks."""
     use = buffer_use(question)
-    if use is None:
-        return None
-    estimate = use.estimate()
-    if estimate.fits:
-        return None
-    return Finding(
-        f"an estimated {estimate.group_weight_banks + estimate.least_data_banks} banks "
-        f"({estimate.group_weight_banks} for {use.kernels_per_group} kernels, "
-        f"{estimate.least_data_banks} for the input's rows)",
-        f"at most {BANKS} banks",
-    )
+    return None if use is None else estimated_use(use)
 
 
 DECONVOLUTION = rules(
     "deconvolution",
-    rule(
-        "deconvolution.spatial_axes",
-        parameter(quantities.kernel_axes, equals(2)),
-        source=_DECONVOLUTION,
-        remedy=RESHAPE,
-    ),
+    has_two_axes("deconvolution", _DECONVOLUTION),
     rule("deconvolution.kernel", kernel_extents_are_supported, source=_DECONVOLUTION, remedy=FALL_BACK),
     rule("deconvolution.stride", strides_are_supported, source=_DECONVOLUTION, remedy=FALL_BACK),
     rule(
@@ -152,25 +143,9 @@ DECONVOLUTION = rules(
         source=_DECONVOLUTION,
         remedy="Enlarge the kernel with zeros",
     ),
-    rule(
-        "deconvolution.output_maps",
-        parameter("num_output_maps", between(1, 8192)),
-        source=_DECONVOLUTION,
-        remedy="Split the layer into several of fewer output maps, and concatenate",
-    ),
-    rule(
-        "deconvolution.input_channels",
-        each(quantities.input_channels, between(1, 8192)),
-        source=_DECONVOLUTION,
-        remedy="Split the input channels, and add the results",
-    ),
-    rule(
-        "deconvolution.constant_weights",
-        weights_are_constant,
-        source=f"{OPERATORS}: said of convolutions",
-        fidelity="inferred",
-        remedy="Give the kernel as weights; fold a quantize-dequantize pair into scales",
-    ),
+    output_maps_fit("deconvolution", _DECONVOLUTION),
+    input_channels_fit("deconvolution", _DECONVOLUTION),
+    weights_are_known("deconvolution", f"{OPERATORS}: said of convolutions", "inferred"),
     rule(
         "deconvolution.cbuf_estimate",
         compiler_estimate_fits,

@@ -10,7 +10,7 @@ from dryfit.network.data_types import DataType
 from dryfit.target.checks import at_least, check, each, equals, one_of, parameter
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
-from dryfit_dla.limits import dynamic_ranges
+from dryfit_dla.limits import int8
 from dryfit_dla.limits.documents import FALL_BACK, HEADERS, HEADERS_7_1, INT8, LAYERS, OPERATORS, REPORTS, RESHAPE
 from dryfit_dla.quantities import (
     has_equal_values,
@@ -267,7 +267,7 @@ ELEMENTWISE = rules(
     ),
     rule(
         "elementwise.ranges",
-        dynamic_ranges.inputs_are_equal,
+        int8.inputs_are_equal,
         families="xavier",
         precisions=INT8,
         source=f"{HEADERS} since 7.1, IElementWiseLayer; {REPORTS}: Orin takes different scales",

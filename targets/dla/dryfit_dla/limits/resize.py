@@ -10,7 +10,7 @@ from dryfit.target.checks import Quantity, check, each, equals, one_of, paramete
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits.documents import FALL_BACK, HEADERS, INT8, LAYERS, RESHAPE
-from dryfit_dla.limits.promotion import runs_in_fp16
+from dryfit_dla.limits.int8 import runs_in_fp16
 from dryfit_dla.quantities import input_shape, range_of
 
 _RESIZE = f"{LAYERS}: Resize layer"

@@ -1,7 +1,10 @@
 """The queue of a core: submissions run one after the other, in the order in which they came.
 
 No thread waits for an event. The submission at the head goes to the core's one thread when everything that it waits for
-has happened, so whatever still waits can be taken back at any time.
+has happened, so whatever still waits can be taken back at any time. No core ever stops, either: a submission that would
+wait for itself, by way of others, is refused when it is made. A submission waits for the one before it on its core and
+for the signallers of its events. An event has one signaller, so a circle stays one for ever, and it is closed by the
+last of its submissions: that one is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from dryfit_dla.runtime.module import Module
 from dryfit_dla.runtime.status import DlaError, Status
 from dryfit_dla.runtime.submission import Stage, Submission
 from dryfit_dla.runtime.task import BoundTask
-from dryfit_dla.runtime.waiting_order import event_in_circle
 
 MAX_EVENTS = 29
 """Events that a submission can wait for, and as many that it can signal.
@@ -185,3 +187,32 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def event_in_circle(waits: Sequence[Event], signals: Sequence[Event], before: Submission | None) -> Event | None:
+    """An event that a submission would signal and that has to happen before it can begin; None where there is none.
+
+    Args:
+        waits: the events that it waits for.
+        signals: the events that it signals.
+        before: the last submission of its core that has not ended.
+    """
+    own = set(signals)
+    for event in waits:
+        if event in own:
+            return event
+    if not any(event.is_awaited for event in signals):
+        return None
+    reached = set[Submission]()
+    open_ends = [before, *(event.signaller for event in waits)]
+    while open_ends:
+        submission = open_ends.pop()
+        if submission is None or submission in reached or submission.stage is Stage.ENDED:
+            continue
+        reached.add(submission)
+        for event in submission.waits:
+            if event in own:
+                return event
+            open_ends.append(event.signaller)
+        open_ends.append(submission.before)
+    return None

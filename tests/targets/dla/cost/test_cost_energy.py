@@ -28,7 +28,7 @@ from dryfit.builder.config.builder_config import BuilderFlag
 from dryfit.errors import ConfigError
 from dryfit.target.cost import StepCost, TransferQuestion
 from dryfit_dla import TARGET as DLA
-from dryfit_dla.cost.energy import COPY_POWERS
+from dryfit_dla.cost.estimate import COPY_POWERS
 from dryfit_gpu import TARGET as GPU
 from dryfit_gpu.cost import LAUNCH_SECONDS, PEAKS
 from dryfit_gpu.energy import POWERS, energy_of

@@ -1,18 +1,86 @@
-"""Softmax on the DLA."""
+"""Scale, LRN and softmax layers on the DLA.
+
+Local response normalization is always across channels here, as the DLA has it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dryfit.network.data_types import DataType
-from dryfit.target.checks import Quantity, at_least, between, check, each, parameter, platform_is
+from dryfit.target.checks import Quantity, at_least, between, check, each, equals, one_of, parameter, platform_is
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits.documents import FALL_BACK, GUIDE_8_4, INT8, LAYERS, REPORTS, RESHAPE
-from dryfit_dla.limits.promotion import runs_in_fp16
+from dryfit_dla.limits.int8 import runs_in_fp16
 from dryfit_dla.quantities import (
     input_shape,
 )
+
+_SCALE = f"{LAYERS}: Scale layer"
+
+
+@check("power")
+def power_is_one(question: Question) -> Finding | None:
+    """The power is 1 everywhere."""
+    layer: Any = question.layer
+    power = layer.power
+    if power is None or not power.size or bool((power == 1).all()):
+        return None
+    return Finding(f"{power.min():g} to {power.max():g}", "1")
+
+
+@check("channel axis")
+def channel_axis_is_c(question: Question) -> Finding | None:
+    """The channel axis is C, the third axis from the last."""
+    layer: Any = question.layer
+    rank = len(input_shape(question))
+    return None if layer.channel_axis == rank - 3 else Finding(f"{layer.channel_axis} of rank {rank}", f"{rank - 3}")
+
+
+SCALE = rules(
+    "scale",
+    rule("scale.mode", parameter("mode", one_of("UNIFORM", "CHANNEL", "ELEMENTWISE")), source=_SCALE, remedy=FALL_BACK),
+    rule(
+        "scale.power",
+        power_is_one,
+        source=_SCALE,
+        remedy="Write small whole powers as elementwise products",
+    ),
+    rule(
+        "scale.channel_axis",
+        channel_axis_is_c,
+        when=parameter("mode", one_of("CHANNEL", "ELEMENTWISE")),
+        source=f"{_SCALE}: per-channel scales are along C",
+        fidelity="inferred",
+        remedy="Transpose before and after, or use elementwise layers",
+    ),
+    rule("scale.rank", each(quantities.ranks, at_least(4)), source=_SCALE, remedy=RESHAPE),
+)
+
+
+_LRN = f"{LAYERS}: LRN (Local Response Normalization) layer"
+
+LRN = rules(
+    "lrn",
+    rule("lrn.window", parameter("window_size", one_of(3, 5, 7, 9)), source=_LRN, remedy=FALL_BACK),
+    rule(
+        "lrn.rank",
+        each(quantities.ranks, equals(4)),
+        source=f"{_LRN}: across the channels of images",
+        fidelity="inferred",
+        remedy=RESHAPE,
+    ),
+    rule(
+        "lrn.int8_promotion",
+        runs_in_fp16,
+        precisions=INT8,
+        source=_LRN,
+        severity="note",
+        promotes_to=DataType.HALF,
+    ),
+)
+
 
 _SOFTMAX = f"{LAYERS}: Softmax layer"
 

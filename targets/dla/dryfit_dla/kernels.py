@@ -24,7 +24,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.normalization import Softmax
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, Specs, kernel
+from dryfit.target.kernels import Array, Binding, Kernel, Specs, kernel
 
 TABLE_STEPS = 16
 """Entries a unit."""
@@ -100,3 +100,7 @@ def take_optimized_softmax(binding: Binding) -> Callable[[], None]:
         np.copyto(y, optimized_softmax(x, axis))
 
     return run
+
+
+KERNELS: tuple[Kernel, ...] = (take_optimized_softmax,)
+"""What the DLA computes in a way of its own; the host's kernels run the rest with the arithmetic that it declares."""

@@ -1,4 +1,4 @@
-"""Checks on the INT8 scales of a layer's tensors."""
+"""Checks on INT8: the scales of a layer's tensors, and notes on layers that the DLA computes in FP16 all the same."""
 
 from __future__ import annotations
 
@@ -31,3 +31,13 @@ def _equal_ranges(question: Question, tensors: Sequence[Any]) -> Finding | None:
     if len(set(stated.values())) <= 1:
         return None
     return Finding(", ".join([f"{name!r}: {bound:g}" for name, bound in stated.items()]), "one range for all of them")
+
+
+@check("precision")
+def runs_in_fp16(question: Question) -> Finding | None:
+    """The layer is computed in FP16, and its INT8 tensors are converted around it."""
+    return Finding(
+        question.precision.name,
+        "HALF",
+        message=f"{question.layer.kind} is computed in HALF although {question.precision.name} is asked for",
+    )
