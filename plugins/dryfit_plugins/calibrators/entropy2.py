@@ -16,13 +16,41 @@ treats such histograms is not published.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.histogram import BINS, Counts, Histogram
-from dryfit_plugins.calibrators.logarithm import natural_logarithm
+
+_TERMS = 11
+"""The next term is below 2^-60 of the sum."""
+
+_LOG_2 = math.log(2.0)
+
+
+def natural_logarithm(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The natural logarithm of positive numbers, within 2e-16 of the larger of 1 and the result's magnitude.
+
+    It has the same bits on every machine: numpy and the C library choose among several implementations by what the
+    processor has, and their last bits differ. A calibrator that looks for the smallest of many nearly equal numbers
+    would give other ranges on another machine. This one uses only operations whose result IEEE 754 prescribes.
+
+    Zeros and NaN give what has no meaning, without an error. The series is 2 atanh((m - 1) / (m + 1)) for m from 0.7 to
+    1.42, and the exponent's share is added.
+    """
+    fraction, exponent = np.frexp(np.asarray(values, np.float64))
+    low = fraction < math.sqrt(0.5)
+    fraction = np.where(low, 2.0 * fraction, fraction)
+    ratio = (fraction - 1.0) / (fraction + 1.0)
+    square = ratio * ratio
+    total = np.full_like(square, 1.0 / (2 * _TERMS + 1))
+    for term in range(_TERMS - 1, -1, -1):
+        total *= square
+        total += 1.0 / (2 * term + 1)
+    return np.asarray(2.0 * ratio * total + (exponent - low) * _LOG_2)
+
 
 LEVELS = 128
 """Magnitudes of INT8, and the least number of bins that is kept."""
@@ -121,4 +149,36 @@ CALIBRATOR = Calibrator(
     before_fusion=True,
     version="2",
     source="S. Migacz, 8-bit inference with TensorRT, GTC 2017; NVIDIA's MLPerf inference 0.5 calibration note",
+)
+
+
+# No public source shows another criterion. What differs is which tensors are asked for, and that none share a range.
+ENTROPY = Calibrator(
+    name="entropy",
+    title="the smallest relative entropy, after fusion",
+    solve=solve,
+    before_fusion=False,
+    version="2",
+    source="TensorRT 8 developer guide, IInt8EntropyCalibrator",
+)
+
+
+def solve_with_all_bins(histogram: Histogram) -> Solution:
+    """The range with the smallest relative entropy where bin 0 counts like any other, as the GTC 2017 slides have it.
+
+    It is here to reproduce what was published with it. A ReLU makes half of the values zero, and all of them fall into
+    bin 0, so that the search cuts off most of the range (20 dB lost on the ReLU of a normal distribution).
+
+    From 128 to 2047 bins are kept. The threshold is the middle of the bin after the last kept one, and the largest
+    magnitude at most. The bins are those of the histogram, whose width is a power of two, where the slides divide the
+    largest magnitude by 2048.
+    """
+    return least_divergent(histogram, histogram.counts, most_kept=BINS - 1)
+
+
+ENTROPY_ALL_BINS = Calibrator(
+    name="entropy-all-bins",
+    title="the smallest relative entropy, bin 0 included",
+    solve=solve_with_all_bins,
+    source="S. Migacz, 8-bit inference with TensorRT, GTC 2017: the pseudocode of the calibration",
 )

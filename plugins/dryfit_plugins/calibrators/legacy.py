@@ -11,7 +11,7 @@ import numpy as np
 from dryfit.errors import CalibrationError
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.histogram import Counts, Histogram
-from dryfit_plugins.calibrators.logarithm import natural_logarithm
+from dryfit_plugins.calibrators.entropy2 import natural_logarithm
 from dryfit_plugins.calibrators.percentile import quantile as quantile_of
 
 

@@ -1,8 +1,8 @@
 """The calibrator passes the kit."""
 
 from dryfit.testing.calibrator_conformance import CalibratorConformance
-from dryfit_plugins.calibrators.entropy_all_bins import CALIBRATOR
+from dryfit_plugins.calibrators.entropy2 import ENTROPY_ALL_BINS
 
 
 class TestEntropyAllBins(CalibratorConformance):
-    calibrator = CALIBRATOR
+    calibrator = ENTROPY_ALL_BINS

@@ -7,7 +7,7 @@ import pytest
 
 from dryfit.plugins.calibrators import calibrator
 from dryfit.quantization.histogram import Histogram
-from dryfit_plugins.calibrators.entropy_all_bins import CALIBRATOR, solve
+from dryfit_plugins.calibrators.entropy2 import ENTROPY_ALL_BINS, solve_with_all_bins
 
 COUNT = 20_000
 
@@ -56,19 +56,21 @@ DRAWN = {
 @pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
 def test_the_threshold_is_that_of_the_slides(draw):
     histogram = histogram_of(draw(np.random.default_rng(1)))
-    assert solve(histogram).dynamic_range.threshold == pytest.approx(threshold_by_the_slides(histogram), rel=1e-12)
+    assert solve_with_all_bins(histogram).dynamic_range.threshold == pytest.approx(
+        threshold_by_the_slides(histogram), rel=1e-12
+    )
 
 
 def test_the_zeros_of_a_relu_count_which_cuts_its_range():
     histogram = histogram_of(np.maximum(np.random.default_rng(1).standard_normal(1 << 20), 0))
-    literal, without_bin_0 = solve(histogram), calibrator("entropy2").solution(histogram)
+    literal, without_bin_0 = solve_with_all_bins(histogram), calibrator("entropy2").solution(histogram)
     assert 1.8 < literal.dynamic_range.threshold < 2.1
     assert without_bin_0.dynamic_range.threshold > 4.0
 
 
 def test_2048_bins_are_never_all_kept():
     histogram = histogram_of(np.linspace(0.0, 1.0, 1 << 14))
-    assert solve(histogram).details["kept_bins"] < 2048
+    assert solve_with_all_bins(histogram).details["kept_bins"] < 2048
 
 
 def test_the_example_of_the_slides():
@@ -77,5 +79,5 @@ def test_the_example_of_the_slides():
 
 
 def test_it_is_found_by_name():
-    assert calibrator("entropy-all-bins") == CALIBRATOR
-    assert CALIBRATOR.before_fusion
+    assert calibrator("entropy-all-bins") == ENTROPY_ALL_BINS
+    assert ENTROPY_ALL_BINS.before_fusion

@@ -4,7 +4,7 @@ import decimal
 
 import numpy as np
 
-from dryfit_plugins.calibrators.logarithm import natural_logarithm
+from dryfit_plugins.calibrators.entropy2 import natural_logarithm
 
 
 def test_it_is_right_to_the_last_bits():
