@@ -59,7 +59,10 @@ class EngineInspector(KnownAttributes):
         execution_context: where it is set, dynamic shapes are those of the context.
 
     Example:
-        >>> print(engine.create_engine_inspector().get_engine_information("json"))
+        >>> import json
+        >>> information = json.loads(engine.create_engine_inspector().get_engine_information("json"))
+        >>> sorted(information)
+        ['Bindings', 'Layers']
     """
 
     execution_context: ExecutionContext | None

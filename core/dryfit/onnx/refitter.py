@@ -40,6 +40,7 @@ class OnnxParserRefitter(KeepsErrors):
         >>> if not parser.refit_from_file("model.onnx"):
         ...     print(*(parser.get_error(index) for index in range(parser.num_errors)), sep="\n")
         >>> refitter.refit_cuda_engine()
+        True
     """
 
     def __init__(self, refitter: Refitter, logger: Any = None) -> None:

@@ -56,6 +56,10 @@ class PluginRegistry(EntryPoints):
         self._named: dict[str, EntryPoint] | None = None
         self._from_hooks: dict[str, tuple[PluginOwner, Target]] | None = None
 
+    def __reduce__(self) -> str:
+        """Pickled by its name: another process has a registry of its own, and what is loaded here stays here."""
+        return "registry"
+
     @functools.cached_property
     def hooks(self) -> HookModules:
         """The modules with hook implementations, loaded at first use."""

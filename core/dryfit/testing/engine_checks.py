@@ -152,7 +152,7 @@ def process_problems(target: Target, precision: DataType, networks: int) -> list
         networks: how many.
     """
     arguments = (target.device, precision.name, networks)
-    program = f"from dryfit.testing import reproducibility_checks as r; r.print_digests{arguments!r}"
+    program = f"from dryfit.testing import engine_checks; engine_checks.print_digests{arguments!r}"
     path = os.pathsep.join(filter(None, sys.path))
     here = os.environ.get("PYTHONHASHSEED")
     environment = {

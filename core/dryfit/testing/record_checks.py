@@ -1,4 +1,4 @@
-"""Whether the record of a target is sound: names, platforms, software, precisions, declarations, kernels, fusions.
+"""Whether a target's record is sound: names, platforms, software ranges, precisions, declarations, kernels.
 
 Each check returns what is wrong, one sentence a problem.
 """

@@ -1,4 +1,4 @@
-"""The levels of the kit of targets that build nothing: what all levels share, and what a target declares."""
+"""The levels of the conformance kit of targets that build nothing, and what all levels share."""
 
 from __future__ import annotations
 

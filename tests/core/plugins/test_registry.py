@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -267,3 +268,10 @@ def test_switching_foreign_plugins_off_leaves_those_of_dryfit(
     registry.switch_off_foreign()
     assert registry.device_names() == ["CPU", "DLA"]
     assert registry.find_target("ACME_NPU") is None
+
+
+def test_another_process_has_a_registry_of_its_own() -> None:
+    assert pickle.loads(pickle.dumps(registry)) is registry
+    assert pickle.loads(pickle.dumps(registry.switch_off_foreign)).__self__ is registry
+    with pytest.raises(pickle.PicklingError, match="not the same object"):
+        pickle.dumps(PluginRegistry())

@@ -384,8 +384,10 @@ class BuilderConfig(KnownAttributes):
             ConfigError: the pattern is no text.
 
         Example:
-            >>> config = BuilderConfig()                    # doctest: +SKIP
-            >>> config.forbid_kernels("cpu.winograd_*")     # doctest: +SKIP
+            >>> config = BuilderConfig()
+            >>> config.forbid_kernels("cpu.winograd_*")
+            >>> config.forbidden_kernels
+            ('cpu.winograd_*',)
         """
         if not isinstance(pattern, str) or not pattern:
             raise ConfigError("A pattern of kernels is text", found=repr(pattern), allowed="'cpu.winograd_*'")

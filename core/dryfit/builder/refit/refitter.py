@@ -41,7 +41,8 @@ class Refitter(KnownAttributes):
 
     Example:
         >>> refitter = Refitter(engine)
-        >>> refitter.set_weights("conv1", WeightsRole.KERNEL, kernel)
+        >>> refitter.set_weights("conv1", WeightsRole.KERNEL, np.zeros((8, 3, 3, 3), np.float32))
+        True
         >>> refitter.refit_cuda_engine()
         True
     """
