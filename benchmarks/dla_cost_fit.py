@@ -1,7 +1,7 @@
 """Fits the numbers of the DLA's cost model on the published rows, and says how far the model is off.
 
 `python benchmarks/dla_cost_fit.py` prints the numbers that stand in `dryfit_dla/cost/parameters.py`, the error of each
-row, and its error when it is left out of the fit; then the powers in `dryfit_gpu/energy.py` and the error of the
+row, and its error when it is left out of the fit; then the powers in `dryfit_gpu/cost.py` and the error of the
 networks that they were not fitted on. Nothing is measured: the rows are published.
 """
 
@@ -20,7 +20,7 @@ from docs.pages.dla_cost.published import BOARD, ROWS
 from dryfit_dla.cost.parameters import FITTED, PARAMETERS
 from dryfit_dla.platforms import PLATFORMS
 from dryfit_gpu import TARGET
-from dryfit_gpu.energy import POWERS
+from dryfit_gpu.cost import POWERS
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryfit.errors import PluginError, UnknownNameError
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import CALIBRATORS, CHOOSE_ONE, owner_of
+from dryfit.plugins.discovery import CALIBRATORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,16 +40,7 @@ def calibrator(name: str) -> Calibrator:
 
 def calibrators() -> dict[str, Calibrator]:
     """Every calibrator that can be loaded, by name, sorted. What fails or lost its name is recorded and left out."""
-    lost = registry.duplicates(CALIBRATORS)
-    found = {}
-    for entry in registry.entries(CALIBRATORS):
-        if owner_of(entry) in lost:
-            registry.fail(entry, lost[owner_of(entry)], remedy=CHOOSE_ONE)
-            continue
-        loaded = registry.load(entry, _prepare(entry))
-        if loaded is not None:
-            found[entry.name] = loaded
-    return found
+    return registry.load_all(CALIBRATORS, _prepare)
 
 
 def solvers() -> list[Calibrator]:

@@ -57,6 +57,9 @@ class EntryPoints:
         vars(self).clear()
         self._read = read
         self._texts = disabled, selected
+        self._begin()
+
+    def _begin(self) -> None:
         self._entries: dict[str, Sequence[EntryPoint]] = {}
         self._failures: dict[tuple[PluginOwner, str], PluginFailure] = {}
         self._loaded: dict[PluginOwner, Any] = {}
@@ -160,6 +163,23 @@ class EntryPoints:
                 message, remedy = loading.explained(entry, error)
                 self.fail(owner, message, plugin_traceback(error), remedy=remedy, place=place_of_failure(error))
         return None if (owner, "") in self._failures else self._loaded[owner]
+
+    def load_all(self, group: str, prepare: Callable[[EntryPoint], Callable[[Any], Any]]) -> dict[str, Any]:
+        """Name to what it stands for, sorted; what fails or lost its name is recorded and left out.
+
+        Args:
+            group: one in which a name stands for one thing.
+            prepare: gives the function that makes of a loaded object what is kept.
+        """
+        lost, found = self.duplicates(group), {}
+        for entry in self.entries(group):
+            if owner_of(entry) in lost:
+                self.fail(entry, lost[owner_of(entry)], remedy=CHOOSE_ONE)
+                continue
+            loaded = self.load(entry, prepare(entry))
+            if loaded is not None:
+                found[entry.name] = loaded
+        return found
 
     def require(self, entry: EntryPoint, prepare: Callable[[Any], Any], what: str) -> Any:
         """The object that an entry point names, for a user who asked for it.

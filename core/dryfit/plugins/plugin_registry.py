@@ -20,7 +20,6 @@ from dryfit.plugins.discovery import (
     GROUPS,
     TARGETS,
     PluginOwner,
-    installed_entry_points,
     module_of,
     owner_of,
 )
@@ -29,8 +28,6 @@ from dryfit.plugins.hook_modules import HookModules
 from dryfit.plugins.target_record import usable_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from dryfit.target.target import Target
 
 logger = logging.getLogger("dryfit.plugins")
@@ -43,14 +40,8 @@ class PluginRegistry(EntryPoints):
     may come from the hook `register_targets`; where both name it, the entry point's counts.
     """
 
-    def begin_again(
-        self,
-        read: Callable[[str], Iterable[EntryPoint]] = installed_entry_points,
-        disabled: str | None = None,
-        selected: str | None = None,
-    ) -> None:
-        """Forget all that was read and loaded. From now on this registry has the plugins of these arguments."""
-        super().begin_again(read, disabled, selected)
+    def _begin(self) -> None:
+        super()._begin()
         self._targets: dict[str, Target] = {}
         self._host: Target | None = None
         self._named: dict[str, EntryPoint] | None = None

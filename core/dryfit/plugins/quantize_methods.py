@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryfit.errors import PluginError, UnknownNameError
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import CHOOSE_ONE, QUANTIZE_METHODS, owner_of
+from dryfit.plugins.discovery import QUANTIZE_METHODS, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,16 +51,7 @@ def quantize_method_package(name: str) -> str:
 
 def quantize_methods() -> dict[str, QuantizeMethod]:
     """Every method that can be loaded, by name, sorted. What fails or lost its name is recorded and left out."""
-    lost = registry.duplicates(QUANTIZE_METHODS)
-    found = {}
-    for entry in registry.entries(QUANTIZE_METHODS):
-        if owner_of(entry) in lost:
-            registry.fail(entry, lost[owner_of(entry)], remedy=CHOOSE_ONE)
-            continue
-        loaded = registry.load(entry, _prepare(entry))
-        if loaded is not None:
-            found[entry.name] = loaded
-    return found
+    return registry.load_all(QUANTIZE_METHODS, _prepare)
 
 
 def _prepare(entry: EntryPoint) -> Callable[[Any], QuantizeMethod]:

@@ -19,7 +19,7 @@ from dryfit.target.formats import TensorFormat
 from dryfit.target.group import LayerGroup
 from dryfit.target.target import Target
 from dryfit.testing.kernel_trials import KernelCase, KernelTrial
-from dryfit.testing.trial_networks import make_trial
+from dryfit.testing.trial_networks import Trial, trial_problems
 
 
 def network_problems(target: Target, precision: DataType, seed: int) -> list[str]:
@@ -30,15 +30,11 @@ def network_problems(target: Target, precision: DataType, seed: int) -> list[str
         precision: one of `TRIAL_PRECISIONS`.
         seed: which network.
     """
-    trial = make_trial(target, precision, seed)
-    if not trial.kinds:
-        return []
-    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}"
-    try:
-        plan = Builder().build_plan(trial.network, trial.config)
-        return [f"{where}: {problem}" for problem in plan_problems(plan, target)]
-    except Exception as error:  # noqa: BLE001  a target may raise anything
-        return [f"{where}: {type(error).__name__}: {error}"]
+
+    def look(trial: Trial) -> Iterator[str]:
+        return plan_problems(Builder().build_plan(trial.network, trial.config), target)
+
+    return trial_problems(target, precision, seed, look)
 
 
 def plan_problems(plan: Plan, target: Target) -> Iterator[str]:

@@ -24,7 +24,7 @@ from dryfit.plugins import registry
 from dryfit.reference.executor import run_reference
 from dryfit.target.target import Target
 from dryfit.testing.own_process import about_to_run
-from dryfit.testing.trial_networks import Trial, make_trial, mixed_trial
+from dryfit.testing.trial_networks import Trial, make_trial, mixed_trial, trial_problems
 
 Array = np.ndarray[Any, Any]
 
@@ -39,14 +39,11 @@ def engine_problems(target: Target, precision: DataType, seed: int, tolerance: f
         tolerance: the largest error of an output, as a fraction of its largest magnitude.
         folder: where the engine file goes.
     """
-    trial = make_trial(target, precision, seed)
-    if not trial.kinds:
-        return []
-    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}"
-    try:
-        return [f"{where}: {problem}" for problem in _trial_problems(target, precision, seed, trial, tolerance, folder)]
-    except Exception as error:  # noqa: BLE001  a target's kernels may raise anything
-        return [f"{where}: {type(error).__name__}: {error}"]
+
+    def look(trial: Trial) -> list[str]:
+        return _trial_problems(target, precision, seed, trial, tolerance, folder)
+
+    return trial_problems(target, precision, seed, look)
 
 
 def _trial_problems(
@@ -88,17 +85,14 @@ def _reference_problems(trial: Trial, results: dict[str, Array], tolerance: floa
 
 def whole_problems(target: Target, precision: DataType, seed: int) -> list[str]:
     """Build a network of supported layers without fallback: all of it has to be on the device."""
-    trial = make_trial(target, precision, seed, fallback=False)
-    if not trial.kinds:
-        return []
-    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}, without fallback"
-    try:
+
+    def look(trial: Trial) -> list[str]:
         plan = Builder().build_plan(trial.network, trial.config)
-    except Exception as error:  # noqa: BLE001  a target may raise anything
-        return [f"{where}: {type(error).__name__}: {error}"]
-    # Segment -1 is what is known before the run: the host reckons it for every device.
-    strays = [layer for layer in plan.layers if layer.segment >= 0 and layer.device != target.device]
-    return [f"{where}: layer {layer.layer!r} is on {layer.device}: {layer.cause}" for layer in strays]
+        # Segment -1 is what is known before the run: the host reckons it for every device.
+        strays = [layer for layer in plan.layers if layer.segment >= 0 and layer.device != target.device]
+        return [f"layer {layer.layer!r} is on {layer.device}: {layer.cause}" for layer in strays]
+
+    return trial_problems(target, precision, seed, look, fallback=False, said=", without fallback")
 
 
 def fallback_problems(target: Target, precision: DataType, tolerance: float) -> list[str] | None:

@@ -16,7 +16,7 @@ from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.target import Target
-from dryfit.testing.trial_networks import make_trial
+from dryfit.testing.trial_networks import Trial, trial_problems
 
 CONTENTS = ("activations", "weights", "cache", "workspace")
 """What a planner may put into a pool."""
@@ -106,16 +106,13 @@ def memory_problems(target: Target, precision: DataType, seed: int) -> list[str]
         precision: one of `TRIAL_PRECISIONS`.
         seed: which network.
     """
-    trial = make_trial(target, precision, seed)
-    if not trial.kinds:
-        return []
-    where = f"network {seed}, {precision.name}"
-    try:
+
+    def look(trial: Trial) -> Iterator[str]:
         plan = Builder().build_plan(trial.network, trial.config)
-    except Exception as error:  # noqa: BLE001  a target may raise anything
-        return [f"{where}: {type(error).__name__}: {error}"]
-    problems = [*plan_problems(plan, target.memory_pools, target.device), *_limit_problems(plan, target, trial.config)]
-    return [f"{where}: {problem}" for problem in problems]
+        yield from plan_problems(plan, target.memory_pools, target.device)
+        yield from _limit_problems(plan, target, trial.config)
+
+    return trial_problems(target, precision, seed, look)
 
 
 def plan_problems(plan: Plan, pools: Sequence[MemoryPool], device: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from dryfit.target.segments import LoadedSegment, LoadSegment, PlannedSegment, S
 from dryfit.target.target import Target
 from dryfit.testing.engine_checks import number_problems
 from dryfit.testing.guarded_memory import Arrangement, GuardedArray, guarded_array
-from dryfit.testing.trial_networks import Trial, make_trial
+from dryfit.testing.trial_networks import Trial, make_trial, trial_problems
 
 Array = np.ndarray[Any, Any]
 
@@ -35,14 +35,11 @@ def segment_problems(target: Target, precision: DataType, seed: int, tolerance: 
         seed: which network.
         tolerance: the largest error of an output, as a fraction of its largest magnitude.
     """
-    trial = make_trial(target, precision, seed, fallback=False)
-    if not trial.kinds:
-        return []
-    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}"
-    try:
-        return [f"{where}: {problem}" for problem in _program_problems(target, precision, trial, tolerance)]
-    except Exception as error:  # noqa: BLE001  a compiler and a loader may raise anything
-        return [f"{where}: {type(error).__name__}: {error}"]
+
+    def look(trial: Trial) -> Iterator[str]:
+        return _program_problems(target, precision, trial, tolerance)
+
+    return trial_problems(target, precision, seed, look, fallback=False)
 
 
 def _program_problems(target: Target, precision: DataType, trial: Trial, tolerance: float) -> Iterator[str]:
@@ -163,17 +160,12 @@ def export_problems(target: Target, precision: DataType, seed: int) -> list[str]
         precision: one of `TRIAL_PRECISIONS`.
         seed: which network.
     """
-    trial = make_trial(target, precision, seed)
-    if not trial.kinds:
-        return []
-    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}"
-    try:
+
+    def look(trial: Trial) -> Iterator[str]:
         first, again = (Builder().build_loadables(trial.network, trial.config) for _ in range(2))
-    except Exception as error:  # noqa: BLE001  an exporter may raise anything
-        return [f"{where}: {type(error).__name__}: {error}"]
-    expected = [one.index for one in first.plan.segments if one.device == target.device]
-    missing = [index for index in expected if index not in first.files]
-    found = [f"segment {index} has no file" for index in missing]
-    if first.files != again.files:
-        found.append("two builds of the same network give other bytes")
-    return [f"{where}: {problem}" for problem in found]
+        expected = [one.index for one in first.plan.segments if one.device == target.device]
+        yield from (f"segment {index} has no file" for index in expected if index not in first.files)
+        if first.files != again.files:
+            yield "two builds of the same network give other bytes"
+
+    return trial_problems(target, precision, seed, look)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -67,6 +67,35 @@ class Trial:
     config: BuilderConfig
     feeds: dict[str, Array]
     kinds: Sequence[str]
+
+
+def trial_problems(
+    target: Target,
+    precision: DataType,
+    seed: int,
+    look: Callable[[Trial], Iterable[str]],
+    *,
+    fallback: bool = True,
+    said: str = "",
+) -> list[str]:
+    """What a check finds wrong with a random network, each after which network it is; nothing where it has no layers.
+
+    Args:
+        target: see `make_trial`.
+        precision: see `make_trial`.
+        seed: see `make_trial`.
+        look: the check. What it raises is a finding too: a target may raise anything.
+        fallback: see `make_trial`.
+        said: more about the network.
+    """
+    trial = make_trial(target, precision, seed, fallback=fallback)
+    if not trial.kinds:
+        return []
+    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}{said}"
+    try:
+        return [f"{where}: {problem}" for problem in look(trial)]
+    except Exception as error:  # noqa: BLE001  kernels, compilers, exporters of a stranger
+        return [f"{where}: {type(error).__name__}: {error}"]
 
 
 def make_trial(target: Target, precision: DataType, seed: int, *, fallback: bool = True) -> Trial:

@@ -21,7 +21,7 @@ from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform, SegmentRules
-from dryfit.testing import TargetConformance, engine_checks, pool_checks
+from dryfit.testing import TargetConformance, engine_checks, pool_checks, trial_networks
 
 
 def outcomes(kit, test, folder=None):
@@ -458,14 +458,15 @@ def test_a_target_that_supports_no_layer_fails(install, monkeypatch, tmp_path):
 
 
 def test_a_target_that_accepts_a_layer_and_loses_it_fails(install, monkeypatch, tmp_path):
-    real = engine_checks.make_trial
+    real = trial_networks.make_trial
 
     def elsewhere(target, precision, seed, *, fallback=True):
         trial = real(target, precision, seed, fallback=fallback)
         trial.config.default_device_type = "CPU"
         return trial
 
-    monkeypatch.setattr(engine_checks, "make_trial", elsewhere)
+    for module in (trial_networks, engine_checks):
+        monkeypatch.setattr(module, "make_trial", elsewhere)
     failures = outcomes(kit_of(install(TARGET), networks=1), COMPUTES, tmp_path)
     assert "no layer is on ACME_NPU" in failures[0]
 

@@ -30,8 +30,7 @@ from dryfit.target.cost import StepCost, TransferQuestion
 from dryfit_dla import TARGET as DLA
 from dryfit_dla.cost.estimate import COPY_POWERS
 from dryfit_gpu import TARGET as GPU
-from dryfit_gpu.cost import LAUNCH_SECONDS, PEAKS
-from dryfit_gpu.energy import POWERS, energy_of
+from dryfit_gpu.cost import LAUNCH_SECONDS, PEAKS, POWERS, energy_of
 
 MODES = [mode.name for mode in BOARD.power_modes]
 LARGEST_ERRORS = {"MAXN": 0.19, "50W": 0.24, "30W": 0.25, "15W": 0.34}
