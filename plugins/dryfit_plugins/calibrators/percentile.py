@@ -1,4 +1,4 @@
-"""The calibrator that saturates a stated share of the values: the range reaches to a percentile of the magnitudes."""
+"""Calibrators that look at the order of the magnitudes: a stated share of the values saturates, or none at all."""
 
 from __future__ import annotations
 
@@ -51,4 +51,17 @@ CALIBRATOR = Calibrator(
     title="a percentile of the magnitudes",
     solve=solve,
     source="pytorch-quantization's percentile calibration; 99.99 is its default",
+)
+
+
+def solve_largest(histogram: Histogram) -> Solution:
+    """The range from minus to plus the largest magnitude."""
+    return Solution.of_threshold(histogram.magnitude)
+
+
+MINMAX = Calibrator(
+    name="minmax",
+    title="the largest magnitude",
+    solve=solve_largest,
+    source="TensorRT 8 developer guide, IInt8MinMaxCalibrator",
 )
