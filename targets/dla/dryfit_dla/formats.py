@@ -1,13 +1,24 @@
-"""Tensor formats at the border of a DLA loadable.
+"""Tensor formats at the border of a DLA loadable, and the pools of memory that it lies in.
 
-Source: TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA. Its formula for DLA_HWC4 has 32 bytes and its
-prose 32 for Xavier and 64 for Orin; the headers of TensorRT 8.4 to 9.3 spell both, which is what stands here.
+Source of the formats: TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA. Its formula for DLA_HWC4 has
+32 bytes and its prose 32 for Xavier and 64 for Orin; the headers of TensorRT 8.4 to 9.3 spell both, which is what
+stands here.
+
+Source of the pools: the same guide, Customizing DLA Memory Pools; defaults of the DRAM pools from TensorRT's
+`MemoryPoolType`. The header's default for the SRAM is 1 MiB everywhere; the guide's 0.5 MiB for Orin is taken, because
+it says why: an engine's loadables together can take twice the pool, and an Orin core has 1 MiB. That holds for one
+engine, whose loadables TensorRT runs; loadables that are loaded each as a module of its own hold their memory for as
+long as they are loaded, and their sum counts (`runtime.core_limits`).
 """
 
 from __future__ import annotations
 
+import attrs
+
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import TensorFormat
+from dryfit.target.memory_pools import MemoryPool
+from dryfit_dla.weight_layouts import stored_bytes
 
 _SOURCE = "TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA"
 _BOTH = (DataType.HALF, DataType.INT8)
@@ -38,3 +49,35 @@ OUTPUT_FORMATS = {
     DataType.INT8: (CHW32, DLA_LINEAR),
 }
 """What a loadable may write; the native format first."""
+
+
+_POOLS_SOURCE = "TensorRT 10 developer guide, Working with DLA: Customizing DLA Memory Pools"
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+_ALL = MemoryPool(
+    name="",
+    default_bytes={},
+    holds="",
+    minimum_bytes=4 * _KIB,
+    power_of_two=True,
+    alignment_bytes=64,
+    per="segment",
+    source=_POOLS_SOURCE,
+)
+"""What the three have in common."""
+
+POOLS = (
+    attrs.evolve(
+        _ALL,
+        name="DLA_MANAGED_SRAM",
+        default_bytes={"orin": 512 * _KIB, "xavier": _MIB},
+        holds="cache",
+        core_bytes={"orin": _MIB},
+        segments_at_once=2,
+    ),
+    attrs.evolve(_ALL, name="DLA_LOCAL_DRAM", default_bytes={"": _GIB}, holds="activations"),
+    attrs.evolve(
+        _ALL, name="DLA_GLOBAL_DRAM", default_bytes={"": 512 * _MIB}, holds="weights", stored_bytes=stored_bytes
+    ),
+)

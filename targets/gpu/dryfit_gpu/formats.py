@@ -1,9 +1,10 @@
-"""Tensor formats of the GPU."""
+"""Tensor formats and memory pools of the GPU."""
 
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import LINEAR, TensorFormat
+from dryfit.target.memory_pools import MemoryPool
 
 _SOURCE = "TensorRT TensorFormat"
 _FLOAT, _HALF, _BF16, _INT8 = DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.INT8
@@ -27,3 +28,15 @@ FORMATS = {
     if dtype.is_device_type
 }
 """Data type to the formats that it may have, LINEAR first: the network's inputs and outputs have it by default."""
+
+
+POOLS = (
+    MemoryPool(
+        name="WORKSPACE",
+        default_bytes={"": None},
+        holds="workspace",
+        alignment_bytes=256,
+        per="engine",
+        source="TensorRT MemoryPoolType.WORKSPACE: scratch memory of layers; as large as the device by default",
+    ),
+)

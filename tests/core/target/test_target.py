@@ -91,7 +91,7 @@ def test_a_declaration_that_cannot_be_imported_names_device_field_and_place(plac
     [
         ("limits_at", "math:pi", "float", "a LimitTable"),
         ("kernels_at", "math:pi", "float", "a sequence of Kernel"),
-        ("kernels_at", "dryfit_dla.memory_pools:POOLS", "MemoryPool among them", "a sequence of Kernel"),
+        ("kernels_at", "dryfit_dla.formats:POOLS", "MemoryPool among them", "a sequence of Kernel"),
         ("memory_pools_at", "string:digits", "str", "a sequence of MemoryPool"),
         ("input_formats_at", "dryfit_cpu.arithmetic:ARITHMETIC", "Arithmetic", "DataType to sequences of TensorFormat"),
         ("output_formats_at", "http:HTTPStatus", "EnumType", "DataType to sequences of TensorFormat"),
@@ -110,7 +110,7 @@ def test_a_declaration_of_another_type_is_told_with_what_is_allowed(field, place
 
 
 def test_declarations_are_imported_when_they_are_used():
-    made = Target("ACME", "Acme", [Platform("one", "one", "One")], memory_pools_at="dryfit_dla.memory_pools:POOLS")
+    made = Target("ACME", "Acme", [Platform("one", "one", "One")], memory_pools_at="dryfit_dla.formats:POOLS")
     assert [pool.name for pool in made.memory_pools] == ["DLA_MANAGED_SRAM", "DLA_LOCAL_DRAM", "DLA_GLOBAL_DRAM"]
 
 

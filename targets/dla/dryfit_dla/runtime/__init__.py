@@ -7,11 +7,9 @@ from dryfit_dla.loadable import Loadable, LoadableTensor, read_loadable
 from dryfit_dla.runtime.board import Board
 from dryfit_dla.runtime.device import Device
 from dryfit_dla.runtime.event import Event
-from dryfit_dla.runtime.memory import RegisteredMemory
-from dryfit_dla.runtime.module import Module
+from dryfit_dla.runtime.memory import Module, RegisteredMemory
 from dryfit_dla.runtime.status import DlaError, Status
-from dryfit_dla.runtime.submission import Submission
-from dryfit_dla.runtime.task import Task
+from dryfit_dla.runtime.submission import Submission, Task
 
 __all__ = [
     "Board",

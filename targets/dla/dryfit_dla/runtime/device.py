@@ -10,11 +10,9 @@ from dryfit.errors import EngineFileError
 from dryfit_dla.loadable import Loadable, read_loadable
 from dryfit_dla.runtime.core_limits import require_room, require_same_device
 from dryfit_dla.runtime.event import RUNTIME_LOCK, Event, wait_for_all
-from dryfit_dla.runtime.memory import RegisteredMemory, raw_bytes
-from dryfit_dla.runtime.module import Module
+from dryfit_dla.runtime.memory import Module, RegisteredMemory, raw_bytes
 from dryfit_dla.runtime.status import DlaError, Status
-from dryfit_dla.runtime.submission import Submission
-from dryfit_dla.runtime.task import Task, bind_task
+from dryfit_dla.runtime.submission import Submission, Task, bind_task
 from dryfit_dla.runtime.task_queue import TaskQueue
 
 if TYPE_CHECKING:

@@ -1,16 +1,19 @@
-"""Buffers that a DLA reads and writes: raw bytes in the device's format, which stay where the program has them."""
+"""What a core holds: buffers, raw bytes in the device's format which stay where the program has them, and loadables."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
+from dryfit_dla.loadable import Loadable, LoadableTensor
 from dryfit_dla.runtime.status import DlaError, Status
 
 if TYPE_CHECKING:
     from dryfit_dla.runtime.device import Device
+
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -90,3 +93,56 @@ def _as_array(buffer: Any) -> np.ndarray[Any, Any]:
             found=f"{type(buffer).__name__}: {error}",
             allowed="a numpy array, or anything with the buffer protocol, __array_interface__ or DLPack",
         ) from error
+
+
+class Module:
+    """A loadable that a core has loaded. Made by `Device.load`.
+
+    Attributes:
+        device: the core.
+        loadable: what was loaded.
+    """
+
+    def __init__(self, device: Device, loadable: Loadable, num_threads: int) -> None:
+        self.device = device
+        self.loadable = loadable
+        self._context = loadable.create_engine().create_execution_context(num_threads)
+
+    def __repr__(self) -> str:
+        return f"<Module {self.name!r} on {self.device.name}>"
+
+    @property
+    def name(self) -> str:
+        """The loadable's name."""
+        return self.loadable.name
+
+    @property
+    def input_attributes(self) -> Sequence[LoadableTensor]:
+        """What each input is and how it lies in memory, in the order in which tasks give them."""
+        return self.loadable.inputs
+
+    @property
+    def output_attributes(self) -> Sequence[LoadableTensor]:
+        """What each output is and how it lies in memory, in the order in which tasks give them."""
+        return self.loadable.outputs
+
+    def unload(self) -> None:
+        """Make room on the core.
+
+        Raises:
+            DlaError: a submission that has not ended uses it, or it is not loaded any more.
+        """
+        self.device.unload(self)
+
+    def execute(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> None:
+        """Run it once on raw memory, which is as large as the attributes say or larger; for the core's queue.
+
+        The padding of inputs is not read. That of outputs becomes zero; bytes behind them stay as they are.
+
+        Raises:
+            DryfitError: a kernel fails.
+        """
+        arrays = {tensor.name: tensor.read(data) for tensor, data in zip(self.input_attributes, inputs, strict=True)}
+        found = self._context.run(arrays)
+        for tensor, data in zip(self.output_attributes, outputs, strict=True):
+            tensor.write(data, found[tensor.name])

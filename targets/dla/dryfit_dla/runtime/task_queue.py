@@ -16,11 +16,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from dryfit_dla.runtime.event import RUNTIME_LOCK, Event
-from dryfit_dla.runtime.memory import RegisteredMemory
-from dryfit_dla.runtime.module import Module
+from dryfit_dla.runtime.memory import Module, RegisteredMemory
 from dryfit_dla.runtime.status import DlaError, Status
-from dryfit_dla.runtime.submission import Stage, Submission
-from dryfit_dla.runtime.task import BoundTask
+from dryfit_dla.runtime.submission import BoundTask, Stage, Submission
 
 MAX_EVENTS = 29
 """Events that a submission can wait for, and as many that it can signal.
