@@ -85,11 +85,6 @@ def declaration_problems(plugin: LayerPlugin) -> list[str]:
     return problems
 
 
-def oracle_problems(example: PluginExample, oracle: Oracle, tolerances: Tolerances) -> list[str]:
-    """Where the plugin's outputs are not the oracle's."""
-    return value_problems(example.outputs(), oracle(example.complete_fields(), example.inputs), tolerances)
-
-
 def value_problems(found: Sequence[Array], expected: Sequence[Array], tolerances: Tolerances) -> list[str]:
     """Outputs of another count, shape or value; a tolerance is a fraction of the largest magnitude, 0 without one."""
     if len(found) != len(expected):
