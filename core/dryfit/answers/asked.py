@@ -102,7 +102,7 @@ def asked(
     Args:
         model: a path, the bytes of an ONNX file, an ONNX model, a network, or a PyTorch module or exported program.
         config: the user's own; None where options describe one.
-        options: keyword arguments, see `Options`; `example_inputs` of a PyTorch module too. None beside a config.
+        options: keyword arguments, see `Options`. None beside a config.
         defaults: fills in what was not said.
         defaults_of: gives the function that does so for a network, where that depends on it.
         needs_shapes: whether each dynamic input needs a shape; else only where some shapes are ranges.

@@ -55,7 +55,10 @@ _COLON = re.compile(rf"(?P<name>.+):(?P<shapes>{_NUMBERS})", re.DOTALL)
 
 
 class Options(TypedDict, total=False):
-    """Keyword arguments of questions about a model, named as the command line's options; absent means the default."""
+    """Keyword arguments of questions about a model, named as the command line's options; absent means the default.
+
+    `example_inputs` is for PyTorch modules alone: tensors, as torch.onnx.export takes them.
+    """
 
     device: str | None
     platform: str | None
@@ -84,6 +87,7 @@ class Options(TypedDict, total=False):
     mem_pool_size: str | Mapping[str, float] | None
     sparsity: str
     quantize_method: str | Mapping[str, str] | Sequence[tuple[str, str]]
+    example_inputs: Any
 
 
 def parse_named_shapes(text: str) -> tuple[tuple[str, Shapes], ...] | None:
