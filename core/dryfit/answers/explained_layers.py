@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import attrs
 
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, Share
 from dryfit.answers.model_edits import PlacedModel
-from dryfit.answers.placement import LayerAnswer
+from dryfit.answers.placement import LayerAnswer, PlacedLayer
 from dryfit.onnx.editing.edit import all_edits
 from dryfit.target.verdict import Violation
 
-Share = Annotated[float, ("minimum", 0)]
-"""A part of a whole: from 0 to 1."""
-
 
 @attrs.frozen
-class ExplainedLayer:
+class ExplainedLayer(PlacedLayer):
     """A layer with what the device that was asked for has against it.
 
     Attributes:
-        name: the user's layer.
-        kind: its layer kind.
-        onnx_nodes: names of the nodes that the layer came from.
-        device: None for a layer that can run nowhere it may go.
-        segment: index of its segment; None where it has none: nowhere, or on the host.
-        precision: the type that it is computed in.
-        cause: why it is there.
         macs: multiply-accumulates of one run; dynamic extents count as 1.
         supported: whether the device that was asked for takes it; None for what no device was asked about.
         violations: every rule that the layer fails there.
@@ -36,13 +25,6 @@ class ExplainedLayer:
         notes: what the device does with the layer that was not asked for.
     """
 
-    name: str
-    kind: str
-    onnx_nodes: Sequence[str]
-    device: str | None
-    segment: int | None
-    precision: str
-    cause: str
     macs: Count
     supported: bool | None
     violations: Sequence[Violation]
@@ -101,9 +83,8 @@ class ExplainSummary:
 def explained_layer(found: PlacedModel, layer: LayerAnswer) -> ExplainedLayer:
     """The layer with what its device has against it."""
     verdict = layer.verdicts.get(found.placement.device)
-    same = ("name", "kind", "onnx_nodes", "device", "segment", "precision", "cause")
     return ExplainedLayer(
-        **{name: getattr(layer, name) for name in same},
+        **{field.name: getattr(layer, field.name) for field in attrs.fields(PlacedLayer)},
         macs=found.macs.get(layer.name, 0),
         supported=None if verdict is None else verdict.supported,
         violations=() if verdict is None else verdict.violations,

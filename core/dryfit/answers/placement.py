@@ -20,7 +20,7 @@ from dryfit.target.verdict import Verdict, Violation
 
 
 @attrs.frozen
-class LayerAnswer:
+class PlacedLayer:
     """Where one layer runs.
 
     Attributes:
@@ -31,7 +31,6 @@ class LayerAnswer:
         segment: index of its segment; None where it has none: nowhere, or on the host.
         precision: the type that it is computed in.
         cause: why it is there.
-        verdicts: device to verdict, for the devices that were asked.
     """
 
     name: str
@@ -41,6 +40,16 @@ class LayerAnswer:
     segment: int | None
     precision: str
     cause: str
+
+
+@attrs.frozen
+class LayerAnswer(PlacedLayer):
+    """Where one layer runs, and what devices have against it.
+
+    Attributes:
+        verdicts: device to verdict, for the devices that were asked.
+    """
+
     verdicts: Mapping[str, Verdict]
 
     def violations(self, device: str) -> Sequence[Violation]:

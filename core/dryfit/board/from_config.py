@@ -23,25 +23,6 @@ from dryfit.quantization.dynamic_range import DynamicRange
 
 TENSORRT_DEVICES = (str(DeviceType.GPU), str(DeviceType.DLA))
 
-EXPORTED_SETTINGS = frozenset(
-    {
-        "flags",
-        "quantization_flags",
-        "default_device_type",
-        "fallback_device",
-        "device_types",
-        "software",
-        "DLA_core",
-        "engine_capability",
-        "memory_pool_limits",
-        "optimization_profiles",
-        "profiling_verbosity",
-        "builder_optimization_level",
-        "assume_scales",
-    }
-)
-"""Settings of a config that the board is told of."""
-
 HOST_SETTINGS: Mapping[str, str] = {
     "kernels": "The kernels that were named for layers are the host's, and left out",
     "forbidden_kernels": "The kernels that were forbidden are the host's, and left out",

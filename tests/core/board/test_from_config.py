@@ -7,7 +7,7 @@ import pytest
 from tests.core.board.boards import small_model, small_network
 
 from dryfit.board.board_build import BoardBuild
-from dryfit.board.from_config import EXPORTED_SETTINGS, HOST_SETTINGS, board_build
+from dryfit.board.from_config import HOST_SETTINGS, board_build
 from dryfit.board.layer_names import plausible_name, strayed_names
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.optimization_profile import OptimizationProfile
@@ -16,6 +16,25 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.calibration_cache import CalibrationCache
+
+EXPORTED_SETTINGS = frozenset(
+    {
+        "flags",
+        "quantization_flags",
+        "default_device_type",
+        "fallback_device",
+        "device_types",
+        "software",
+        "DLA_core",
+        "engine_capability",
+        "memory_pool_limits",
+        "optimization_profiles",
+        "profiling_verbosity",
+        "builder_optimization_level",
+        "assume_scales",
+    }
+)
+"""Settings of a config that the board is told of."""
 
 CACHE = CalibrationCache("TRT-8600-MinMaxCalibration", {"x": 0.25, "a": 0.5})
 GEMM = "block/Gemm y"
