@@ -40,6 +40,7 @@ PAGES = {
     "dla-cost-model.md": "docs.pages.dla_cost.page:cost_page",
     "estimate.schema.json": "dryfit.answers.estimate:EstimateAnswer",
     "explain.schema.json": "dryfit.answers.explain:ExplainAnswer",
+    "explain-rule.schema.json": ("dryfit.answers.explain_rule:RuleExplanation|dryfit.answers.explain_rule:RulesAnswer"),
     "cli.md": "docs.pages.reference:command_line_page",
     "hooks.md": "docs.pages.hooks:hooks_page",
     "export-trtexec.schema.json": "dryfit.cli.export_trtexec_schema:schema_text",

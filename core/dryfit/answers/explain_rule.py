@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
+from dryfit.answers.answer import Answer
+from dryfit.answers.text import Block, Line, Table
 from dryfit.errors import UnknownNameError
 from dryfit.rule import Rule
 
@@ -57,8 +59,8 @@ class LimitScope:
     boundaries: Boundaries
 
 
-@attrs.frozen(kw_only=True)
-class RuleExplanation:
+@attrs.frozen(kw_only=True, repr=False)
+class RuleExplanation(Answer):
     """One rule.
 
     Attributes:
@@ -77,6 +79,9 @@ class RuleExplanation:
         ['0', '33']
     """
 
+    COMMAND: ClassVar[str] = "explain-rule"
+    JSON_BESIDE: ClassVar[str] = "limit"
+
     rule: str
     number: str
     text: str
@@ -92,13 +97,12 @@ class RuleExplanation:
         """The numbers by which documents cite it."""
         return [number.strip() for number in self.number.split(",") if number.strip()]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, where a rule applies beside the rest."""
-        data = attrs.asdict(self)
-        limit = data.pop("limit") or {}
-        return {**data, **limit}
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        return f"{self.rule}: {self.text}"
 
-    def __str__(self) -> str:
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What `dryfit explain-rule` prints of one rule."""
         one = self.limit
         applies = (
             {
@@ -121,9 +125,8 @@ class RuleExplanation:
             "fidelity": self.fidelity if one else "",
             "source": self.source,
         }
-        return "\n".join(
-            [f"{self.rule}: {self.text}", *(f"  {label:<13} {text}" for label, text in told.items() if text)]
-        )
+        yield Line(self.summary_line())
+        yield from (Line(f"  {label:<13} {text}") for label, text in told.items() if text)
 
 
 @attrs.frozen
@@ -139,6 +142,44 @@ class RuleFamily:
     word: str
     title: str
     rules: Sequence[RuleExplanation]
+
+
+@attrs.frozen(repr=False)
+class RulesAnswer(Answer):
+    """Several rules.
+
+    Attributes:
+        families: the rules by the first word of their ids.
+    """
+
+    COMMAND: ClassVar[str] = "explain-rule"
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {"rules": "rules"}
+
+    families: Sequence[RuleFamily]
+
+    @property
+    def rules(self) -> Sequence[RuleExplanation]:
+        """The rules of all families."""
+        return [rule for family in self.families for rule in family.rules]
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        return ", ".join(f"{family.word} ({len(family.rules)})" for family in self.families if family.rules)
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What `dryfit explain-rule` prints of several rules: a table for each family, one line per rule."""
+        for family in self.families:
+            title = f"{family.word}: {family.title}" if len(self.families) > 1 else ""
+            limits = [rule.limit for rule in family.rules if rule.limit is not None]
+            if limits and len(limits) == len(family.rules):
+                scopes = [limit.scope or "everywhere" for limit in limits]
+                rows = [
+                    (one.rule, one.text, scope, one.severity) for one, scope in zip(family.rules, scopes, strict=True)
+                ]
+                yield Table(title, ["rule", "what it says", "holds for", "when it fails"], rows)
+            elif family.rules:
+                severities = [(one.rule, one.text, one.severity) for one in family.rules]
+                yield Table(title, ["rule", "what it says", "severity"], severities)
 
 
 def explain_rule(rule_id: str) -> RuleExplanation:

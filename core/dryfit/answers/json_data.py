@@ -2,7 +2,8 @@
 
 Each field of a record is a member of the JSON object, in order. Fields that begin with an underscore are left out. A
 record whose JSON has other members or names says so in `JSON_NAMES`, attribute to member. Those that it lists in
-`JSON_OPTIONAL` are left out while they are None. Descriptions come from `Attributes:` sections.
+`JSON_OPTIONAL` are left out while they are None. `JSON_BESIDE` names an attribute, a record, a mapping or None, whose
+own members stand beside those of the record. Descriptions come from `Attributes:` sections.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def plain(value: object) -> Any:
         return str(value)
     if attrs.has(type(value)):
         found = ((one, getattr(value, one.attribute)) for one in members(type(value)))
-        return {one.name: plain(held) for one, held in found if held is not None or one.is_required}
+        own = {one.name: plain(held) for one, held in found if held is not None or one.is_required}
+        beside = getattr(value, "JSON_BESIDE", None)
+        return {**own, **(plain(getattr(value, beside)) or {})} if beside else own
     if isinstance(value, Mapping):
         return {str(key): plain(held) for key, held in value.items()}
     if isinstance(value, set | frozenset):
@@ -86,7 +89,8 @@ def members(record: type) -> tuple[Member, ...]:
     """What the JSON object of a record has."""
     if record not in _members:
         own = (field.name for field in attrs.fields(record))
-        names = getattr(record, "JSON_NAMES", None) or {name: name for name in own if name[0] != "_"}
+        beside = getattr(record, "JSON_BESIDE", None)
+        names = getattr(record, "JSON_NAMES", None) or {one: one for one in own if one[0] != "_" and one != beside}
         optional = getattr(record, "JSON_OPTIONAL", ())
         _members[record] = tuple(Member(one, name, one not in optional) for one, name in names.items())
     return _members[record]
@@ -133,6 +137,9 @@ def _object_schema(record: type, definitions: dict[str, Any]) -> dict[str, Any]:
         described = {"description": told[one.attribute]} if told.get(one.attribute) else {}
         properties[one.name] = {**described, **_schema(hint, definitions, is_optional=not one.is_required)}
         required += [one.name] * one.is_required
+    for kind in typing.get_args(hints.get(getattr(record, "JSON_BESIDE", ""))):
+        if attrs.has(kind):  # of a mapping the names are not known
+            properties |= _object_schema(kind, definitions)["properties"]
     return {"type": "object", "properties": properties, "required": required}
 
 

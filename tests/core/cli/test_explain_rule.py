@@ -5,11 +5,12 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import pytest
 
 import dryfit.builder
 import dryfit.target
-from dryfit.answers.explain_rule import all_rules, explain_rule
+from dryfit.answers.explain_rule import RuleExplanation, RulesAnswer, all_rules, explain_rule, find_rules
 from dryfit.errors import UnknownNameError
 from dryfit.plugins import registry
 from dryfit.quantization.lint import all_lint_rules
@@ -148,3 +149,23 @@ def test_a_script_asks_for_one_rule_by_its_number_and_several_are_named() -> Non
     assert explain_rule("mp-02").rule == "memory_pool.size"
     with pytest.raises(UnknownNameError, match=r"memory_pool\.size, memory_pool\.segment"):
         explain_rule("memory_pool")
+
+
+def test_one_rule_and_a_list_answer_as_their_schemas_promise(dryfit_command: Any) -> None:
+    limit = explain_rule("dla.convolution.kernel")
+    stated = explain_rule("MP-02")
+    several = RulesAnswer(find_rules("dla.convolution"))
+    assert stated.limit is None
+    for answer, own, other in (
+        (limit, RuleExplanation, RulesAnswer),
+        (stated, RuleExplanation, RulesAnswer),
+        (several, RulesAnswer, RuleExplanation),
+    ):
+        jsonschema.validate(answer.to_dict(), own.schema(), jsonschema.Draft202012Validator)
+        assert not jsonschema.Draft202012Validator(other.schema()).is_valid(answer.to_dict())
+    assert {"device", "boundaries"} <= limit.to_dict().keys()
+    assert "device" not in stated.to_dict()
+    wrong = {**limit.to_dict(), "device": 1}
+    assert not jsonschema.Draft202012Validator(RuleExplanation.schema()).is_valid(wrong)
+    assert repr(stated) == f"<RuleExplanation: memory_pool.size: {stated.text}>"
+    assert "<caption>" in several._repr_html_()
