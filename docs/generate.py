@@ -44,11 +44,11 @@ PAGES = {
     "cli.md": "docs.pages.reference:command_line_page",
     "hooks.md": "docs.pages.hooks:hooks_page",
     "export-trtexec.schema.json": "dryfit.cli.export_trtexec_schema:schema_text",
-    "inspect.schema.json": "dryfit.cli.answer_schemas:inspect_text",
+    "inspect.schema.json": "dryfit.answers.inspect_engine:InspectAnswer",
     "mode-rules.md": "docs.pages.rules:mode_rules_page",
     "onnx-operators.md": "docs.pages.onnx_operators:onnx_operators_page",
     "place.schema.json": "dryfit.answers.place:PlaceAnswer",
-    "plugins.schema.json": "dryfit.cli.plugins_schema:schema_text",
+    "plugins.schema.json": "dryfit.answers.plugins:PluginsAnswer|dryfit.answers.plugins:PluginsDoctorAnswer",
     "python-api.md": "docs.pages.reference:python_page",
     "qdq.schema.json": "dryfit.answers.lint:LintAnswer",
     "quantization-lint.md": "docs.pages.quantization_lint:lint_page",
@@ -56,7 +56,7 @@ PAGES = {
     "quantize-methods.md": "docs.pages.quantize_methods:quantize_methods_page",
     "quantization.schema.json": "dryfit.answers.explain_quantization:QuantizationAnswer",
     "quantize-methods.schema.json": "dryfit.answers.quantize_methods:QuantizeMethodsAnswer",
-    "refit.schema.json": "dryfit.cli.answer_schemas:refit_text",
+    "refit.schema.json": "dryfit.answers.refit:RefitAnswer",
     "rule-numbers.md": "docs.pages.rules:rule_numbers_page",
     "run.schema.json": "dryfit.cli.answer_schemas:run_text",
     "sparsity.schema.json": "dryfit.answers.sparsity:SparsityAnswer|dryfit.answers.pruned_model:PruneAnswer",
@@ -66,7 +66,7 @@ PAGES = {
     "tensor-formats.md": "docs.pages.tensor_formats:formats_page",
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.answers.translation:TranslateAnswer",
-    "warmup.schema.json": "dryfit.cli.answer_schemas:warmup_text",
+    "warmup.schema.json": "dryfit.answers.warmup:WarmupAnswer",
 }
 """File name in `docs/reference` to the function that returns its text, or to the answers whose JSON Schema it is."""
 

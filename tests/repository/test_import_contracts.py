@@ -96,4 +96,4 @@ def test_only_the_doctor_of_plugins_asks_the_conformance_kits(repository: Path) 
         for folder in ("core", "targets", "plugins")
         for path in (repository / folder).rglob("*.py")
         if not path.is_relative_to(kits) and "dryfit.testing" in path.read_text(encoding="utf-8")
-    ] == [Path("core/dryfit/cli/target_examination.py")]
+    ] == [Path("core/dryfit/answers/target_examination.py")]

@@ -89,7 +89,7 @@ def check(
     settings = subject.config.settings(subject.network)
     placement = placement_of(subject.name, found, settings, subject.assumed, subject.network)
     return CheckAnswer(
-        **{field.name.lstrip("_"): getattr(placement, field.name) for field in attrs.fields(Placement)},
+        **placement.placement_fields,
         conditions=placement_outcomes(conditions, placement),
         notes=[*subject.notes, *found.memory_warnings],
     )

@@ -156,6 +156,11 @@ class Placement(PlacementHeading):
         """Layer name to device, of the layers that were given a device of their own."""
         return self._own_devices
 
+    @property
+    def placement_fields(self) -> dict[str, Any]:
+        """The fields of the placement as keyword arguments, for an answer that has more."""
+        return {field.name.lstrip("_"): getattr(self, field.name) for field in attrs.fields(Placement)}
+
     def layer(self, name: str) -> LayerAnswer:
         """One layer by its name.
 

@@ -11,17 +11,13 @@ from typing import Any
 
 from dryfit.answers.comparison.overflows import Overflow
 from dryfit.answers.json_data import json_schema
-from dryfit.cli.arithmetic_report import ARITHMETIC_SCHEMA
 from dryfit.cli.check_schema import PLUGINS
 from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 from dryfit.cli.operator_rules_report import OPERATORS_SCHEMA
 from dryfit.cli.top_classes import TOP_CLASSES_SCHEMA
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
-_EXTENT: dict[str, Any] = {"type": "integer", "minimum": -1, "description": "-1 where it is dynamic."}
-_BYTES_BY_NAME: dict[str, Any] = {"type": "object", "additionalProperties": _COUNT}
 
 _OVERFLOW = {
     key: value for key, value in json_schema(Overflow, "").items() if key in ("type", "properties", "required")
@@ -53,68 +49,6 @@ BUILD = _published(
             "engine_bytes": _COUNT,
             "engine_layers": {**_COUNT, "description": "A fused group is one."},
             "overflows": {"anyOf": [OVERFLOWS, {"type": "null"}], "description": "On --data; null without it."},
-        }
-    ),
-)
-
-_TENSOR = {
-    "Name": _TEXT,
-    "Location": {"enum": ["Host", "Device"]},
-    "Dimensions": {"type": "array", "items": _EXTENT},
-    "Format/Datatype": _TEXT,
-}
-
-INSPECT = _published(
-    "inspect",
-    _object(
-        {
-            "engine": {**_TEXT, "description": "The file."},
-            "refittable": {"type": "boolean", "description": "Whether `dryfit refit` can exchange its weights."},
-            "stripped": {"type": "boolean", "description": "Whether it has no weights before a refit."},
-            **{key: value for key, value in _PLACEMENT.items() if key != "assumed"},
-            "model": {**_TEXT, "description": "The engine's name."},
-            "pools": {**_BYTES_BY_NAME, "description": "DEVICE/POOL to bytes used."},
-            "arithmetic": ARITHMETIC_SCHEMA,
-            "Layers": _list(
-                {
-                    "Name": _TEXT,
-                    "LayerType": _TEXT,
-                    "Inputs": _list(_TENSOR),
-                    "Outputs": _list(_TENSOR),
-                    "ParameterType": _TEXT,
-                    "Fused": _TEXTS,
-                    "TacticName": {**_TEXT, "description": "The host kernel that runs it here."},
-                    "Metadata": _TEXT,
-                    "Device": _TEXT,
-                    "Segment": {"type": "integer", "minimum": -1, "description": "-1 where it belongs to none."},
-                    "Precision": _TEXT,
-                    "MultiplyAccumulates": {**_COUNT, "description": "Of one run; dynamic extents count as 1."},
-                    "SourceLayers": {**_TEXTS, "description": "Layers of the user's network."},
-                    "Weights": {"type": "object", "additionalProperties": _object({"Type": _TEXT, "Count": _COUNT})},
-                },
-                "Engine layers in TensorRT's words; the parameters of each kind stand beside these keys.",
-            ),
-            "Bindings": {**_TEXTS, "description": "Names of inputs, then of outputs."},
-        }
-    ),
-)
-
-REFIT = _published(
-    "refit",
-    _object(
-        {
-            "engine": {**_TEXT, "description": "The file that was written; with --list the one that was read."},
-            "engine_bytes": _COUNT,
-            "stripped": {"type": "boolean", "description": "Whether it has no weights."},
-            "weights": _list(
-                {
-                    "name": _TEXT,
-                    "type": _TEXT,
-                    "shape": {"type": "array", "items": _COUNT},
-                    "places": _list({"layer": _TEXT, "role": _TEXT}, "Several where layers share them."),
-                },
-                "What can be exchanged.",
-            ),
         }
     ),
 )
@@ -152,46 +86,12 @@ RUN = _published(
     ),
 )
 
-WARMUP = _published(
-    "warmup",
-    _object(
-        {
-            "tier": {**_TEXT, "description": "The instruction set tier that was compiled for."},
-            "tiers": {**_TEXTS, "description": "Those that this machine has, best first."},
-            "cache": {**_TEXT, "description": "The folder in which compiled functions are kept."},
-            "seconds": {"type": "number", "minimum": 0},
-            "functions": _list(
-                {
-                    "name": _TEXT,
-                    "compiled": {"type": "boolean", "description": "False where it was there already."},
-                    "seconds": {"type": "number", "minimum": 0},
-                }
-            ),
-        }
-    ),
-)
-
 
 def build_text() -> str:
     """The schema of `build` as the text of a file."""
     return json.dumps(BUILD, indent=2)
 
 
-def inspect_text() -> str:
-    """The schema of `inspect` as the text of a file."""
-    return json.dumps(INSPECT, indent=2)
-
-
-def refit_text() -> str:
-    """The schema of `refit` as the text of a file."""
-    return json.dumps(REFIT, indent=2)
-
-
 def run_text() -> str:
     """The schema of `run` as the text of a file."""
     return json.dumps(RUN, indent=2)
-
-
-def warmup_text() -> str:
-    """The schema of `warmup` as the text of a file."""
-    return json.dumps(WARMUP, indent=2)

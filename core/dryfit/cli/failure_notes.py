@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Collection
 
 from dryfit.cli.console import print_note
@@ -45,17 +44,15 @@ def print_failure_notes(told: Collection[PluginFailure], *, debug: bool) -> None
         told: what needs no note.
         debug: whether remedies and tracebacks are told as well.
     """
-    for failure in registry.failures():
-        if failure not in told:
-            print_note(f"Left out: {failure_text(failure)}" if debug else _note(failure))
+    untold = [failure for failure in registry.failures() if failure not in told]
+    if untold and debug:
+        from dryfit.answers.plugins import failure_text  # only where it is needed: every command comes by here
 
-
-def failure_text(failure: PluginFailure) -> str:
-    """What failed, where in the plugin's files, what can be done, and the traceback, in lines."""
-    lines = [str(failure), *([f"    at {failure.place}"] if failure.place else []), f"    {failure.remedy}"]
-    if failure.traceback:
-        lines.append(textwrap.indent(failure.traceback.rstrip(), "    | "))
-    return "\n".join(lines)
+        for failure in untold:
+            print_note(f"Left out: {failure_text(failure)}")
+        return
+    for failure in untold:
+        print_note(_note(failure))
 
 
 def _note(failure: PluginFailure) -> str:

@@ -2,39 +2,81 @@
 
 from __future__ import annotations
 
-import attrs
+import shlex
+from pathlib import Path
+
 import click
 
-from dryfit.cli.console import json_option, print_json, print_line, print_table
-from dryfit.cli.lazy_group import LazyGroup
-
-COMMANDS = {
-    "doctor": "dryfit.cli.plugins_doctor:doctor",
-    "list": "dryfit.cli.plugins:list_plugins",
-    "new": "dryfit.cli.plugins_new:new",
-}
-"""Name to place of every command."""
+from dryfit.cli.console import json_option, print_line, show_answer
+from dryfit.cli.failure_notes import SECONDS, seconds_allowed
+from dryfit.cli.new_package import KINDS
+from dryfit.plugins.loading import TIMEOUT_VARIABLE
 
 
-@click.group(cls=LazyGroup, places=COMMANDS)
+@click.group()
 def plugins() -> None:
     """The plugins of installed packages: devices, layers, importers, passes, calibrators, quantize methods, hooks."""
 
 
-@click.command(name="list")
+@plugins.command(name="list")
 @json_option
 def list_plugins(as_json: bool) -> None:
     """List every installed plugin with its package and its state. Nothing is imported; `doctor` tries them."""
-    from dryfit.plugins import registry
-    from dryfit.plugins.installed_plugins import installed_plugins
+    from dryfit.answers.plugins import plugins as installed
 
-    found = installed_plugins(registry)
-    if as_json:
-        print_json({"plugins": [attrs.asdict(one) for one in found]})
-        return
-    rows = [
-        (f"{one.distribution} {one.version}", one.group, one.name, one.registers, f"{one.state} {one.reason}".strip())
-        for one in found
-    ]
-    print_table("", ["package", "group", "name", "registers", "state"], rows)
-    print_line("What a package promises is tried at first use, and by `dryfit plugins doctor`.")
+    show_answer(installed(), as_json=as_json)
+
+
+@plugins.command()
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help=f"How long one plugin may take; {SECONDS:g} or the environment variable {TIMEOUT_VARIABLE} if left out.",
+)
+@json_option
+@click.pass_context
+def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None:
+    """Try every plugin that is not switched off, say what is wrong with it and what to do.
+
+    Ends with 0 where all is well, and with 1 where something was found: a broken plugin, or a switch that names nothing
+    that is installed.
+    """
+    from dryfit.answers.plugins import examine_plugins
+
+    root = context.find_root()
+    own_commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+    answer = examine_plugins(seconds_allowed() if timeout is None else timeout, own_commands)
+    show_answer(answer, as_json=as_json)
+    context.exit(int(answer.has_failed))
+
+
+@plugins.command()
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("name")
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="Where the package's folder is made; here where left out.",
+)
+def new(kind: str, name: str, directory: Path) -> None:
+    """Write a new package NAME with a target, a layer or a calibrator in it.
+
+    It works as it is: install it, run its tests, then make it yours. Nothing is overwritten.
+    """
+    from dryfit.cli.new_package import package_names, rendered_files, write_package
+
+    names = package_names(kind, name)
+    contents = rendered_files(kind, names)
+    folder = directory / names["distribution"]
+    write_package(folder, contents)
+    print_line(f"A new package {names['distribution']} with the module {names['module']}:")
+    for path in contents:
+        print_line(f"  {folder / path}")
+    place = shlex.quote(str(folder))
+    print_line()
+    print_line("Next:")
+    print_line(f"  pip install --editable {shlex.quote(f'{folder.absolute()}[testing]')}")
+    print_line("  dryfit plugins doctor")
+    print_line(f"  pytest {place}")

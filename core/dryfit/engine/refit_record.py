@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -46,6 +46,8 @@ class RefittableWeights:
         sha256: hexadecimal digest of the values that the engine was built with, in an engine that takes only these;
             else "".
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {"name": "name", "dtype": "type", "shape": "shape", "places": "places"}
 
     name: str
     dtype: DataType

@@ -6,6 +6,7 @@ import ast
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Literal
 
 import attrs
 
@@ -24,7 +25,7 @@ from dryfit.plugins.discovery import (
 )
 from dryfit.plugins.entry_points import EntryPoints, plain_name
 
-STATES = ("available", "loaded", "disabled", "failed", "duplicate")
+State = Literal["available", "loaded", "disabled", "failed", "duplicate"]
 """`available` means that nothing has been tried."""
 
 _THINGS = {
@@ -45,7 +46,7 @@ class InstalledPlugin:
         group, name, value: the entry point.
         distribution, version: the package; "" where its metadata does not say.
         registers: what it brings, as far as its name or source tells.
-        state: one of `STATES`.
+        state: `available` where nothing has been tried.
         reason: by what it is disabled, why it failed, who else claims its name; "" otherwise.
     """
 
@@ -55,7 +56,7 @@ class InstalledPlugin:
     distribution: str
     version: str
     registers: str
-    state: str
+    state: State
     reason: str
 
     @property
@@ -77,7 +78,7 @@ def installed_plugins(plugins: EntryPoints) -> list[InstalledPlugin]:
     return sorted(found, key=lambda one: one.owner)
 
 
-def _state(entry: EntryPoint, plugins: EntryPoints, duplicates: dict[PluginOwner, str]) -> tuple[str, str]:
+def _state(entry: EntryPoint, plugins: EntryPoints, duplicates: dict[PluginOwner, str]) -> tuple[State, str]:
     owner = owner_of(entry)
     switched_off = plugins.switches.reason(owner)
     if switched_off:

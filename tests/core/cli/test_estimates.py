@@ -9,7 +9,8 @@ import pytest
 
 from dryfit.answers.check import CheckAnswer
 from dryfit.answers.explain import ExplainAnswer
-from dryfit.cli.answer_schemas import BUILD, INSPECT
+from dryfit.answers.inspect_engine import InspectAnswer
+from dryfit.cli.answer_schemas import BUILD
 
 DEVICE = """
 import numpy as np
@@ -103,7 +104,7 @@ def test_the_engine_keeps_the_estimates(dryfit_command: Any, digits_model: Any, 
     built = dryfit_command("build", digits_model, "-o", engine, *OPTIONS, "--json").json
     told = dryfit_command("inspect", engine, "--json").json
     jsonschema.validate(built, BUILD, jsonschema.Draft202012Validator)
-    jsonschema.validate(told, INSPECT, jsonschema.Draft202012Validator)
+    jsonschema.validate(told, InspectAnswer.schema(), jsonschema.Draft202012Validator)
     assert told["segments"] == built["segments"]
     assert "estimate" in built["segments"][0]
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from tests.core.plugins.packages import install, target_module
 
-from dryfit.cli import plugins_schema
+from dryfit.answers.plugins import PluginsAnswer
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import HOOKS, TARGETS
 
@@ -57,8 +57,8 @@ def test_list_shows_packages_groups_and_states(dryfit_command: Any) -> None:
     [line] = [line for line in text.splitlines() if "device DLA" in line]
     assert line.split() == [*["dryfit", "0.1.0", "dryfit.targets", "dla", "device", "DLA"], line.split()[-1]]
     answer = dryfit_command("plugins", "list", "--json").json
-    jsonschema.validate(answer, plugins_schema.SCHEMA, jsonschema.Draft202012Validator)
-    jsonschema.Draft202012Validator.check_schema(plugins_schema.SCHEMA)
+    jsonschema.validate(answer, PluginsAnswer.schema(), jsonschema.Draft202012Validator)
+    jsonschema.Draft202012Validator.check_schema(PluginsAnswer.schema())
     assert {one["name"] for one in answer["plugins"] if one["group"] == "dryfit.targets"} >= {"cpu", "dla", "gpu"}
 
 

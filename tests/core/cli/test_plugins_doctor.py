@@ -10,7 +10,7 @@ import pytest
 from tests.core.cli.test_plugins import dryfit
 from tests.core.plugins.packages import install, target_module
 
-from dryfit.cli import plugins_schema
+from dryfit.answers.plugins import PluginsDoctorAnswer
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import CALIBRATORS, GROUPS, HOOKS, TARGETS
 
@@ -22,7 +22,7 @@ def findings(folder: Path, *arguments: str, **environment: str) -> list[dict[str
     """What doctor finds of packages that are not dryfit's."""
     done = dryfit(folder, "plugins", "doctor", "--json", *arguments, **{**ONLY_FOREIGN, **environment})
     answer = json.loads(done.stdout)
-    jsonschema.validate(answer, plugins_schema.SCHEMA, jsonschema.Draft202012Validator)
+    jsonschema.validate(answer, PluginsDoctorAnswer.schema(), jsonschema.Draft202012Validator)
     assert done.returncode == (1 if answer["findings"] else 0)
     found: list[dict[str, Any]] = answer["findings"]
     return found

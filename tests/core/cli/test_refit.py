@@ -10,7 +10,8 @@ import onnx
 import pytest
 from tests.core.cli.test_answer_schemas import check
 
-from dryfit.cli import answer_schemas
+from dryfit.answers.inspect_engine import InspectAnswer
+from dryfit.answers.refit import RefitAnswer
 
 SHAPE = ("--shape", "image=1x1x8x8")
 
@@ -71,13 +72,13 @@ def test_answers_are_as_their_schemas_promise(dryfit_command: Any, digits_model:
     engine = tmp_path / "a.engine"
     dryfit_command("build", digits_model, "-o", engine, "--stripped", *SHAPE)
     inspected = dryfit_command("inspect", engine, "--json").json
-    check(inspected, answer_schemas.INSPECT)
+    check(inspected, InspectAnswer.schema())
     assert (inspected["refittable"], inspected["stripped"]) == (True, True)
     listed = dryfit_command("refit", engine, "--list", "--json").json
-    check(listed, answer_schemas.REFIT)
+    check(listed, RefitAnswer.schema())
     assert listed["stripped"] is True
     refitted = dryfit_command("refit", engine, "--onnx", digits_model, "-o", engine, "--json").json
-    check(refitted, answer_schemas.REFIT)
+    check(refitted, RefitAnswer.schema())
     assert refitted["stripped"] is False
     assert refitted["engine_bytes"] == engine.stat().st_size
 

@@ -8,8 +8,9 @@ import attrs
 import jsonschema
 import pytest
 
-from dryfit.cli import answer_schemas
-from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.answers.warmup import WarmupAnswer, warmup
+from dryfit.engine.progress import ProgressMonitor
+from dryfit.errors import ConfigError, ExecutionError, UnknownNameError
 from dryfit.plugins import registry
 from dryfit.target.machine_code import CompiledFunction, MachineCode
 
@@ -66,7 +67,7 @@ def test_what_was_compiled_and_what_was_there_are_told(dryfit_command: Any, host
 def test_the_answer_in_json_fits_its_schema(dryfit_command: Any, host_of: Any) -> None:
     host_of(machine_code)
     answer = dryfit_command("warmup", "--tier", "avx2", "--json").json
-    jsonschema.validate(answer, answer_schemas.WARMUP, jsonschema.Draft202012Validator)
+    jsonschema.validate(answer, WarmupAnswer.schema(), jsonschema.Draft202012Validator)
     assert answer["tier"] == "avx2"
     assert [(one["name"], one["compiled"]) for one in answer["functions"]] == [
         ("convolution.convolve", True),
@@ -95,3 +96,24 @@ def test_a_host_that_compiles_nothing_says_so(dryfit_command: Any, host_of: Any)
     ended = dryfit_command("warmup")
     assert ended.code == 2
     assert "compiles nothing" in ended.err
+
+
+def test_a_script_gets_what_was_compiled_and_may_cancel(host_of: Any) -> None:
+    host_of(machine_code)
+    answer = warmup("avx2")
+    assert [one.name for one in answer.compiled] == ["convolution.convolve"]
+    assert answer.functions[0].seconds == 2.25
+    assert repr(answer).startswith("<WarmupAnswer: avx2: 1 functions compiled in ")
+
+    class Cancelling(ProgressMonitor):
+        def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
+            assert num_steps == len(FUNCTIONS)
+
+        def step_complete(self, phase_name: str, step: int) -> bool:
+            return False
+
+        def phase_finish(self, phase_name: str) -> None:
+            pass
+
+    with pytest.raises(ExecutionError, match="cancelled the work"):
+        warmup(progress=Cancelling())

@@ -1,4 +1,4 @@
-"""Trying one plugin alone, in a process of its own: `python -m dryfit.cli.plugins_examination GROUP NAME DISTRIBUTION`.
+"""Trying one plugin alone, in a process of its own: `python -m` this module `GROUP NAME DISTRIBUTION [COMMAND ...]`.
 
 A plugin that never comes to an end, or ends the interpreter, then ends nothing else. The answer is one marked line of
 JSON on stdout, so that whatever the plugin prints stands beside it.
@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections.abc import Collection
 from importlib.metadata import EntryPoint
 
 import attrs
 
-from dryfit.cli.main import COMMANDS
-from dryfit.cli.plugins_doctor import MARK
+from dryfit.answers.plugins import MARK
 from dryfit.errors import PluginError
 from dryfit.plugins import facade, registry
 from dryfit.plugins.calibrators import calibrator
@@ -33,8 +33,15 @@ from dryfit.plugins.layer_plugins import find_layer_plugin, layer_plugin_titles
 from dryfit.target.target import Target
 
 
-def examine(group: str, name: str, distribution: str) -> list[PluginFailure]:
-    """What is wrong with a plugin, tried beside dryfit's own plugins and no others."""
+def examine(group: str, name: str, distribution: str, *commands: str) -> list[PluginFailure]:
+    """What is wrong with a plugin, tried beside dryfit's own plugins and no others.
+
+    Args:
+        group: of the plugin's entry point.
+        name: of its entry point.
+        distribution: its package.
+        commands: names of the command line's own commands.
+    """
 
     def is_asked(entry: EntryPoint) -> bool:
         owner = owner_of(entry)
@@ -46,16 +53,18 @@ def examine(group: str, name: str, distribution: str) -> list[PluginFailure]:
 
     registry.begin_again(read, disabled="", selected=distribution)
     for entry in filter(is_asked, read(group)):
-        _use(entry)
+        _use(entry, commands)
     return [
         one for one in registry.failures() if (one.group, one.name, one.distribution) == (group, name, distribution)
     ]
 
 
-def _use(entry: EntryPoint) -> None:
+def _use(entry: EntryPoint, commands: Collection[str]) -> None:
     """Ask of a plugin what dryfit would ask of it at first use; what fails is recorded in the registry."""
     if entry.group == TARGETS:
-        from dryfit.cli.target_examination import examine_target  # loads most of dryfit, which other plugins need not
+        from dryfit.answers.target_examination import (
+            examine_target,
+        )  # loads most of dryfit, which other plugins need not
 
         target, record = registry.find_target(entry.name), registry.load(entry)
         if target is not None and isinstance(record, Target):
@@ -75,7 +84,7 @@ def _use(entry: EntryPoint) -> None:
     elif entry.group == HOOKS:
         registry.targets()
         layer_plugin_titles()
-        facade.commands(COMMANDS)
+        facade.commands(commands)
         facade.contributed_passes()
         _ask_hooks()
     else:

@@ -1,0 +1,268 @@
+"""What does an engine have inside? `dryfit inspect`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.arithmetic import LayerArithmetic, arithmetic_blocks, arithmetic_of
+from dryfit.answers.json_data import Count, members
+from dryfit.answers.placement import Placement, placement_of
+from dryfit.answers.placement_text import offloading_blocks, operator_blocks, segment_blocks
+from dryfit.answers.refit import refit_line
+from dryfit.answers.text import Block, Line, Table, bytes_text
+from dryfit.engine.engine import Engine
+from dryfit.engine.plan import ProfileShapes
+from dryfit.short_text import count_text
+
+
+@attrs.frozen
+class EngineTensor:
+    """A tensor of an engine layer, in TensorRT's words.
+
+    Attributes:
+        name: its name.
+        location: `Host` for a shape tensor, else `Device`.
+        dimensions: its shape; -1 where an extent is dynamic.
+        format: its format and type.
+        pool: the memory pool that has it; None where it has no fixed place.
+        offset: where it begins there.
+        size: bytes that it takes there.
+    """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "name": "Name",
+        "location": "Location",
+        "dimensions": "Dimensions",
+        "format": "Format/Datatype",
+        "pool": "Pool",
+        "offset": "Offset",
+        "size": "Bytes",
+    }
+    JSON_OPTIONAL: ClassVar[Sequence[str]] = ("pool", "offset", "size")
+
+    name: str
+    location: str
+    dimensions: Sequence[int]
+    format: str
+    pool: str | None
+    offset: int | None
+    size: int | None
+
+
+@attrs.frozen
+class EngineWeights:
+    """Weights of an engine layer.
+
+    Attributes:
+        type: of the values.
+        count: how many there are.
+    """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {"type": "Type", "count": "Count"}
+
+    type: str
+    count: Count
+
+
+@attrs.frozen
+class EngineLayer:
+    """An engine layer in TensorRT's words, and what TensorRT does not tell.
+
+    Attributes:
+        name: its name.
+        layer_type: the kind of its main layer.
+        inputs: what it reads.
+        outputs: what it writes.
+        parameter_type: the kind of the parameters.
+        fused: kinds of the layers that were fused into it.
+        tactic: the host kernel that runs it here.
+        stream: always 0: the host has one.
+        metadata: the ONNX nodes that it came from.
+        device: where it runs.
+        segment: index of its segment; -1 where it belongs to none.
+        precision: the type that it is computed in.
+        multiply_accumulates: of one run; dynamic extents count as 1.
+        source_layers: layers of the user's network.
+        weights: name to what they are.
+        parameters: those of its kind, under TensorRT's names; in JSON they stand beside the rest.
+    """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        "name": "Name",
+        "layer_type": "LayerType",
+        "inputs": "Inputs",
+        "outputs": "Outputs",
+        "parameter_type": "ParameterType",
+        "fused": "Fused",
+        "tactic": "TacticName",
+        "stream": "StreamId",
+        "metadata": "Metadata",
+        "device": "Device",
+        "segment": "Segment",
+        "precision": "Precision",
+        "multiply_accumulates": "MultiplyAccumulates",
+        "source_layers": "SourceLayers",
+        "weights": "Weights",
+    }
+    JSON_BESIDE: ClassVar[str] = "parameters"
+
+    name: str
+    layer_type: str
+    inputs: Sequence[EngineTensor]
+    outputs: Sequence[EngineTensor]
+    parameter_type: str
+    fused: Sequence[str]
+    tactic: str
+    stream: int
+    metadata: str
+    device: str
+    segment: int
+    precision: str
+    multiply_accumulates: Count
+    source_layers: Sequence[str]
+    weights: Mapping[str, EngineWeights]
+    parameters: Mapping[str, Any]
+
+
+@attrs.frozen
+class EngineBinding:
+    """An input or output of an engine.
+
+    Attributes:
+        name: its name.
+        mode: `input` or `output`.
+        shape: -1 where an extent is dynamic.
+        type: the type of its values.
+        format: how they lie in memory.
+    """
+
+    name: str
+    mode: str
+    shape: Sequence[int]
+    type: str
+    format: str
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class InspectAnswer(Placement, Answer):
+    """What an engine has inside.
+
+    Attributes:
+        model: the engine's name.
+        engine: the file.
+        refittable: whether `dryfit refit` can exchange its weights.
+        stripped: whether it has no weights before a refit.
+        pools: DEVICE/POOL to bytes used.
+        arithmetic: how each device computes in each type that layers have there.
+        engine_layers: in execution order, in TensorRT's words.
+        binding_names: names of inputs, then of outputs.
+        bindings: inputs, then outputs.
+        profiles: the shapes that the engine was built for.
+    """
+
+    COMMAND: ClassVar[str] = "inspect"
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {
+        **{name: name for name in ("engine", "refittable", "stripped")},
+        **{field.name: field.name for field in attrs.fields(Placement) if not field.name.startswith("_")},
+        **{name: name for name in ("pools", "arithmetic")},
+        "engine_layers": "Layers",
+        "binding_names": "Bindings",
+    }
+
+    engine: str
+    refittable: bool
+    stripped: bool
+    pools: Mapping[str, Count]
+    arithmetic: Sequence[LayerArithmetic]
+    engine_layers: Sequence[EngineLayer]
+    bindings: Sequence[EngineBinding]
+    profiles: Sequence[ProfileShapes]
+    _refit: str
+
+    @property
+    def binding_names(self) -> Sequence[str]:
+        """Names of inputs, then of outputs."""
+        return [one.name for one in self.bindings]
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        return f"{self.engine}: engine {self.model!r}, {count_text(len(self.engine_layers), 'engine layer')}"
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
+        """What `dryfit inspect` prints."""
+        yield Line(self.summary_line())
+        if self.refittable:
+            yield Line(self._refit)
+        bindings = [(one.name, one.mode, one.shape, one.type, one.format) for one in self.bindings]
+        yield Table("Inputs and outputs", ["name", "mode", "shape", "type", "format"], bindings)
+        for index, profile in enumerate(self.profiles):
+            shapes = [(name, *triple) for name, triple in profile.shapes.items()]
+            values = [(f"values of {name}", *triple) for name, triple in profile.values.items()]
+            columns = ["input", "minimum", "optimum", "maximum"]
+            yield Table(f"Optimization profile {index}", columns, [*shapes, *values])
+        yield from segment_blocks(self, verbose=verbose)
+        yield from offloading_blocks(self, verbose=verbose)
+        if self.pools:
+            yield Table("Memory pools", ["pool", "used"], [(pool, bytes_text(n)) for pool, n in self.pools.items()])
+        yield from arithmetic_blocks(self.arithmetic)
+        yield from operator_blocks(self.quantized_operators)
+        if verbose:
+            rows = [(one.name, one.device, one.segment, one.precision, one.tactic) for one in self.engine_layers]
+            yield Table("Engine layers", ["name", "device", "segment", "precision", "host kernel"], rows)
+        yield Line(f"Built with: {', '.join(self.plugins)}")
+
+
+def inspect_engine(engine_file: Path) -> InspectAnswer:
+    """What an engine file has inside.
+
+    Raises:
+        EngineFileError: the file is damaged, or of another version.
+    """
+    engine = Engine.load(engine_file)
+    plan = engine.plan
+    placement = placement_of(engine.name, plan, plan.settings)
+    information = json.loads(engine.create_engine_inspector().get_engine_information("json"))
+    return InspectAnswer(
+        **placement.placement_fields,
+        engine=str(engine_file),
+        refittable=engine.refittable,
+        stripped=engine.is_stripped,
+        pools=dict(plan.pool_sizes),
+        arithmetic=arithmetic_of(placement.layers, plan.settings, plan.operations),
+        engine_layers=[_layer(one) for one in information["Layers"]],
+        bindings=[_binding(engine, engine.get_tensor_name(index)) for index in range(engine.num_io_tensors)],
+        profiles=plan.profiles,
+        refit=refit_line(plan),
+    )
+
+
+def _layer(facts: Mapping[str, Any]) -> EngineLayer:
+    """The record of what the inspector tells of a layer."""
+    own = _fields(EngineLayer, facts)
+    own |= {
+        which: [EngineTensor(**_fields(EngineTensor, one)) for one in own[which]] for which in ("inputs", "outputs")
+    }
+    own["weights"] = {name: EngineWeights(**_fields(EngineWeights, one)) for name, one in own["weights"].items()}
+    names = {one.name for one in members(EngineLayer)}
+    return EngineLayer(**own, parameters={name: value for name, value in facts.items() if name not in names})
+
+
+def _fields(record: type, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of a record, from JSON with its names."""
+    return {one.attribute: facts.get(one.name) for one in members(record)}
+
+
+def _binding(engine: Engine, name: str) -> EngineBinding:
+    return EngineBinding(
+        name=name,
+        mode=engine.get_tensor_mode(name).name.lower(),
+        shape=engine.get_tensor_shape(name),
+        type=engine.get_tensor_dtype(name).name,
+        format=engine.get_tensor_format(name),
+    )
