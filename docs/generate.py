@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the pages import one anoth
 REFERENCE = Path(__file__).parent / "reference"
 
 PAGES = {
-    "build.schema.json": "dryfit.cli.answer_schemas:build_text",
+    "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "cache.schema.json": (
         "dryfit.answers.cache_answers:CacheAnswer|dryfit.answers.cache_answers:CacheDiffAnswer"
         "|dryfit.answers.cache_answers:CacheCheckAnswer|dryfit.answers.written_caches:MergeAnswer"
@@ -43,7 +43,8 @@ PAGES = {
     "explain-rule.schema.json": ("dryfit.answers.explain_rule:RuleExplanation|dryfit.answers.explain_rule:RulesAnswer"),
     "cli.md": "docs.pages.reference:command_line_page",
     "hooks.md": "docs.pages.hooks:hooks_page",
-    "export-trtexec.schema.json": "dryfit.cli.export_trtexec_schema:schema_text",
+    "export-loadables.schema.json": "dryfit.answers.export_loadables:ExportLoadablesAnswer",
+    "export-trtexec.schema.json": "dryfit.answers.export_trtexec:ExportTrtexecAnswer",
     "inspect.schema.json": "dryfit.answers.inspect_engine:InspectAnswer",
     "mode-rules.md": "docs.pages.rules:mode_rules_page",
     "onnx-operators.md": "docs.pages.onnx_operators:onnx_operators_page",

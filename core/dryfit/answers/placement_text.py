@@ -101,7 +101,7 @@ def offloading_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[B
     A memory pool that falls short is named.
     """
     for one in answer.offloading:
-        needs = _pools(one.pools)
+        needs = pools_text(one.pools)
         in_total = f"; memory in total: {needs}" if needs else ""
         yield Line(f"{one.device} segments: {one.offloaded} of {one.candidates} accepted{in_total}")
         lost = [(_span(rejected.layers), rejected.cause, _short(rejected.shortages)) for rejected in one.rejected]
@@ -111,7 +111,7 @@ def offloading_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[B
 def segment_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Block]:
     """Segments and, where `verbose`, the causes of their cuts, and reformats with theirs."""
     segments = [
-        (one.index, one.device, len(one.layers), _span(one.layers, is_full=verbose), _pools(one.pools))
+        (one.index, one.device, len(one.layers), _span(one.layers, is_full=verbose), pools_text(one.pools))
         for one in answer.segments
     ]
     shown = segments if verbose else segments[:LISTED_SEGMENTS]
@@ -264,8 +264,9 @@ def _span(layers: Sequence[str], *, is_full: bool = False) -> str:
     return " .. ".join(ends if is_full else map(table_name, ends))
 
 
-def _pools(pools: Mapping[str, int]) -> str:
-    return ", ".join(f"{pool} {bytes_text(size)}" for pool, size in pools.items() if size)
+def pools_text(pools: Mapping[str, int], *, with_empty: bool = False) -> str:
+    """Memory pools with the bytes that they hold; those without any only where `with_empty`."""
+    return ", ".join(f"{pool} {bytes_text(size)}" for pool, size in pools.items() if size or with_empty)
 
 
 def has_left(layer: LayerAnswer, device: str) -> bool:

@@ -9,22 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dryfit.answers.comparison.overflows import Overflow
-from dryfit.answers.json_data import json_schema
 from dryfit.cli.check_schema import PLUGINS
-from dryfit.cli.check_schema import SCHEMA as CHECK_SCHEMA
 from dryfit.cli.operator_rules_report import OPERATORS_SCHEMA
 from dryfit.cli.top_classes import TOP_CLASSES_SCHEMA
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
-
-_OVERFLOW = {
-    key: value for key, value in json_schema(Overflow, "").items() if key in ("type", "properties", "required")
-}
-OVERFLOWS = {"type": "array", "items": _OVERFLOW}
-
-_PLACEMENT = {key: value for key, value in CHECK_SCHEMA["properties"].items() if key != "conditions"}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -39,19 +29,6 @@ def _list(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
 def _published(command: str, body: dict[str, Any]) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"dryfit {command} --json", **body}
 
-
-BUILD = _published(
-    "build",
-    _object(
-        {
-            **_PLACEMENT,
-            "engine": {**_TEXT, "description": "The file that was written."},
-            "engine_bytes": _COUNT,
-            "engine_layers": {**_COUNT, "description": "A fused group is one."},
-            "overflows": {"anyOf": [OVERFLOWS, {"type": "null"}], "description": "On --data; null without it."},
-        }
-    ),
-)
 
 RUN = _published(
     "run",
@@ -85,11 +62,6 @@ RUN = _published(
         }
     ),
 )
-
-
-def build_text() -> str:
-    """The schema of `build` as the text of a file."""
-    return json.dumps(BUILD, indent=2)
 
 
 def run_text() -> str:

@@ -7,14 +7,11 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.answers.text import bytes_text
-from dryfit.cli.console import json_option, print_json, print_line, print_note, show
-from dryfit.cli.kernel_options import kernel_options, name_kernels, timing_cache_file
+from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.kernel_options import kernel_options
 from dryfit.cli.log import build_log
 from dryfit.cli.network_options import network_options
-from dryfit.cli.overflow_report import found_overflows, note_overflows
 from dryfit.cli.sample_options import SampleOptions, sample_options
-from dryfit.short_text import count_text
 
 
 @click.command()
@@ -70,61 +67,26 @@ def build(
     With --data the engine then runs on samples, and layers whose results overflow FP16 are told. Scales for INT8 are
     not found by this: see `dryfit calibrate`.
     """
-    from dryfit.answers.asked import asked
-    from dryfit.answers.json_data import plain
-    from dryfit.answers.placement import placement_of
-    from dryfit.answers.placement_text import (
-        defaults_line,
-        heading,
-        offloading_blocks,
-        placement_blocks,
-        summary_line,
-        verdict_lines,
-    )
-    from dryfit.builder.config.enumerations import BuilderFlag
-    from dryfit.builder.config.standalone import is_standalone
-    from dryfit.building import Builder
-    from dryfit.cli.loadable_report import write_standalone
+    from dryfit.answers.build import build as answer_of
     from dryfit.engine.progress import TerminalProgress
 
-    subject = asked(model, None, options)
-    network, config = subject.network, subject.config
-    for note in subject.notes:
-        print_note(note)
-    if samples.data is not None and (stripped or is_standalone(config)):
-        raise click.UsageError("--data is for an engine that runs here: not for a stripped one, nor for a loadable")
-    name_kernels(kernels, network, config)
-    for pattern in forbidden_kernels:
-        config.forbid_kernels(pattern)
-    for flag in (*([BuilderFlag.REFIT] if refit else []), *([BuilderFlag.STRIP_PLAN] if stripped else [])):
-        config.set_flag(flag)
-    builder = Builder()
-    builder.dump_stages_directory = dump_stages
-    with build_log(verbose=verbose), TerminalProgress() as progress:
-        config.progress_monitor = progress
-        with timing_cache_file(timing_cache, config):
-            if is_standalone(config):
-                write_standalone(builder, network, config, output, defaults=subject.assumed, as_json=as_json)
-                return
-            engine = builder.build_engine(network, config)
-    engine.save(output)
-    placement = placement_of(str(model), engine.plan, engine.plan.settings, subject.assumed)
-    size = output.stat().st_size
-    overflows = found_overflows(network, engine.plan, samples)
-    if as_json:
-        written = {"engine": str(output), "engine_bytes": size, "engine_layers": engine.num_layers}
-        print_json({**plain(placement), **written, "overflows": plain(overflows)})
-        return
-    if verbose:
-        show(placement_blocks(placement, verbose=True))
-    else:
-        show(verdict_lines(placement))
-        print_line(heading(placement))
-        show(defaults_line(placement.assumed))
-        show(offloading_blocks(placement))
-        print_line(summary_line(placement))
-    without = ", without weights: run `dryfit refit` before `dryfit run`" if stripped else ""
-    print_line(f"{output}: {count_text(engine.num_layers, 'engine layer')}, {bytes_text(size)}{without}")
-    if placement.simulated:
-        print_note(f"Simulated: {placement.simulated}.")
-    note_overflows(overflows or [], "FP32")
+    with build_log(verbose=verbose):
+        with TerminalProgress() as progress:
+            answer = answer_of(
+                model,
+                output,
+                kernels=kernels,
+                forbid_kernels=forbidden_kernels,
+                timing_cache=timing_cache,
+                data=samples.of if samples.data is not None else None,
+                refit=refit,
+                stripped=stripped,
+                dump_stages=dump_stages,
+                progress=progress,
+                **options,
+            )
+        for note in answer.notes:
+            print_note(note)
+    show_answer(answer, as_json=as_json, verbose=verbose)
+    for remark in [] if as_json else answer.remarks:
+        print_note(remark)

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import click
 
-from dryfit.answers.asked import load_network, require_shapes
-from dryfit.answers.options import NetworkOptions, Options
-from dryfit.cli.console import json_option
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_note, show_answer
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config
 from dryfit.cli.network_options import network_options
-from dryfit.errors import ConfigError
 
 
 @click.command()
@@ -34,21 +31,12 @@ def loadables(model: Path, output: Path, force: bool, options: Options, as_json:
 
     Those of the DLA are dryfit's own and run here, by emulation; no board takes them.
     """
-    from dryfit.building import Builder
-    from dryfit.cli.loadable_report import earlier_loadables, tell, write_folder
+    from dryfit.answers.export_loadables import export_loadables
 
-    earlier = earlier_loadables(output, model.stem)
-    if earlier and not force:
-        raise ConfigError(
-            "The folder has loadables of a model of this name already",
-            where=f"--output {output}",
-            found=", ".join(sorted(one.name for one in earlier)),
-            remedy="Choose another folder, or give --force",
-        )
-    said = NetworkOptions.said(options)
-    network = load_network(model, said)
-    require_shapes(network, said.shape)
-    config = create_config(network, said)
     with log_to_stderr(logging.WARNING):
-        built = Builder().build_loadables(network, config)
-    tell(str(model), built, write_folder(output, model.stem, built.files), as_json=as_json)
+        answer = export_loadables(model, output, force=force, **options)
+    for note in answer.notes:
+        print_note(note)
+    show_answer(answer, as_json=as_json)
+    for remark in [] if as_json else answer.remarks:
+        print_note(remark)

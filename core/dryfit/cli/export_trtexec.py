@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from dryfit.answers.options import NetworkOptions, Options
-from dryfit.cli.console import json_option, print_json, print_line, print_note
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_note, show_answer
 from dryfit.cli.network_options import network_options
-from dryfit.short_text import printable
 
 
 @click.command()
@@ -72,37 +71,23 @@ def trtexec(
     Devices, precisions, formats, pools, shapes and scales are told. What was written is read back and compared before
     it is given out. Nothing is built.
     """
-    from dryfit.board.board_build import BoardFiles
-    from dryfit.cli.export_board import Exports
-    from dryfit.cli.export_source import board_version, exported_config
+    from dryfit.answers.export_trtexec import export_trtexec
 
-    said = NetworkOptions.said(options)
-    network, config, notes = exported_config(model, onnx, said, every_layer=every_layer)
-    if said.use_dla_core is not None:
-        config.DLA_core = said.use_dla_core  # of an engine's config as well
-    source = model if onnx is None else onnx
-    where = Path(f"{source.stem}.trtexec.cache") if scales is None else scales
-    files = BoardFiles(str(source), engine or f"{source.stem}.engine", str(where), timing_cache or "")
-    exports = Exports.of(
-        network,
-        config,
-        board_version(config, tensorrt),
-        files,
-        with_line=script is None or output is not None,
-        with_script=script is not None,
+    answer = export_trtexec(
+        model,
+        onnx=onnx,
+        output=output,
+        script=script,
+        scales=scales,
+        every_layer=every_layer,
+        tensorrt=tensorrt,
+        save_engine=engine,
+        timing_cache_file=timing_cache,
+        trtexec=program,
+        **options,
     )
-    notes += exports.notes
-    written = exports.write(program, output=output, script=script)
-    if as_json:
-        print_json({"model": str(model), **exports.as_json(program), "files": written, "notes": notes})
-        return
-    is_printed = exports.line is not None and output is None
-    if exports.line is not None and is_printed:
-        line = exports.line.shell_text(program)
-        print_line(line)
-        if printable(line) != line:
-            notes.append("control characters in names are shown as escapes; --output writes them as they are")
-    for file in written:  # beside the line, so that a shell can take what stands on stdout
-        (print_note if is_printed else print_line)(f"{file['file']}: {file['use']}")
-    for note in notes:
-        print_note(f"Note: {note}.")
+    for note in answer.option_notes:
+        print_note(note)
+    show_answer(answer, as_json=as_json)
+    for remark in [] if as_json else answer.remarks:
+        print_note(remark)

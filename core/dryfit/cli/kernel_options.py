@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-from dryfit.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dryfit.builder.config.builder_config import BuilderConfig
-    from dryfit.network.network import Network
-
-OPTION = "--kernel"
 
 
 class NamedKernel(click.ParamType):
@@ -36,7 +27,7 @@ class NamedKernel(click.ParamType):
 def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options; it gets them as `kernels`, `forbidden_kernels` and `timing_cache`."""
     kernels = click.option(
-        OPTION,
+        "--kernel",
         "kernels",
         multiple=True,
         type=NamedKernel(),
@@ -60,38 +51,3 @@ def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="How long kernels take: read where it exists, and completed. Builds share one in the user's cache folder.",
     )
     return kernels(forbidden(timing_cache(command)))
-
-
-def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: BuilderConfig) -> None:
-    """Name the kernels of layers.
-
-    Raises:
-        ConfigError: patterns fit no layer; all of them are listed, and nothing is named.
-    """
-    from dryfit.builder.config.layer_rules import LayerPattern
-
-    patterns = [(LayerPattern(pattern, f"{pattern}={name}"), name) for pattern, name in kernels]
-    problems = [pattern.problem(network.layers) for pattern, _ in patterns if not pattern.layers_in(network.layers)]
-    if problems:
-        raise ConfigError("The kernels do not fit the network", where=OPTION, found="; ".join(problems))
-    for pattern, name in patterns:
-        for layer in pattern.layers_in(network.layers):
-            config.set_kernel(layer, name)
-
-
-@contextmanager
-def timing_cache_file(path: Path | None, config: BuilderConfig) -> Iterator[None]:
-    """Build by the cache of a file, and complete the file afterwards; nothing for None.
-
-    Raises:
-        ConfigError: the file is no timing cache, was measured on another processor, or cannot be read or written.
-    """
-    if path is None:
-        yield
-        return
-    from dryfit.builder.config.timing_cache import load_timing_cache, save_timing_cache
-
-    cache = load_timing_cache(path)
-    config.set_timing_cache(cache)
-    yield
-    save_timing_cache(cache, path)

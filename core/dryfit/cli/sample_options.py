@@ -11,6 +11,7 @@ import attrs
 import click
 
 if TYPE_CHECKING:
+    from dryfit.engine.plan import Plan
     from dryfit.network.network import Network
     from dryfit.quantization.picture_preparation import PicturePreparation
     from dryfit.quantization.sample_arrays import Feeds
@@ -102,7 +103,7 @@ class SampleOptions:
     resize: str
     short_side: int
 
-    def samples(self, network: Network) -> Iterator[tuple[str, Feeds]]:
+    def of(self, network: Network, plan: Plan) -> Iterator[tuple[str, Feeds]]:  # noqa: ARG002  as `Samples` is called
         """Name and inputs of each sample; none without --data.
 
         Raises:

@@ -6,6 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from dryfit.answers.build import BuildAnswer
 from dryfit.answers.inspect_engine import InspectAnswer
 from dryfit.answers.json_data import json_schema
 from dryfit.answers.quantize_methods import QuantizeMethodsAnswer
@@ -29,7 +30,7 @@ def test_build_inspect_and_run_answer_as_their_schemas_promise(
 ) -> None:
     engine = tmp_path / "digits.engine"
     options = ("--device", "DLA", "--precision", "fp16", "--fallback", "GPU", "--shape", "image=2x1x8x8")
-    check(dryfit_command("build", digits_model, "-o", engine, *options, "--json").json, answer_schemas.BUILD)
+    check(dryfit_command("build", digits_model, "-o", engine, *options, "--json").json, BuildAnswer.schema())
     check(dryfit_command("inspect", engine, "--json").json, InspectAnswer.schema())
     check(dryfit_command("run", engine, "--random", 1, "--json").json, answer_schemas.RUN)
     more = ("--profile", "--output-dir", tmp_path / "out")

@@ -7,10 +7,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from dryfit.answers.build import BuildAnswer
 from dryfit.answers.check import CheckAnswer
 from dryfit.answers.explain import ExplainAnswer
 from dryfit.answers.inspect_engine import InspectAnswer
-from dryfit.cli.answer_schemas import BUILD
 
 DEVICE = """
 import numpy as np
@@ -103,7 +103,7 @@ def test_the_engine_keeps_the_estimates(dryfit_command: Any, digits_model: Any, 
     engine = tmp_path / "digits.engine"
     built = dryfit_command("build", digits_model, "-o", engine, *OPTIONS, "--json").json
     told = dryfit_command("inspect", engine, "--json").json
-    jsonschema.validate(built, BUILD, jsonschema.Draft202012Validator)
+    jsonschema.validate(built, BuildAnswer.schema(), jsonschema.Draft202012Validator)
     jsonschema.validate(told, InspectAnswer.schema(), jsonschema.Draft202012Validator)
     assert told["segments"] == built["segments"]
     assert "estimate" in built["segments"][0]

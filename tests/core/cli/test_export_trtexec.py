@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 from tests.core.board.boards import small_model
 
+from dryfit.answers.export_trtexec import ExportTrtexecAnswer
 from dryfit.board.script_data import parse_script
 from dryfit.board.trtexec_arguments import arguments_of
 from dryfit.board.trtexec_parser import parse_trtexec
 from dryfit.builder.config.enumerations import BuilderFlag
-from dryfit.cli.export_trtexec_schema import SCHEMA
 from dryfit.network.data_types import DataType
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.calibration_cache import CalibrationCache, parse
@@ -39,7 +39,7 @@ def exported(command: Any, *arguments: object) -> Any:
     ended = command("export", "trtexec", *arguments, "--json")
     assert not ended.err
     answer = ended.json
-    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    jsonschema.validate(answer, ExportTrtexecAnswer.schema(), jsonschema.Draft202012Validator)
     return answer
 
 

@@ -11,8 +11,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dryfit.answers.build import BuildAnswer
 from dryfit.answers.comparison.answer import CompareAnswer
-from dryfit.cli import answer_schemas
 
 SCHEMA = CompareAnswer.schema()
 
@@ -74,7 +74,7 @@ def test_the_layers_that_overflow_are_named_in_order_and_those_behind_them_are_n
     assert "RuntimeWarning" not in told.err
     engine = tmp_path / "m.engine"
     built = dryfit_command("build", model, "-o", engine, *options, "--data", samples, "--json")
-    jsonschema.validate(built.json, answer_schemas.BUILD, jsonschema.Draft202012Validator)
+    jsonschema.validate(built.json, BuildAnswer.schema(), jsonschema.Draft202012Validator)
     assert built.json["overflows"] == side["overflows"]
     warned = dryfit_command("build", model, "-o", engine, *options, "--data", samples)
     assert f"Warning: FP16 overflows in {len(tensors)} layer" in warned.err

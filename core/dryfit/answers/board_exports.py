@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import attrs
 
+from dryfit.answers.asked import quiet_log
 from dryfit.atomic_file import write_atomically
 from dryfit.board.board_build import BoardBuild, BoardFiles
 from dryfit.board.from_config import board_build
@@ -17,12 +17,24 @@ from dryfit.board.script_data import parse_script
 from dryfit.board.trtexec_arguments import arguments_of
 from dryfit.board.trtexec_line import TrtexecLine, trtexec_line
 from dryfit.board.trtexec_parser import parse_trtexec
-from dryfit.board.versions import Version, version_text
+from dryfit.board.versions import Version
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.cli.log import log_to_stderr
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
 from dryfit.quantization import calibration_cache
+
+
+@attrs.frozen
+class BoardFile:
+    """A file for the board that was written.
+
+    Attributes:
+        file: its path here.
+        use: what it is.
+    """
+
+    file: str
+    use: str
 
 
 @attrs.frozen
@@ -62,7 +74,7 @@ class Exports:
             DryfitError: a limit of a memory pool may have to be lowered, and the network cannot be placed.
         """
         exported = board_build(network, config, software)
-        with log_to_stderr(None):  # what is lowered is in the notes
+        with quiet_log():  # what is lowered is in the notes
             lowered = lowered_limits(network, config)
         build = attrs.evolve(exported.build, pools={**exported.build.pools, **lowered.limits})
         notes = (*exported.notes, *lowered.notes)
@@ -77,7 +89,7 @@ class Exports:
             _require_same(parse_script(script, lambda _: _scales(build)), (build, files), "script")
         return cls(build, files, line, script, (*notes, *(line.notes if line is not None else ())))
 
-    def write(self, program: str, *, output: Path | None, script: Path | None) -> list[dict[str, str]]:
+    def write(self, program: str, *, output: Path | None, script: Path | None) -> list[BoardFile]:
         """Write the files; returns each with its use.
 
         Raises:
@@ -92,19 +104,11 @@ class Exports:
         ):
             if path is not None and text is not None:
                 _write(path, text, is_program=path in (output, script))
-                written.append({"file": str(path), "use": use})
+                written.append(BoardFile(str(path), use))
         return written
 
     def _shell_script(self, line: TrtexecLine, program: str) -> bytes:
         return f"#!/bin/sh\n{comment_text(self.notes)}set -e\n{line.shell_text(program)}\n".encode()
-
-    def as_json(self, program: str) -> dict[str, Any]:
-        """The answer of `--json`, but for the files and notes."""
-        return {
-            "tensorrt": version_text(self.build.software),
-            "command": None if self.line is None else [program, *self.line.arguments],
-            "shell": None if self.line is None else self.line.shell_text(program),
-        }
 
 
 def _scales(build: BoardBuild) -> Mapping[str, float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
-from dryfit.answers.asked import load_network, require_shapes
+from dryfit.answers.asked import Asked, Model, asked
 from dryfit.answers.builder_config import refuse_quantize_methods
 from dryfit.answers.options import NetworkOptions
 from dryfit.board.from_config import TENSORRT_DEVICES
@@ -18,9 +20,6 @@ from dryfit.builder.config.enumerations import DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.config.settings import config_from_settings
 from dryfit.builder.config.trtexec_spellings import IoFormat
-from dryfit.building import assess
-from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_config import create_config
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import LayerPlacement
 from dryfit.errors import ConfigError
@@ -28,27 +27,21 @@ from dryfit.network.network import Network
 from dryfit.onnx.parser import network_from_onnx
 
 
-def exported_config(
-    model: Path, onnx: Path | None, options: NetworkOptions, *, every_layer: bool
-) -> tuple[Network, BuilderConfig, list[str]]:
-    """The network of a model, dynamic inputs left dynamic, the config of options or an engine for it, and notes.
+def config_for_board(model: Model, config: BuilderConfig | None, options: Mapping[str, Any]) -> Asked:
+    """The network of a model, dynamic inputs left dynamic, and its config.
 
     Args:
-        model: an ONNX model; with `onnx` an engine that was built from that.
-        onnx: the engine's model.
-        options: for a model.
-        every_layer: whether each layer gets the device on which it is placed.
+        model: what is exported.
+        config: the user's own; None where options describe one.
+        options: keyword arguments, see `dryfit.answers.options.Options`.
 
     Raises:
-        ConfigError: the options do not fit together or to the model, ask for other weights than it has, or stand beside
-            an engine.
-        EngineFileError: the engine is damaged, or of another version of dryfit.
+        ConfigError: the options do not fit together or to the model, or ask for other weights than it has.
     """
-    if onnx is not None:
-        _require_no_options(options)
-        engine = Engine.load(model)
-        network, config = _of_engine(engine, onnx)
-        return network, config, state_every_device(network, config, engine.plan.layers) if every_layer else []
+    return asked(model, config, options, defaults=_as_board_takes_them)
+
+
+def _as_board_takes_them(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
     refuse_quantize_methods(options, "A board computes as its devices do")
     if options.sparsity == "force":
         raise ConfigError(
@@ -58,15 +51,26 @@ def exported_config(
             remedy="Run `dryfit sparsity prune` and export what it wrote, with --sparsity enable",
         )
     # A board is told one shape as a profile whose three shapes are equal: the model stays as it is.
-    shapes = {name: asked if len(asked) == 3 else asked * 3 for name, asked in options.shape.items()}
-    network = load_network(model, attrs.evolve(options, shape=shapes))
-    require_shapes(network, shapes)
-    config = create_config(network, attrs.evolve(options, shape=shapes))
-    if not every_layer:
-        return network, config, []
-    with log_to_stderr(None):  # where layers go is in what is written
-        placed = assess(network, config).layers
-    return network, config, state_every_device(network, config, placed)
+    shapes = {name: said if len(said) == 3 else said * 3 for name, said in options.shape.items()}
+    return attrs.evolve(options, shape=shapes), []
+
+
+def config_of_engine(engine: Engine, onnx: Path, options: NetworkOptions) -> tuple[Network, BuilderConfig]:
+    """The network of an engine's model, and the config that it was built with.
+
+    Args:
+        engine: what is exported.
+        onnx: the model that it was built from.
+        options: which DLA of the board runs it is no part of an engine; everything else is.
+
+    Raises:
+        ConfigError: the engine was built from another model, or options stand beside it.
+    """
+    _require_no_options(options)
+    network, config = _of_engine(engine, onnx)
+    if options.use_dla_core is not None:
+        config.DLA_core = options.use_dla_core
+    return network, config
 
 
 def _require_no_options(options: NetworkOptions) -> None:
@@ -131,25 +135,37 @@ def _fix_shapes(network: Network, config: BuilderConfig, shapes: Mapping[str, tu
             config.add_optimization_profile(profile)
 
 
-def state_every_device(network: Network, config: BuilderConfig, placed: Sequence[LayerPlacement]) -> list[str]:
-    """Give each layer the device on which it is placed, so that the board need not decide; returns notes.
+@contextlib.contextmanager
+def every_device_stated(
+    network: Network, config: BuilderConfig, placed: Sequence[LayerPlacement]
+) -> Iterator[list[str]]:
+    """Give each layer the device on which it is placed, so that the board need not decide; afterwards all is as it was.
 
     Args:
         network: the user's.
         config: takes the devices.
         placed: where dryfit places the layers; shape computations, and nodes whose layers are apart, stay the board's.
+
+    Yields:
+        Notes on what is left to the board.
     """
+    own = {layer: config.get_device_type(layer) for layer in network.layers if config.is_device_type_set(layer)}
     devices = {one.layer: one.device for one in placed if one.segment >= 0 and one.device in TENSORRT_DEVICES}
     notes = []
-    for name, layers in layers_by_name(network).items():
-        known = {devices[layer.name] for layer in layers if layer.name in devices}
-        if len(known) > 1:
-            notes.append(
-                f"The device of ONNX node {name!r} is left to the board: it has layers on {' and '.join(sorted(known))}"
-            )
-        for layer in layers if len(known) == 1 else ():
-            config.set_device_type(layer, *known)
-    return notes
+    try:
+        for name, layers in layers_by_name(network).items():
+            known = {devices[layer.name] for layer in layers if layer.name in devices}
+            if len(known) > 1:
+                told = f"it has layers on {' and '.join(sorted(known))}"
+                notes.append(f"The device of ONNX node {name!r} is left to the board: {told}")
+            for layer in layers if len(known) == 1 else ():
+                config.set_device_type(layer, *known)
+        yield notes
+    finally:
+        for layer in network.layers:
+            config.reset_device_type(layer)
+        for layer, device in own.items():
+            config.set_device_type(layer, device)
 
 
 def board_version(config: BuilderConfig, stated: str | None) -> Version:

@@ -1,0 +1,201 @@
+"""The engine of a model as a file, and what is in it: `dryfit build`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar, Unpack
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.asked import Asked, Model, asked
+from dryfit.answers.compare import Samples, samples_of
+from dryfit.answers.comparison.overflows import LISTED, Overflow, found_overflows, overflow_title
+from dryfit.answers.export_loadables import ExportLoadablesAnswer, build_standalone
+from dryfit.answers.json_data import Count
+from dryfit.answers.options import Options
+from dryfit.answers.placement import Placement, placement_of
+from dryfit.answers.placement_text import (
+    defaults_line,
+    heading,
+    offloading_blocks,
+    placement_blocks,
+    summary_line,
+    verdict_lines,
+)
+from dryfit.answers.text import Block, Line, bytes_text
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.builder.config.layer_rules import LayerPattern
+from dryfit.builder.config.standalone import is_standalone
+from dryfit.builder.config.timing_cache import load_timing_cache, save_timing_cache
+from dryfit.building import Builder
+from dryfit.engine.progress import ProgressMonitor
+from dryfit.errors import ConfigError
+from dryfit.network.network import Network
+from dryfit.short_text import count_text, printable
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class BuildAnswer(Placement, Answer):
+    """An engine that was built, and where its layers run.
+
+    Attributes:
+        engine: the file that was written.
+        engine_bytes: its size.
+        engine_layers: how many it has; a fused group is one.
+        overflows: FP16 tensors whose layers overflow on the samples and not in FP32; None without samples.
+        is_stripped: whether the engine has no weights.
+        notes: sentences about options that were taken otherwise than said.
+    """
+
+    COMMAND: ClassVar[str] = "build"
+
+    engine: str
+    engine_bytes: Count
+    engine_layers: Count
+    overflows: Sequence[Overflow] | None
+    _is_stripped: bool = False
+    _notes: Sequence[str] = ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._notes
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the command prints after the answer: what is simulated, and the first layers that overflow."""
+        remarks = [f"Simulated: {self.simulated}."] if self.simulated else []
+        if self.overflows:
+            remarks.append(f"Warning: {overflow_title(self.overflows)}")
+        first = (self.overflows or ())[:LISTED]
+        return [*remarks, *(f"  {printable(one.engine_layer, kept='')}: {one.text('FP32')}" for one in first)]
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        without = ", without weights: run `dryfit refit` before `dryfit run`" if self._is_stripped else ""
+        size = bytes_text(self.engine_bytes)
+        return f"{self.engine}: {count_text(self.engine_layers, 'engine layer')}, {size}{without}"
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
+        """What `dryfit build` prints."""
+        if verbose:
+            yield from placement_blocks(self, verbose=True)
+        else:
+            yield from verdict_lines(self)
+            yield Line(heading(self))
+            yield from defaults_line(self.assumed)
+            yield from offloading_blocks(self)
+            yield Line(summary_line(self))
+        yield Line(self.summary_line())
+
+
+def build(
+    model: Model,
+    output: str | os.PathLike[str],
+    *,
+    kernels: Sequence[tuple[str, str]] = (),
+    forbid_kernels: Sequence[str] = (),
+    timing_cache: Path | None = None,
+    data: Samples | None = None,
+    limit: int | None = None,
+    refit: bool = False,
+    stripped: bool = False,
+    dump_stages: Path | None = None,
+    progress: ProgressMonitor | None = None,
+    **options: Unpack[Options],
+) -> BuildAnswer | ExportLoadablesAnswer:
+    """Write the engine of a model, or with the engine capability `dla_standalone` one loadable.
+
+    `dryfit.Builder` does the same for a config of your own.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        output: the file that is written.
+        kernels: pattern of layers and name of the host kernel that runs them; the last that fits a layer counts.
+        forbid_kernels: patterns of host kernels that are not chosen.
+        timing_cache: the times of kernels: read where the file exists, and completed.
+        data: samples, on which layers are looked for whose results overflow FP16.
+        limit: takes the first samples of a folder or file.
+        refit: whether the engine's weights can be exchanged.
+        stripped: whether the weights are left out.
+        dump_stages: the folder for what each stage of the build made of the network.
+        progress: is told where the build is.
+        options: named as the options of `dryfit build`, with the same defaults.
+
+    Raises:
+        ConfigError: options and model do not fit together.
+        BuildError: the network cannot be built.
+        EngineFileError: the file cannot be written.
+        CalibrationError, ExecutionError: samples cannot be read, or do not fit the network.
+        UnknownNameError: there is no such device, platform or word.
+    """
+    subject = asked(model, None, options)
+    network, config = subject.network, subject.config
+    if data is not None and (stripped or is_standalone(config)):
+        raise ConfigError(
+            "Samples are for an engine that runs here: not for a stripped one, nor for a loadable", where="--data"
+        )
+    name_kernels(kernels, network, config)
+    for pattern in forbid_kernels:
+        config.forbid_kernels(pattern)
+    for flag in (*([BuilderFlag.REFIT] if refit else []), *([BuilderFlag.STRIP_PLAN] if stripped else [])):
+        config.set_flag(flag)
+    config.progress_monitor = progress
+    builder = Builder()
+    builder.dump_stages_directory = dump_stages
+    with _timing_cache_file(timing_cache, config):
+        if is_standalone(config):
+            return build_standalone(subject, builder, Path(output))
+        return _built(subject, builder, Path(output), data, limit)
+
+
+def _built(subject: Asked, builder: Builder, output: Path, data: Samples | None, limit: int | None) -> BuildAnswer:
+    engine = builder.build_engine(subject.network, subject.config)
+    engine.save(output)
+    network, plan = subject.network, engine.plan
+    samples = None if data is None else samples_of(data, network, plan, limit)
+    return BuildAnswer(
+        **placement_of(subject.name, plan, plan.settings, subject.assumed).placement_fields,
+        engine=str(output),
+        engine_bytes=output.stat().st_size,
+        engine_layers=engine.num_layers,
+        overflows=None if samples is None else found_overflows(network, plan, samples),
+        is_stripped=engine.is_stripped,
+        notes=subject.notes,
+    )
+
+
+def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: BuilderConfig) -> None:
+    """Name the kernels of layers.
+
+    Raises:
+        ConfigError: patterns fit no layer; all of them are listed, and nothing is named.
+    """
+    patterns = [(LayerPattern(pattern, f"{pattern}={name}"), name) for pattern, name in kernels]
+    problems = [pattern.problem(network.layers) for pattern, _ in patterns if not pattern.layers_in(network.layers)]
+    if problems:
+        raise ConfigError("The kernels do not fit the network", where="--kernel", found="; ".join(problems))
+    for pattern, name in patterns:
+        for layer in pattern.layers_in(network.layers):
+            config.set_kernel(layer, name)
+
+
+@contextmanager
+def _timing_cache_file(path: Path | None, config: BuilderConfig) -> Iterator[None]:
+    """Build by the cache of a file, and complete the file afterwards; nothing for None.
+
+    Raises:
+        ConfigError: the file is no timing cache, was measured on another processor, or cannot be read or written.
+    """
+    if path is None:
+        yield
+        return
+    cache = load_timing_cache(path)
+    config.set_timing_cache(cache)
+    yield
+    save_timing_cache(cache, path)

@@ -1,0 +1,190 @@
+"""What is a board told of this build? `dryfit.export_trtexec` and `dryfit export trtexec`. Builds nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, Unpack
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.asked import Model, quiet_log
+from dryfit.answers.board_exports import BoardFile, Exports
+from dryfit.answers.exported_config import board_version, config_for_board, config_of_engine, every_device_stated
+from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.text import Block, Line
+from dryfit.board.board_build import BoardFiles
+from dryfit.board.versions import version_text
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.building import assess
+from dryfit.engine.engine import Engine
+from dryfit.engine.plan import LayerPlacement
+from dryfit.errors import ConfigError
+from dryfit.network.network import Network
+from dryfit.short_text import printable
+
+
+@attrs.frozen(repr=False)
+class ExportTrtexecAnswer(Answer):
+    """A build as trtexec's command line or a Python script tells it to a board.
+
+    Attributes:
+        model: what was exported: a model or an engine.
+        tensorrt: the version of TensorRT that it is for.
+        command: trtexec and its arguments, unquoted; None where a script alone was asked for.
+        shell: the same as a shell takes it.
+        files: what was written.
+        notes: what trtexec adds, and what means nothing to the board.
+        option_notes: sentences about options that were taken otherwise than said.
+        is_printed: whether the command line is to be shown: no file was asked for.
+    """
+
+    COMMAND: ClassVar[str] = "export trtexec"
+
+    model: str
+    tensorrt: str
+    command: Sequence[str] | None
+    shell: str | None
+    files: Sequence[BoardFile]
+    notes: Sequence[str]
+    _option_notes: Sequence[str] = ()
+    _is_printed: bool = True
+
+    @property
+    def option_notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._option_notes
+
+    @property
+    def file_lines(self) -> Sequence[str]:
+        """The files with their uses, one line each."""
+        return [f"{one.file}: {one.use}" for one in self.files]
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the command prints after the answer: files beside a line that is shown, and the notes."""
+        escaped = self._is_printed and self.shell is not None and printable(self.shell) != self.shell
+        text = "control characters in names are shown as escapes; --output writes them as they are"
+        notes = [*self.notes, *([text] if escaped else [])]
+        # A shell can then take what stands on stdout.
+        return [*(self.file_lines if self._is_printed else ()), *(f"Note: {note}." for note in notes)]
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        written = ", ".join(one.file for one in self.files)
+        return f"{self.model} for TensorRT {self.tensorrt}: {written or self.shell}"
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What `dryfit export trtexec` prints: the command line, or the files that were written."""
+        if self._is_printed and self.shell is not None:
+            yield Line(self.shell)
+        else:
+            yield from map(Line, self.file_lines)
+
+
+def export_trtexec(
+    model: Model,
+    config: BuilderConfig | None = None,
+    *,
+    onnx: str | os.PathLike[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    script: str | os.PathLike[str] | None = None,
+    scales: str | os.PathLike[str] | None = None,
+    every_layer: bool = False,
+    tensorrt: str | None = None,
+    save_engine: str | None = None,
+    timing_cache_file: str | None = None,
+    trtexec: str = "trtexec",
+    **options: Unpack[Options],
+) -> ExportTrtexecAnswer:
+    """The command line of trtexec, or a Python script, that builds a model on a board as a config says.
+
+    What is written is read back and compared first. Builds nothing.
+
+    Args:
+        model: a path, an ONNX model, a network that came from one, or a PyTorch module with `example_inputs`; with
+            `onnx` the path of an engine file. The board is told the path; of a model in memory its name with `.onnx`.
+        config: how the board is to build it; None where options say it.
+        onnx: the model that the engine was built from.
+        output: a shell script with the command line.
+        script: a Python script for TensorRT's API; without `output` there is no command line then.
+        scales: where the scales of the board's INT8 are written; by default the model's name with `.trtexec.cache` in
+            the current folder.
+        every_layer: whether the device of every layer is stated as it is placed here.
+        tensorrt: TensorRT's version on the board; that of the devices for None.
+        save_engine: where the board saves what it builds.
+        timing_cache_file: the board's own.
+        trtexec: path of trtexec on the board.
+        options: named as the options of `dryfit export trtexec`.
+
+    Raises:
+        ConfigError: options, config and model do not fit together, the board cannot be told what the config says, or a
+            file cannot be written.
+        EngineFileError: the engine is damaged, or of another version of dryfit.
+        OnnxImportError: the model is damaged or has operators that are not supported.
+        UnknownNameError: there is no such device, platform or word.
+
+    Example:
+        >>> print(dryfit.export_trtexec("model.onnx", device="DLA", precision="fp16", fallback="GPU").shell)
+        trtexec --onnx=model.onnx --saveEngine=model.engine --fp16 --useDLACore=0 --allowGPUFallback --skipInference
+    """
+    placed: Sequence[LayerPlacement] = ()
+    option_notes: Sequence[str] = ()
+    if onnx is None:
+        subject = config_for_board(model, config, options)
+        network, described, option_notes = subject.network, subject.config, subject.notes
+        name = source = subject.name if isinstance(model, str | os.PathLike) else f"{subject.name}.onnx"
+    else:
+        if config is not None:
+            raise ConfigError("An engine says itself what it was built with", where="config")
+        engine = Engine.load(Path(model))
+        network, described = config_of_engine(engine, Path(onnx), NetworkOptions.said(options))
+        name, source, placed = str(model), str(onnx), engine.plan.layers
+    stem = Path(source).stem
+    files = BoardFiles(
+        source,
+        save_engine or f"{stem}.engine",
+        f"{stem}.trtexec.cache" if scales is None else str(scales),
+        timing_cache_file or "",
+    )
+    with _devices(network, described, placed, is_stated=every_layer) as notes:
+        exports = Exports.of(
+            network,
+            described,
+            board_version(described, tensorrt),
+            files,
+            with_line=script is None or output is not None,
+            with_script=script is not None,
+        )
+    written = exports.write(
+        trtexec, output=None if output is None else Path(output), script=None if script is None else Path(script)
+    )
+    line = exports.line
+    return ExportTrtexecAnswer(
+        model=name,
+        tensorrt=version_text(exports.build.software),
+        command=None if line is None else [trtexec, *line.arguments],
+        shell=None if line is None else line.shell_text(trtexec),
+        files=written,
+        notes=[*notes, *exports.notes],
+        option_notes=option_notes,
+        is_printed=line is not None and output is None,
+    )
+
+
+@contextlib.contextmanager
+def _devices(
+    network: Network, config: BuilderConfig, placed: Sequence[LayerPlacement], *, is_stated: bool
+) -> Iterator[list[str]]:
+    """Within it, where `is_stated`, each layer has the device of `placed`, or else the one that a build finds."""
+    if not is_stated:
+        yield []
+        return
+    if not placed:
+        with quiet_log():  # where layers go is in what is written
+            placed = assess(network, config).layers
+    with every_device_stated(network, config, placed) as notes:
+        yield notes
