@@ -157,7 +157,7 @@ def seconds(make: Callable[[int], Network], size: int) -> dict[str, float]:
     best: dict[str, float] = {}
     for _ in range(REPEATS):
         network = make(size)
-        reports = Pipeline(own_passes()).run(network)
+        reports = Pipeline(own_passes()).run(network).reports
         spent = {report.name: report.seconds for report in reports}
         if not best or sum(spent.values()) < sum(best.values()):
             best = spent

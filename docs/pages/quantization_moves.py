@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dryfit.passes.canonical import quantization_passes
 from dryfit.passes.quantization.commutation import COMMUTATIONS, Commutation
-from dryfit.passes.quantization.optimizer import quantization_passes
-from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
+from dryfit.quantization.rewrites import RewriteAction
 
 _HEAD = """# Moves of quantization
 
@@ -69,7 +69,7 @@ def moves_page() -> str:
 
 
 def _passes() -> str:
-    names = [one.name for one in quantization_passes(RewriteJournal())]
+    names = [one.name for one in quantization_passes()]
     actions = ", ".join(f"*{action.value}*" for action in RewriteAction)
     listed = ", ".join(f"`{name}`" for name in names)
     return f"The passes, in order: {listed}. Each tells the journal what it did to which layer: {actions}.\n"

@@ -12,7 +12,6 @@ from dryfit.network.copying import copy_network
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.passes.canonical import own_passes, specialise
 from dryfit.passes.pipeline import Pipeline
-from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.executor import run_reference
 
 MODELS = {
@@ -30,8 +29,8 @@ def test_what_moves_is_counted_and_results_are_the_same_bits(name, shared: Path)
     network = network_from_onnx(shared / "models" / f"{name}.onnx")
     dynamic = {tensor.name: tensor.shape for tensor in network.inputs if -1 in tensor.shape}
     network = specialise(network, {one: tuple(abs(extent) for extent in shape) for one, shape in dynamic.items()})
-    optimized, journal = copy_network(network), RewriteJournal()
-    Pipeline(own_passes(journal=journal)).run(optimized)
+    optimized = copy_network(network)
+    journal = Pipeline(own_passes()).run(optimized).found.rewrites
     done = Counter(step.action.value for step in journal)
     del done["stopped"]
     assert done == MODELS[name]

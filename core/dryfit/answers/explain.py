@@ -40,7 +40,7 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
 from dryfit.onnx.model_file import read_model
-from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+from dryfit.passes.findings import LeftLayer
 
 
 @attrs.frozen

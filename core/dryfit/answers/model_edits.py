@@ -33,7 +33,7 @@ from dryfit.onnx.editing.edit import apply_edits as edited_model
 from dryfit.onnx.editing.equality import Proof, prove_equal
 from dryfit.onnx.model_file import read_model, write_model
 from dryfit.onnx.parser import network_from_onnx
-from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+from dryfit.passes.findings import LeftLayer
 from dryfit.reference.inference import infer_specs
 
 _FIGURES = {"refused_layers": "layers leave", "loadables": "loadables", "border_bytes": "at borders"}

@@ -13,7 +13,7 @@ from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
 from dryfit.engine.plan import PoolShortage
 from dryfit.errors import PlacementError, UnknownNameError
 from dryfit.estimate_text import time_text
-from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+from dryfit.passes.findings import LeftLayer
 from dryfit.short_text import count_text, likeness, short_name, with_short_names
 from dryfit.target.cost import CostEstimate
 

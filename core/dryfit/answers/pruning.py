@@ -143,7 +143,7 @@ def planned_pruning(network: Network, design: Design, default: TargetVariant) ->
         if one.has_pattern:
             already.append(one.layer)
         else:
-            patterns[design.canonical.rewrites.origin(one.layer)] = target.sparsity.pattern
+            patterns[design.canonical.found.rewrites.origin(one.layer)] = target.sparsity.pattern
     return _planned(network, patterns, already)
 
 

@@ -97,11 +97,11 @@ class _Tracer:
         self._versions: dict[str, list[Layer]] = {}
         for layer in (lowered or design).network.layers:
             if isinstance(layer, (Quantize, Dequantize)):
-                self._versions.setdefault(design.canonical.rewrites.origin(layer.name), []).append(layer)
+                self._versions.setdefault(design.canonical.found.rewrites.origin(layer.name), []).append(layer)
 
     def trace(self, layer: Quantize | Dequantize) -> TracedQuantization:
         """Where the layer ended up."""
-        rewrites = tuple(self._design.canonical.rewrites.of(layer.name))
+        rewrites = tuple(self._design.canonical.found.rewrites.of(layer.name))
         versions = self._versions.get(layer.name, ())
         if not versions:
             gone = next((one for one in reversed(rewrites) if one.action in _GONE), None)

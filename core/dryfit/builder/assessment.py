@@ -15,7 +15,7 @@ from dryfit.engine.plan import Decisions, RejectedSegment, Segment, fields_of
 from dryfit.errors import DryfitError
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
-from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+from dryfit.passes.findings import LeftLayer
 from dryfit.passes.quantized_operators.operator_of_group import rule_of
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.operators import operator_of

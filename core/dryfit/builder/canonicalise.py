@@ -19,9 +19,9 @@ from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.tensor import Shape, Tensor, TensorLocation, TensorSpec
 from dryfit.network.verify import check
-from dryfit.passes.canonical import PassFindings, run_canonical_passes, specialise
+from dryfit.passes.canonical import canonical_pipeline, specialise
+from dryfit.passes.findings import PassFindings
 from dryfit.passes.quantized_operators.operator_of_group import chosen_methods
-from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.inference import infer_specs
 
 
@@ -32,17 +32,14 @@ class CanonicalNetwork:
     Attributes:
         network: a copy of the user's, with what is known at build time already computed.
         own_devices: name of each layer to which the user gave a device, to that device.
+        passes: names of the passes that it went through, in order.
         found: what became of its layers.
     """
 
     network: Network
     own_devices: Mapping[str, str]
+    passes: Sequence[str]
     found: PassFindings
-
-    @property
-    def rewrites(self) -> RewriteJournal:
-        """What became of its quantizations and dequantizations."""
-        return self.found.rewrites
 
     def lines(self) -> Iterator[str]:
         """What a dump says of it."""
@@ -87,12 +84,13 @@ def canonicalise(network: Network, config: BuilderConfig) -> CanonicalNetwork:
     for profile in profiles:
         profile.check(typed)
     copy = specialise(typed, _agreed_shapes(typed, profiles))
-    found = run_canonical_passes(copy, CodesOnDevices(config, own_devices))
+    pipeline = canonical_pipeline(CodesOnDevices(config, own_devices))
+    found = pipeline.run(copy).found
     for index, profile in enumerate(profiles):
         _require_shapes(copy, profile, index)
     copies = {layer.name: found.rewrites.origin(layer.name) for layer in copy.layers}
     own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
-    return CanonicalNetwork(copy, own_devices, found)
+    return CanonicalNetwork(copy, own_devices, pipeline.names, found)
 
 
 def _require_shapes(network: Network, profile: OptimizationProfile, index: int) -> None:

@@ -85,7 +85,7 @@ def link(
             placements=memory.placements,
             profiles=profile_shapes(lowered.network, config),
             pool_sizes=_pool_sizes(memory, decisions.segments),
-            settings={**config.settings(network), "passes": list(design.canonical.found.passes)},
+            settings={**config.settings(network), "passes": list(design.canonical.passes)},
             plugins=registry.active_plugins(),
             packages=used_packages(lowered.network, operations),
         ),

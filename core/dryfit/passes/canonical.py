@@ -8,22 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from dryfit.errors import UnknownNameError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
-from dryfit.passes.claim_quantized_groups import GroupClaims
+from dryfit.passes.claim_quantized_groups import ClaimQuantizedGroups
 from dryfit.passes.fold_constants import absorb_dimensions, fold_constants, remove_dead_layers
-from dryfit.passes.pipeline import NetworkPass, Pipeline
+from dryfit.passes.pipeline import NetworkPass, Pass, Pipeline
+from dryfit.passes.quantization.cancel_quantizations import (
+    CancelQuantizations,
+    FoldQuantizedWeights,
+    MergeQuantizations,
+)
+from dryfit.passes.quantization.move_dequantizes import MoveDequantizes
+from dryfit.passes.quantization.move_quantizes import MoveActivations, MoveQuantizes
 from dryfit.passes.quantization.moving import Judge, any_device
-from dryfit.passes.quantization.optimizer import quantization_passes
-from dryfit.passes.quantized_operators.form_quantized_operators import NAME as FORM_OPERATORS
-from dryfit.passes.quantized_operators.form_quantized_operators import QuantizedOperators
+from dryfit.passes.quantized_operators.form_quantized_operators import FormQuantizedOperators
 from dryfit.passes.remove_identities import cast_identities, remove_identities
 from dryfit.plugins import facade
-from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.inference import checked_input_shapes
 
 
@@ -113,83 +115,49 @@ def _network_pass(one: Contributed) -> NetworkPass:
     return NetworkPass(one.value.name, one.value.function, one.plugin)
 
 
-def own_passes(
-    claims: GroupClaims | None = None,
-    journal: RewriteJournal | None = None,
-    judge: Judge = any_device,
-    operators: QuantizedOperators | None = None,
-) -> list[NetworkPass]:
+def own_passes(judge: Judge = any_device) -> list[Pass]:
     """The passes of dryfit itself, in order. Their names are part of the plugin interface.
 
     Args:
-        claims: is told of the quantized groups that plugins claim.
-        journal: is told of what becomes of quantizations and dequantizations.
         judge: says which layers devices compute on quantized codes.
-        operators: is told which layers their quantize methods compute.
     """
-    claim_quantized_groups = NetworkPass("claim-quantized-groups", GroupClaims() if claims is None else claims)
-    form_quantized_operators = NetworkPass(FORM_OPERATORS, QuantizedOperators() if operators is None else operators)
-    optimizer = quantization_passes(RewriteJournal() if journal is None else journal, judge)
     return [
-        form_quantized_operators,
+        FormQuantizedOperators(),
         fold_constants,
         absorb_dimensions,
         cast_identities,
         remove_identities,
-        *optimizer,
-        claim_quantized_groups,
+        *quantization_passes(judge),
+        ClaimQuantizedGroups(),
         remove_dead_layers,
     ]
 
 
-def canonical_pipeline(
-    claims: GroupClaims | None = None,
-    journal: RewriteJournal | None = None,
-    judge: Judge = any_device,
-    operators: QuantizedOperators | None = None,
-) -> Pipeline:
+def quantization_passes(judge: Judge = any_device) -> list[Pass]:
+    """The passes over quantizations and dequantizations, each in time linear in the number of layers.
+
+    What does the same is one before it moves. Dequantizations move first, so that quantizations meet them where they
+    cancel. Weights are last: by then everything between them and the layer that takes them can be computed.
+
+    Args:
+        judge: says which layers devices compute on codes.
+    """
+    return [
+        MergeQuantizations(),
+        MoveDequantizes(judge),
+        MoveActivations(),
+        MoveQuantizes(judge),
+        CancelQuantizations(),
+        FoldQuantizedWeights(),
+    ]
+
+
+def canonical_pipeline(judge: Judge = any_device) -> Pipeline:
     """A new pipeline of `own_passes` and those of installed plugins, to be extended and run.
 
     Args:
-        claims: is told of the quantized groups that plugins claim.
-        journal: is told of what becomes of quantizations and dequantizations.
         judge: says which layers devices compute on quantized codes.
-        operators: is told which layers their quantize methods compute.
     """
-    pipeline = Pipeline(own_passes(claims, journal, judge, operators))
+    pipeline = Pipeline(own_passes(judge))
     insert_contributed(pipeline, facade.contributed_passes())
     return pipeline
-
-
-@attrs.frozen(eq=False)
-class PassFindings:
-    """What the canonical passes found in a network.
-
-    Attributes:
-        passes: their names, in order.
-        claims: what became of its quantized groups.
-        operators: which of its layers are computed by quantize methods, and which are not and why.
-        rewrites: what became of its quantizations and dequantizations.
-    """
-
-    passes: Sequence[str]
-    claims: GroupClaims
-    operators: QuantizedOperators
-    rewrites: RewriteJournal
-
-
-def run_canonical_passes(network: Network, judge: Judge = any_device) -> PassFindings:
-    """Rewrite a network by a new canonical pipeline; returns what the passes found.
-
-    Args:
-        network: rewritten in place.
-        judge: says which layers devices compute on quantized codes.
-
-    Raises:
-        BuildError: a pass fails.
-    """
-    claims, rewrites = GroupClaims(), RewriteJournal()
-    operators = QuantizedOperators(rewrites)
-    pipeline = canonical_pipeline(claims, rewrites, judge, operators)
-    pipeline.run(network)
-    return PassFindings(pipeline.names, claims, operators, rewrites)

@@ -11,12 +11,15 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import attrs
+
 from dryfit.errors import DryfitError
 from dryfit.network.copying import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.layer import Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.passes.findings import PassFindings, ReplacedGroups
 from dryfit.plugins import facade
 from dryfit.quantization.quantized_group import QuantizedGroup, find_quantized_group, missing_for_group
 
@@ -75,75 +78,82 @@ def _members(group: QuantizedGroup) -> list[Layer]:
 logger = logging.getLogger("dryfit.passes")
 
 
-class GroupClaims:
-    """The pass, and what became of the groups.
+@attrs.frozen
+class _Accepted:
+    """A group that a layer is to take the place of, and why."""
 
-    Attributes:
-        causes: name of the layer that took a group's place to who claimed it, and why.
-        taken: name of each layer of such a group to the name of the layer that took its place.
-        warnings: plugin layers that take quantized tensors, but not these.
-        problems: plugin layers whose output was set to a quantized type that it does not have.
-    """
+    group: QuantizedGroup
+    layer: Layer
+    reason: str
 
-    def __init__(self) -> None:
-        self.causes: dict[str, str] = {}
-        self.taken: dict[str, str] = {}
-        self.warnings: list[str] = []
-        self.problems: list[str] = []
 
-    def __call__(self, network: Network) -> bool:
-        """Replace every quantized group that is claimed; returns whether there was one."""
+class ClaimQuantizedGroups:
+    """The pass."""
+
+    name = "claim-quantized-groups"
+    plugin = ""
+
+    def run(self, network: Network, before: PassFindings) -> PassFindings:  # noqa: ARG002  as `Pass` has it
+        """Replace every quantized group that is claimed; returns which were, and plugin layers that get none."""
         network.refresh_shapes()
-        accepted: list[tuple[QuantizedGroup, Layer, str]] = []
+        accepted: list[_Accepted] = []
+        kept: list[ReplacedGroups] = []
         for layer in network.layers:
             group = find_quantized_group(layer)
+            found: _Accepted | ReplacedGroups | None = None
             if isinstance(layer, Plugin) and takes_quantized(layer):
-                accepted += self._absorbing(layer, group)
+                found = _absorbing(layer, group)
             elif group is not None and (claim := facade.claim(group)):
-                accepted += self._accepted(group, claim, [other for _, other, _ in accepted])
-        gone = replace_groups(network, [(group, layer) for group, layer, _ in accepted])
-        for (group, _, reason), members in zip(accepted, gone, strict=True):
-            self.taken.update((one.name, group.layer.name) for one in members)
-            absorbed = ", ".join(repr(one.name) for one in members)
-            self.causes[group.layer.name] = f"{reason} (in place of {absorbed})"
-            logger.info("%s: %s", group.layer.name, self.causes[group.layer.name])
+                found = _claimed(group, claim, [one.layer for one in accepted])
+            if isinstance(found, _Accepted):
+                accepted.append(found)
+            elif found is not None:
+                kept.append(found)
+        gone = replace_groups(network, [(one.group, one.layer) for one in accepted])
         network.refresh_shapes()  # and with them the order: the new layers stand at the end
-        return bool(accepted)
+        causes, taken = {}, {}
+        for one, members in zip(accepted, gone, strict=True):
+            name, absorbed = one.group.layer.name, ", ".join(repr(member.name) for member in members)
+            causes[name] = f"{one.reason} (in place of {absorbed})"
+            taken.update(dict.fromkeys((member.name for member in members), name))
+            logger.info("%s: %s", name, causes[name])
+        warnings = [text for one in kept for text in one.warnings]
+        problems = [text for one in kept for text in one.problems]
+        claims = ReplacedGroups(causes, taken, warnings=warnings, problems=problems)
+        return PassFindings(bool(accepted), claims=claims)
 
-    def _absorbing(self, layer: Plugin, group: QuantizedGroup | None) -> list[tuple[QuantizedGroup, Layer, str]]:
-        """The layer that stands for a plugin layer and the Q/DQ around it, and knows their scales; [] for none."""
-        who = "the layer plugin " + "::".join(filter(None, (layer.plugin_namespace, layer.plugin_name)))
-        if group is None:
-            self._tell(layer, who, "; ".join(missing_for_group(layer)))
-            return []
-        absorbing = copy_layer(layer)
-        scales = {"input_scales": tuple(group.input_scales), "output_scales": tuple(group.output_scales)}
-        absorbing.fields = {**layer.fields, **scales}
-        problem = _other_types(layer, group.outputs) or _misfit(absorbing, group)
-        if problem:
-            self._tell(layer, who, problem)
-            return []
-        return [(group, absorbing, f"{who} takes quantized tensors")]
 
-    def _tell(self, layer: Plugin, who: str, problem: str) -> None:
-        """Keep why a plugin layer does not absorb the Q/DQ around it, if there are any."""
-        wished = _other_types(layer, layer.outputs)
-        if wished:
-            self.problems.append(f"{layer.where}: {wished}, and cannot be: {problem}")
-        elif _has_quantized_neighbours(layer):
-            self.warnings.append(f"{layer.where}: {who} takes quantized tensors, but not these: {problem}")
+def _absorbing(layer: Plugin, group: QuantizedGroup | None) -> _Accepted | ReplacedGroups:
+    """The layer that stands for a plugin layer and the Q/DQ around it, and knows their scales; or why there is none."""
+    who = "the layer plugin " + "::".join(filter(None, (layer.plugin_namespace, layer.plugin_name)))
+    if group is None:
+        return _kept(layer, who, "; ".join(missing_for_group(layer)))
+    absorbing = copy_layer(layer)
+    scales = {"input_scales": tuple(group.input_scales), "output_scales": tuple(group.output_scales)}
+    absorbing.fields = {**layer.fields, **scales}
+    problem = _other_types(layer, group.outputs) or _misfit(absorbing, group)
+    return _kept(layer, who, problem) if problem else _Accepted(group, absorbing, f"{who} takes quantized tensors")
 
-    def _accepted(
-        self, group: QuantizedGroup, claim: Owned[GroupClaim], taken: Sequence[Layer]
-    ) -> list[tuple[QuantizedGroup, Layer, str]]:
-        """The layer that a claim brings, and the reason; [] where it does not fit, which is recorded."""
-        layer = claim.value.layer
-        problem = "it brings a layer that it brought before" if any(layer is one for one in taken) else ""
-        problem = problem or _misfit(layer, group)
-        if problem:
-            facade.fail(claim, f"the claim of the quantized group of {group.layer.where} does not fit: {problem}")
-            return []
-        return [(group, layer, f"{claim.plugin} claimed it: {claim.value.reason}")]
+
+def _kept(layer: Plugin, who: str, problem: str) -> ReplacedGroups:
+    """Why a plugin layer does not absorb the Q/DQ around it, if there are any."""
+    wished = _other_types(layer, layer.outputs)
+    if wished:
+        return ReplacedGroups(problems=[f"{layer.where}: {wished}, and cannot be: {problem}"])
+    if _has_quantized_neighbours(layer):
+        return ReplacedGroups(warnings=[f"{layer.where}: {who} takes quantized tensors, but not these: {problem}"])
+    return ReplacedGroups()
+
+
+def _claimed(group: QuantizedGroup, claim: Owned[GroupClaim], taken: Sequence[Layer]) -> _Accepted | None:
+    """The layer that a claim brings, and the reason; None where it does not fit, which is recorded."""
+    layer = claim.value.layer
+    problem = "it brings a layer that it brought before" if any(layer is one for one in taken) else ""
+    problem = problem or _misfit(layer, group)
+    if problem:
+        facade.fail(claim, f"the claim of the quantized group of {group.layer.where} does not fit: {problem}")
+        return None
+    return _Accepted(group, layer, f"{claim.plugin} claimed it: {claim.value.reason}")
 
 
 def takes_quantized(layer: Plugin) -> bool:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import attrs
 
@@ -18,6 +19,7 @@ from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.tensor import TensorSpec
 from dryfit.network.verify import check
+from dryfit.passes.findings import PassFindings
 
 Border = Mapping[tuple[str, str], TensorSpec]
 """("input" or "output", name) to spec, in the network's order."""
@@ -56,14 +58,36 @@ def _described(border: Border, keys: Iterable[tuple[str, str]]) -> str:
 
 
 PassFunction = Callable[[Network], bool]
-"""Rewrites the network in place without changing what it computes, and returns whether it changed anything."""
+"""Rewrites the network in place without changing what it computes, and returns whether it changed anything.
+
+This is all that a plugin's pass has to be."""
 
 logger = logging.getLogger("dryfit.passes")
 
 
+class Pass(Protocol):
+    """A pass of a pipeline: rewrites a network in place without changing what it computes."""
+
+    @property
+    def name(self) -> str:
+        """Unique in a pipeline, such as `fold-constants`."""
+
+    @property
+    def plugin(self) -> str:
+        """The plugin that brings it, as `name version (distribution)`; "" for dryfit's own."""
+
+    def run(self, network: Network, before: PassFindings) -> PassFindings:
+        """Rewrite the network; returns what this pass found.
+
+        Args:
+            network: rewritten in place.
+            before: what the passes before it found.
+        """
+
+
 @attrs.frozen
 class NetworkPass:
-    """A function that rewrites networks, with a name.
+    """A function that rewrites networks, with a name; it finds nothing but whether it changed the network.
 
     Attributes:
         name: unique in a pipeline, such as `fold-constants`.
@@ -79,10 +103,9 @@ class NetworkPass:
         """Rewrite the network; returns whether it changed."""
         return self.function(network)
 
-    @property
-    def where(self) -> str:
-        """The pass in words, for messages."""
-        return f"pass {self.name!r} of {self.plugin}" if self.plugin else f"pass {self.name!r}"
+    def run(self, network: Network, before: PassFindings) -> PassFindings:  # noqa: ARG002  as `Pass` has it
+        """Rewrite the network; returns whether it changed."""
+        return PassFindings(changed=bool(self.function(network)))
 
 
 def network_pass(name: str) -> Callable[[PassFunction], NetworkPass]:
@@ -109,27 +132,40 @@ class StageReport:
 
     Attributes:
         name: of the pass.
-        changed: whether it changed the network.
+        found: what it found, and whether it changed the network.
         layers_before, layers_after: numbers of layers.
         seconds: how long it took.
     """
 
     name: str
-    changed: bool
+    found: PassFindings
     layers_before: int
     layers_after: int
     seconds: float
 
 
+@attrs.frozen(eq=False)
+class PipelineRun:
+    """What the passes of a pipeline did.
+
+    Attributes:
+        reports: of each pass, in order.
+        found: what they found together.
+    """
+
+    reports: Sequence[StageReport]
+    found: PassFindings
+
+
 class Pipeline:
     """Passes in the order in which they run; no two have one name."""
 
-    def __init__(self, passes: Iterable[NetworkPass] = ()) -> None:
-        self._passes: list[NetworkPass] = []
+    def __init__(self, passes: Iterable[Pass] = ()) -> None:
+        self._passes: list[Pass] = []
         for network_pass in passes:
             self.append(network_pass)
 
-    def __iter__(self) -> Iterator[NetworkPass]:
+    def __iter__(self) -> Iterator[Pass]:
         return iter(self._passes)
 
     @property
@@ -137,7 +173,7 @@ class Pipeline:
         """The passes' names, in order."""
         return [network_pass.name for network_pass in self._passes]
 
-    def append(self, added: NetworkPass) -> None:
+    def append(self, added: Pass) -> None:
         """Add a pass at the end.
 
         Raises:
@@ -145,7 +181,7 @@ class Pipeline:
         """
         self._insert(len(self._passes), added)
 
-    def insert_before(self, name: str, added: NetworkPass) -> None:
+    def insert_before(self, name: str, added: Pass) -> None:
         """Add a pass before the one of this name.
 
         Raises:
@@ -154,7 +190,7 @@ class Pipeline:
         """
         self._insert(self._position(name), added)
 
-    def insert_after(self, name: str, added: NetworkPass) -> None:
+    def insert_after(self, name: str, added: Pass) -> None:
         """Add a pass after the one of this name.
 
         Raises:
@@ -171,7 +207,7 @@ class Pipeline:
         """
         del self._passes[self._position(name)]
 
-    def run(self, network: Network, dump_directory: Path | None = None) -> list[StageReport]:
+    def run(self, network: Network, dump_directory: Path | None = None) -> PipelineRun:
         """Run every pass once, in order.
 
         Args:
@@ -183,44 +219,48 @@ class Pipeline:
             BuildError: a pass fails, or one of a plugin leaves a network that is wrong; names the pass and the plugin.
         """
         self._dump(network, dump_directory, 0, "start")
-        reports = []
+        reports, found = [], PassFindings()
         for number, network_pass in enumerate(self._passes, 1):
             before, started = len(network), time.perf_counter()
-            changed = self._run_one(network_pass, network, self.names[: number - 1])
-            report = StageReport(network_pass.name, changed, before, len(network), time.perf_counter() - started)
+            own = self._run_one(network_pass, network, found, self.names[: number - 1])
+            found = found.then(own)
+            report = StageReport(network_pass.name, own, before, len(network), time.perf_counter() - started)
             reports.append(report)
             logger.info(
                 "%s: %s, %d layers, %.3f s",
                 report.name,
-                f"{report.layers_before} -> {report.layers_after} layers" if changed else "nothing to do",
+                f"{report.layers_before} -> {report.layers_after} layers" if own.changed else "nothing to do",
                 report.layers_after,
                 report.seconds,
             )
             self._dump(network, dump_directory, number, network_pass.name)
-        return reports
+        return PipelineRun(reports, found)
 
     @staticmethod
-    def _run_one(network_pass: NetworkPass, network: Network, predecessors: Sequence[str]) -> bool:
-        """Run a pass, and check what a plugin's pass leaves; returns whether it changed the network.
+    def _run_one(network_pass: Pass, network: Network, before: PassFindings, names: Sequence[str]) -> PassFindings:
+        """Run a pass after those of these names, and check what a plugin's pass leaves; returns what it found.
 
         Raises:
             BuildError: it fails, or leaves a network that is wrong.
         """
         border = border_of(network) if network_pass.plugin else {}
         try:
-            changed = bool(network_pass(network))
+            found = network_pass.run(network, before)
             network.refresh_shapes()
             if network_pass.plugin:
                 check(network)
                 require_same_border(border, border_of(network))
         except (Exception, SystemExit) as error:  # a plugin may raise anything: the name belongs to whatever it is
             text = str(error) if isinstance(error, DryfitError) else f"{type(error).__name__}: {error}"
-            before = f"; before it ran {', '.join(predecessors)}" if predecessors else ""
-            remedy = "Report it to the makers of the plugin, or switch the plugin off" if network_pass.plugin else None
-            raise BuildError("A pass failed", where=network_pass.where, found=text + before, remedy=remedy) from error
-        return changed
+            after = f"; before it ran {', '.join(names)}" if names else ""
+            where, remedy = f"pass {network_pass.name!r}", None
+            if network_pass.plugin:
+                where += f" of {network_pass.plugin}"
+                remedy = "Report it to the makers of the plugin, or switch the plugin off"
+            raise BuildError("A pass failed", where=where, found=text + after, remedy=remedy) from error
+        return found
 
-    def _insert(self, position: int, added: NetworkPass) -> None:
+    def _insert(self, position: int, added: Pass) -> None:
         if added.name in self.names:
             raise ConfigError("Two passes have one name", where="pass pipeline", found=added.name)
         self._passes.insert(position, added)

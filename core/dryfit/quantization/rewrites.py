@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import StrEnum
 from types import MappingProxyType
@@ -94,6 +94,10 @@ class RewriteJournal:
     A quantization that has moved over a concatenation stands before each of its inputs, and a dequantization before
     each of its readers: each of these is told of under the one name that the user gave.
 
+    Args:
+        steps: to begin with.
+        before: the journal of earlier passes, whose copies of layers keep their origins.
+
     Example:
         >>> journal = RewriteJournal()
         >>> journal.add(Rewrite("move-quantizes", "q", RewriteAction.MOVED, ("pool",), "max pooling picks values"))
@@ -101,10 +105,10 @@ class RewriteJournal:
         [('pool',)]
     """
 
-    def __init__(self, steps: Sequence[Rewrite] = ()) -> None:
+    def __init__(self, steps: Iterable[Rewrite] = (), before: RewriteJournal | None = None) -> None:
         self._steps: list[Rewrite] = []
         self._of_layer: dict[str, list[Rewrite]] = {}
-        self._origins: dict[str, str] = {}
+        self._origins: dict[str, str] = {} if before is None else dict(before.origins)
         for step in steps:
             self.add(step)
 
@@ -126,9 +130,20 @@ class RewriteJournal:
         """
         self._origins[copy] = self.origin(layer)
 
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Name of each copy to the name in the user's network of the layer that it was made from."""
+        return MappingProxyType(self._origins)
+
     def origin(self, layer: str) -> str:
         """The name in the user's network of the layer that this one was made from; its own name where it is no copy."""
         return self._origins.get(layer, layer)
+
+    def then(self, later: RewriteJournal) -> RewriteJournal:
+        """The steps of this journal and those of a later one."""
+        joined = RewriteJournal((*self, *later), self)
+        joined._origins.update(later.origins)
+        return joined
 
     def __iter__(self) -> Iterator[Rewrite]:
         return iter(self._steps)

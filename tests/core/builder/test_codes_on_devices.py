@@ -61,9 +61,9 @@ def pooled(network, x):
 
 def test_a_design_holds_what_became_of_each_quantization():
     design = designed(pooled(*image_network()), config_for("GPU"))
-    assert [(step.layer, step.action, step.over) for step in design.canonical.rewrites if step.over == ("pool",)] == [
-        ("dq", RewriteAction.MOVED, ("pool",))
-    ]
+    assert [
+        (step.layer, step.action, step.over) for step in design.canonical.found.rewrites if step.over == ("pool",)
+    ] == [("dq", RewriteAction.MOVED, ("pool",))]
     assert design.network.layer("pool").inputs[0].dtype is DataType.INT8
 
 

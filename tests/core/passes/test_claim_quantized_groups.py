@@ -17,17 +17,15 @@ from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.verify import check
 from dryfit.passes.canonical import canonical_pipeline, specialise
-from dryfit.passes.claim_quantized_groups import GroupClaims
 from dryfit.plugins import registry
 from dryfit.quantization.quantized_group import find_quantized_group
 from dryfit.reference.executor import run_reference
 
 
 def run_pass(network):
-    claims = GroupClaims()
-    canonical_pipeline(claims).run(network)
+    found = canonical_pipeline().run(network).found
     check(network)
-    return claims
+    return found.claims
 
 
 def feeds():

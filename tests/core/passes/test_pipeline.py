@@ -36,9 +36,9 @@ def test_passes_run_in_the_order_that_additions_by_name_give():
     pipeline.append(_pass("e", log))
     pipeline.remove("d")
     assert pipeline.names == ["a", "b", "c", "e"]
-    reports = pipeline.run(_network())
+    reports = pipeline.run(_network()).reports
     assert log == ["a", "b", "c", "e"]
-    assert [(report.name, report.changed) for report in reports] == [(name, False) for name in log]
+    assert [(report.name, report.found.changed) for report in reports] == [(name, False) for name in log]
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are():
@@ -54,9 +54,9 @@ def test_a_name_that_is_there_is_refused():
 
 def test_each_stage_is_logged_and_dumped(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "dryfit.passes"):
-        reports = canonical_pipeline().run(_network(), tmp_path / "stages")
+        reports = canonical_pipeline().run(_network(), tmp_path / "stages").reports
     assert [record.args[0] for record in caplog.records] == canonical_pipeline().names
-    changed = {report.name: (report.layers_before, report.layers_after) for report in reports if report.changed}
+    changed = {report.name: (report.layers_before, report.layers_after) for report in reports if report.found.changed}
     assert changed == {"remove-identities": (2, 1)}
     files = sorted(path.name for path in (tmp_path / "stages").iterdir())
     assert files == ["00-start.txt", *(f"{i:02d}-{name}.txt" for i, name in enumerate(canonical_pipeline().names, 1))]

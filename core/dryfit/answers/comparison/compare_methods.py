@@ -22,7 +22,7 @@ from dryfit.engine.resolved_operation import ResolvedOperation
 from dryfit.errors import ConfigError, ExecutionError
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
-from dryfit.passes.quantized_operators.form_quantized_operators import LeftLayer
+from dryfit.passes.findings import LeftLayer
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.target.kernels import Array

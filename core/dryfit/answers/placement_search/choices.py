@@ -97,7 +97,7 @@ def choices_of(network: Network, config: BuilderConfig, design: Design, other: s
     owners: list[str] = []
     options: list[tuple[str, ...]] = []
     for layer in layers:
-        origin = design.canonical.rewrites.origin(layer.name)
+        origin = design.canonical.found.rewrites.origin(layer.name)
         owners.append(origin if origin in users and origin not in own else "")
         asked = verdicts.setdefault(layer.name, {})
         if owners[-1] and other not in asked:

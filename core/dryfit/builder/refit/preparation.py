@@ -73,7 +73,7 @@ def prepared_for_refit(plan: Plan, network: Network, config: BuilderConfig, desi
         weights=_refittable(network, is_identical, config.get_flag(BuilderFlag.REFIT_INDIVIDUAL)),
         comparisons=[
             ScaleComparison(step.pass_name, step.layer, tuple(step.compared_scales))
-            for step in design.canonical.rewrites
+            for step in design.canonical.found.rewrites
             if len(step.compared_scales) > 1
         ],
         equal_scales=equal_scales(network),

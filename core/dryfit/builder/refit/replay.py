@@ -160,7 +160,7 @@ def _require_passes(plan: Plan, design: Design) -> None:
     Raises:
         EngineFileError: names the passes.
     """
-    before, now = list(plan.settings.get("passes", [])), list(design.canonical.found.passes)
+    before, now = list(plan.settings.get("passes", [])), list(design.canonical.passes)
     if before != now:
         raise EngineFileError(
             "The build cannot be repeated: networks went through other passes when the engine was built",

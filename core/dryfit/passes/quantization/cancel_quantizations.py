@@ -21,6 +21,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
+from dryfit.passes.findings import PassFindings
 from dryfit.passes.fold_constants import fold_layers
 from dryfit.passes.quantization.moving import Movement, QuantizationPass, is_reading_data
 from dryfit.passes.quantization.scale_numbers import (
@@ -159,19 +160,14 @@ _KEPT = frozenset({"constant", "dequantize", "dynamic_quantize", "plugin"})
 
 
 class FoldQuantizedWeights:
-    """The pass. What moved in between, such as a transpose of quantized weights, is computed too.
-
-    Args:
-        journal: is told of each quantization.
-    """
+    """The pass. What moved in between, such as a transpose of quantized weights, is computed too."""
 
     name = "fold-quantized-weights"
+    plugin = ""
 
-    def __init__(self, journal: RewriteJournal) -> None:
-        self._journal = journal
-
-    def __call__(self, network: Network) -> bool:
-        """Quantize weights; returns whether there were any."""
+    def run(self, network: Network, before: PassFindings) -> PassFindings:
+        """Quantize weights; returns which were."""
+        journal = RewriteJournal(before=before.rewrites)
         sources = {
             layer.name: (source.name, layer.outputs[0].dtype)
             for layer in network.layers
@@ -182,6 +178,6 @@ class FoldQuantizedWeights:
             if layer.name in sources:
                 weights, dtype = sources[layer.name]
                 reason = f"{weights!r} is constant and is kept in {dtype.name}"
-                name = self._journal.origin(layer.name)
-                self._journal.add(Rewrite(self.name, name, RewriteAction.FOLDED, (weights,), reason))
-        return bool(folded)
+                step = Rewrite(self.name, journal.origin(layer.name), RewriteAction.FOLDED, (weights,), reason)
+                journal.add(step)
+        return PassFindings(bool(folded), rewrites=journal)

@@ -23,6 +23,7 @@ from dryfit.network.layer import Layer, LayerT
 from dryfit.network.layers.quantization import Cast, Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.passes.findings import PassFindings
 from dryfit.passes.quantization.commutation import Commutation
 from dryfit.passes.quantization.scale_numbers import QuantizationNumbers
 from dryfit.quantization.rewrites import Rewrite, RewriteAction, RewriteJournal
@@ -48,7 +49,7 @@ class Movement:
     Args:
         pass_name: for the journal.
         network: is rewritten.
-        journal: is told.
+        before: what earlier passes did, and which layers they made as copies of others.
 
     Attributes:
         specs: tensor to spec, also of tensors that the pass adds.
@@ -56,7 +57,7 @@ class Movement:
         known: constants, and codes that a pass lets follow from constants alone: they are computed while building.
     """
 
-    def __init__(self, pass_name: str, network: Network, journal: RewriteJournal) -> None:
+    def __init__(self, pass_name: str, network: Network, before: RewriteJournal) -> None:
         network.refresh_shapes()
         self.network = network
         self.specs = {tensor: tensor.spec for tensor in network.tensors}
@@ -64,7 +65,7 @@ class Movement:
         self.has_changed = False
         self.known = {tensor for tensor in self.specs if tensor.is_constant}
         self._pass_name = pass_name
-        self._journal = journal
+        self._journal = RewriteJournal(before=before)
         self._dead: list[Layer] = []
         self._names: dict[Layer, str] = {}
 
@@ -126,7 +127,7 @@ class Movement:
         reason: str,
         compared: tuple[str, ...] = (),
     ) -> None:
-        """Tell the journal of a step."""
+        """Write a step down."""
         name = self._journal.origin(layer.name)
         self._journal.add(Rewrite(self._pass_name, name, action, tuple(over), reason, compared))
 
@@ -134,36 +135,35 @@ class Movement:
         """The name of a layer in the user's network."""
         return self._journal.origin(layer.name)
 
-    def finish(self) -> bool:
-        """Take out what is dead, and infer shapes again; returns whether anything changed."""
+    def finish(self) -> PassFindings:
+        """Take out what is dead, and infer shapes again; returns what was done."""
         self.network.remove_layers(self._dead)
         for layer, name in self._names.items():
             self.network.rename_layer(layer, name)
             self._journal.note_copy(layer.name, name)
         self.network.refresh_shapes()
-        return self.has_changed
+        return PassFindings(self.has_changed, rewrites=self._journal)
 
 
 class QuantizationPass(abc.ABC):
     """A pass that sweeps over a network once and rewires its quantizations and dequantizations.
 
     Args:
-        journal: is told what became of each.
         judge: says which layers devices compute on codes.
         over: the layers to move over: on the host, which moves codes of any type and zero point, and however little
             is gained; None for those that commute, for devices.
     """
 
     name: ClassVar[str]
+    plugin: ClassVar[str] = ""
 
-    def __init__(self, journal: RewriteJournal, judge: Judge = any_device, over: LayerTest | None = None) -> None:
-        self._journal = journal
+    def __init__(self, judge: Judge = any_device, over: LayerTest | None = None) -> None:
         self._judge = judge
         self._over = over
 
-    def __call__(self, network: Network) -> bool:
-        """Sweep over a network; returns whether anything changed."""
-        movement = Movement(self.name, network, self._journal)
+    def run(self, network: Network, before: PassFindings) -> PassFindings:
+        """Sweep over a network; returns what became of each quantization and dequantization."""
+        movement = Movement(self.name, network, before.rewrites)
         self.sweep(movement)
         return movement.finish()
 

@@ -18,11 +18,11 @@ from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network
 from dryfit.passes.claim_quantized_groups import replace_groups
+from dryfit.passes.findings import LeftLayer, PassFindings, ReplacedGroups
 from dryfit.passes.fold_constants import replace_by_constants
 from dryfit.passes.quantization.cancel_quantizations import CancelQuantizations
 from dryfit.passes.quantization.move_dequantizes import MoveDequantizes
 from dryfit.passes.quantization.move_quantizes import MoveQuantizes
-from dryfit.passes.quantization.moving import any_device
 from dryfit.passes.quantized_operators.grid import CODE_TYPES
 from dryfit.passes.quantized_operators.lone_conversions import (
     Replacement,
@@ -40,10 +40,7 @@ from dryfit.passes.quantized_operators.operator_of_group import (
 from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.quantized_group import QuantizedGroup
-from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.registry import evaluate
-
-NAME = "form-quantized-operators"
 
 logger = logging.getLogger("dryfit.passes")
 
@@ -54,46 +51,14 @@ _NEITHER = frozenset({"constant", "quantized_operator", "shape"})
 """Kinds that are no centre of an operator; those that quantize are none either."""
 
 
-@attrs.frozen
-class LeftLayer:
-    """A layer for which a quantize method is chosen, and that is computed in real numbers.
+class FormQuantizedOperators:
+    """The pass."""
 
-    Attributes:
-        layer: its name.
-        method: of the network.
-        reason: why, in words.
-    """
+    name = "form-quantized-operators"
+    plugin = ""
 
-    layer: str
-    method: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.layer!r} stays in real numbers, not by the quantize method {self.method!r}: {self.reason}"
-
-
-class QuantizedOperators:
-    """The pass, and what became of the layers.
-
-    Args:
-        journal: is told which quantizations moved over layers that only move codes.
-
-    Attributes:
-        causes: name of each quantized operator to why it is there.
-        taken: name of each layer of such a group to the name of the operator that took its place.
-        left: layers that the network's method does not compute.
-        problems: layers that ask for a method themselves and cannot have it, in words.
-    """
-
-    def __init__(self, journal: RewriteJournal | None = None) -> None:
-        self.causes: dict[str, str] = {}
-        self.taken: dict[str, str] = {}
-        self.left: list[LeftLayer] = []
-        self.problems: list[str] = []
-        self._journal = RewriteJournal() if journal is None else journal
-
-    def __call__(self, network: Network) -> bool:
-        """Form every quantized operator that can be; returns whether there was one.
+    def run(self, network: Network, before: PassFindings) -> PassFindings:
+        """Form every quantized operator that can be; returns what became of the layers.
 
         Raises:
             UnknownNameError: there is no method of a name.
@@ -101,18 +66,35 @@ class QuantizedOperators:
         """
         methods = chosen_methods(network)
         if not methods:
-            return False
+            return PassFindings()
         network.refresh_shapes()
-        for move in (MoveDequantizes, MoveQuantizes):
-            move(self._journal, any_device, over=_only_moves_codes)(network)
-        CancelQuantizations(self._journal)(network)
-        self._form_groups(network, methods)
-        self._form_conversions(network, methods)
+        found = PassFindings()
+        for one in (
+            MoveDequantizes(over=_only_moves_codes),
+            MoveQuantizes(over=_only_moves_codes),
+            CancelQuantizations(),
+        ):
+            found = found.then(one.run(network, before.then(found)))
+        forming = _Forming()
+        forming.form_groups(network, methods)
+        forming.form_conversions(network, methods)
         _fold_biases(network)
         network.refresh_shapes()  # and with them the order: the new layers stand at the end
-        return bool(self.causes)
+        operators = ReplacedGroups(forming.causes, forming.taken, forming.left, problems=forming.problems)
+        return found.then(PassFindings(bool(operators.causes), operators=operators))
 
-    def _form_groups(self, network: Network, methods: dict[str, QuantizeMethod]) -> None:
+
+class _Forming:
+    """What became of layers so far, while operators are formed; see `ReplacedGroups`."""
+
+    def __init__(self) -> None:
+        self.causes: dict[str, str] = {}
+        self.taken: dict[str, str] = {}
+        self.left: list[LeftLayer] = []
+        self.problems: list[str] = []
+
+    def form_groups(self, network: Network, methods: dict[str, QuantizeMethod]) -> None:
+        """Operators for layers between dequantizations and quantizations."""
         formed: list[Formed] = []
         ended: set[Layer] = set()
         for layer in network.layers:
@@ -134,7 +116,7 @@ class QuantizedOperators:
         self.taken.update({one.name: readers[one] for one in unread if one is not None})
         network.remove_layers([one for one in unread if one is not None])
 
-    def _form_conversions(self, network: Network, methods: dict[str, QuantizeMethod]) -> None:
+    def form_conversions(self, network: Network, methods: dict[str, QuantizeMethod]) -> None:
         """Operators for what is left of quantizations and dequantizations: in a row, or at the network's border."""
         replaced: dict[Layer, Replacement] = {}
         readers: dict[Layer, Layer] = {}

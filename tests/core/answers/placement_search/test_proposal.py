@@ -246,7 +246,7 @@ def test_layers_made_of_one_layer_of_the_user_s_go_together_or_stay(acme, kinds,
     network = chain(*kinds)
     design = designed(network, config)
     first, second, _ = (layer.name for layer in network.layers)
-    design.canonical.rewrites.note_copy(second, first)
+    design.canonical.found.rewrites.note_copy(second, first)
     choices = choices_of(network, config, design, PLAIN)
     assert choices.groups == groups
     assert choices.owners[:2] == [first, first]

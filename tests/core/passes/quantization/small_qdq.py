@@ -12,9 +12,9 @@ from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.verify import check
+from dryfit.passes.canonical import quantization_passes
 from dryfit.passes.fold_constants import remove_dead_layers
-from dryfit.passes.quantization.optimizer import quantization_passes
-from dryfit.quantization.rewrites import RewriteJournal
+from dryfit.passes.pipeline import Pipeline
 from dryfit.reference.executor import run_reference
 
 SHAPE = (1, 4, 4, 4)
@@ -71,9 +71,8 @@ def transposed(network, x, name, order=(0, 1, 3, 2)):
 
 def optimized(network, **settings):
     """The network after the passes, and the journal; it computes the same, where it has 3 for dynamic extents."""
-    rewritten, journal = copy_network(network), RewriteJournal()
-    for one in [*quantization_passes(journal, **settings), remove_dead_layers]:
-        one(rewritten)
+    rewritten = copy_network(network)
+    journal = Pipeline([*quantization_passes(**settings), remove_dead_layers]).run(rewritten).found.rewrites
     check(rewritten)
     generator = np.random.default_rng(0)
     values = {

@@ -16,8 +16,9 @@ from tests.core.passes.quantization.small_qdq import (
 )
 
 from dryfit.network.data_types import DataType
+from dryfit.passes.findings import PassFindings
 from dryfit.passes.quantization.cancel_quantizations import CancelQuantizations, all_codes
-from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
+from dryfit.quantization.rewrites import RewriteAction
 
 
 def test_quantizations_of_one_tensor_by_equal_scales_become_one():
@@ -113,10 +114,10 @@ def test_a_pair_goes_only_where_every_code_comes_back(dtype, real, scale, cancel
     network, x = network_with_input(dtype)
     again = quantize(network, dequantize(network, x, "dq", scale, dtype=real), "q", scale, dtype=dtype)
     network.mark_output(dequantize(network, again, "end", 1.0))
-    journal = RewriteJournal()
-    assert CancelQuantizations(journal)(network) == cancels
+    found = CancelQuantizations().run(network, PassFindings())
+    assert found.changed == cancels
     if not cancels:
-        assert "does not give back every code" in journal.of("q")[0].reason
+        assert "does not give back every code" in found.rewrites.of("q")[0].reason
 
 
 @pytest.mark.parametrize(

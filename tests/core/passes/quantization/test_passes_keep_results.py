@@ -12,16 +12,17 @@ from tests.core.passes.quantization.random_qdq import feeds, networks
 from dryfit.network.copying import copy_network
 from dryfit.network.printing import network_text
 from dryfit.network.verify import check
+from dryfit.passes.canonical import quantization_passes
+from dryfit.passes.findings import PassFindings
 from dryfit.passes.fold_constants import remove_dead_layers
 from dryfit.passes.pipeline import Pipeline
 from dryfit.passes.quantization import commutation
-from dryfit.passes.quantization.optimizer import quantization_passes
-from dryfit.quantization.rewrites import RewriteAction, RewriteJournal
+from dryfit.quantization.rewrites import RewriteAction
 from dryfit.reference.executor import run_reference
 
 
 def passes():
-    return [*quantization_passes(RewriteJournal()), remove_dead_layers]
+    return [*quantization_passes(), remove_dead_layers]
 
 
 def is_same(found, expected):
@@ -38,12 +39,12 @@ def is_same(found, expected):
 def test_every_pass_keeps_every_bit_and_the_names_of_inputs_and_outputs(network):
     values = feeds(network)
     expected = run_reference(network, values)
-    rewritten = copy_network(network)
+    rewritten, found = copy_network(network), PassFindings()
     for one in passes():
         before = network_text(rewritten)
-        changed = one(rewritten)
+        found = one.run(rewritten, found)
         check(rewritten)
-        assert changed == (network_text(rewritten) != before), one.name
+        assert found.changed == (network_text(rewritten) != before), one.name
         assert [tensor.name for tensor in rewritten.outputs] == [tensor.name for tensor in network.outputs]
         assert is_same(run_reference(rewritten, values), expected), one.name
     assert not any(layer.name.count(" after ") + layer.name.count(" before ") > 1 for layer in rewritten)
@@ -55,10 +56,8 @@ def test_a_second_run_finds_nothing_to_move_back(network):
     """What moved stays where it is: the passes come to rest."""
     Pipeline(passes()).run(network)
     expected = run_reference(network, feeds(network))
-    journal = RewriteJournal()
-    Pipeline([*quantization_passes(journal), remove_dead_layers]).run(network)
-    third = RewriteJournal()
-    Pipeline([*quantization_passes(third), remove_dead_layers]).run(network)
+    Pipeline(passes()).run(network)
+    third = Pipeline(passes()).run(network).found.rewrites
     assert is_same(run_reference(network, feeds(network)), expected)
     assert {step.action for step in third} <= {RewriteAction.STOPPED}
 

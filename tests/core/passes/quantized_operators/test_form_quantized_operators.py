@@ -20,18 +20,15 @@ from dryfit.network.layers.shuffle import Shuffle
 from dryfit.network.network import Network
 from dryfit.network.verify import check
 from dryfit.passes.canonical import canonical_pipeline
-from dryfit.passes.quantized_operators.form_quantized_operators import QuantizedOperators
-from dryfit.quantization.rewrites import RewriteJournal
 from dryfit.reference.executor import run_reference
 
 
 def formed(network):
     """(the network after all passes, what became of its layers)."""
-    copy, journal = copy_network(network), RewriteJournal()
-    operators = QuantizedOperators(journal)
-    canonical_pipeline(journal=journal, operators=operators).run(copy)
+    copy = copy_network(network)
+    found = canonical_pipeline().run(copy).found
     check(copy)
-    return copy, operators
+    return copy, found.operators
 
 
 def computes(network):
