@@ -175,11 +175,12 @@ def _take_capability(config: BuilderConfig, options: NetworkOptions) -> None:
 
 
 def _take_pools(config: BuilderConfig, options: NetworkOptions) -> list[str]:
-    notes: list[str] = []
-    if options.mem_pool_size is not None:
-        for pool, size in parse_memory_pool_sizes(options.mem_pool_size, "--mem-pool-size", notes).items():
-            config.set_memory_pool_limit(pool, size)
-    return notes
+    if options.mem_pool_size is None:
+        return []
+    sizes = parse_memory_pool_sizes(options.mem_pool_size, "--mem-pool-size")
+    for pool, size in sizes.limits.items():
+        config.set_memory_pool_limit(pool, size)
+    return [*sizes.notes]
 
 
 def _take_sparsity(network: Network, config: BuilderConfig, options: NetworkOptions) -> list[str]:

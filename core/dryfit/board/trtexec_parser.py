@@ -144,10 +144,10 @@ def _formats(values: Mapping[str, str], option: str, tensors: Sequence[Tensor]) 
     return tuple(entries * len(tensors))[: len(tensors)]
 
 
-def _pools(values: Mapping[str, str]) -> dict[str, int]:
+def _pools(values: Mapping[str, str]) -> Mapping[str, int]:
     if "--workspace" in values:
-        return parse_memory_pool_sizes(f"{MemoryPoolType.WORKSPACE}:{values['--workspace']}", "--workspace")
-    return parse_memory_pool_sizes(values["--memPoolSize"], "--memPoolSize") if "--memPoolSize" in values else {}
+        return parse_memory_pool_sizes(f"{MemoryPoolType.WORKSPACE}:{values['--workspace']}", "--workspace").limits
+    return parse_memory_pool_sizes(values["--memPoolSize"], "--memPoolSize").limits if "--memPoolSize" in values else {}
 
 
 def _profile(said: Mapping[str, str], network: Network) -> ProfileShapes:

@@ -163,21 +163,34 @@ _ROUNDED = "dlasram"
 _SIZE = re.compile(r"-?(\d+|\d*\.\d+)([BKMG]?)")
 
 
-def parse_memory_pool_sizes(text: str, where: str, notes: list[str] | None = None) -> dict[str, int]:
-    """Memory pool to limit in bytes.
+@attrs.frozen
+class PoolSizes:
+    """What a text says of memory pools.
+
+    Attributes:
+        limits: memory pool to limit in bytes.
+        notes: a sentence for each size that was rounded to a power of two.
+    """
+
+    limits: Mapping[str, int]
+    notes: Sequence[str]
+
+
+def parse_memory_pool_sizes(text: str, where: str) -> PoolSizes:
+    """The limits of memory pools.
 
     Args:
         text: pairs of pool and size. A pool goes by trtexec's name or by its own. A size is in MiB, or has one of the
             letters B, K, M and G behind it; what is no whole number of bytes is rounded down, and the size of dlaSRAM,
             as trtexec does, to a power of two. That of DLA_MANAGED_SRAM is not.
         where: the option or file that it comes from.
-        notes: takes a sentence for each size that was rounded to a power of two.
 
     Raises:
         ConfigError: an entry is none.
     """
     names = {word.lower(): pool for word, pool in TRTEXEC_POOLS.items()}
-    sizes: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    notes: list[str] = []
     for entry in text.split(","):
         word, _, size = (part.strip() for part in entry.rpartition(":"))
         match = _SIZE.fullmatch(size.upper())
@@ -199,14 +212,13 @@ def parse_memory_pool_sizes(text: str, where: str, notes: list[str] | None = Non
         size_bytes = int(float(match[1]) * _UNITS[match[2] or "M"])
         if word.lower() == _ROUNDED and size_bytes & (size_bytes - 1):
             rounded = 1 << size_bytes.bit_length() - 1
-            if notes is not None:
-                notes.append(
-                    f"{where}: {word}:{size} is {size_bytes} bytes, rounded down to {rounded}, a power of two, as "
-                    "trtexec does"
-                )
+            notes.append(
+                f"{where}: {word}:{size} is {size_bytes} bytes, rounded down to {rounded}, a power of two, as "
+                "trtexec does"
+            )
             size_bytes = rounded
-        sizes[str(names.get(word.lower(), word))] = size_bytes
-    return sizes
+        limits[str(names.get(word.lower(), word))] = size_bytes
+    return PoolSizes(limits, notes)
 
 
 def memory_pool_sizes_text(sizes: Mapping[str, int]) -> str:

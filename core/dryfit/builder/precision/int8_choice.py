@@ -7,7 +7,7 @@ whole speaks against: what lies near its outputs, and what would cost more in co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
@@ -93,26 +93,29 @@ def refused_candidates(
     for name in layers_near_outputs(layers, wanted_types):
         if name in candidates and name not in refused and candidates[name].takes_part_in_noise_reduction:
             refused[name] = _NOISE
-    _refuse_broken_steps(candidates, refused)
+    refused |= _broken_steps(candidates, refused)
     eligible = [name for name in candidates if name not in refused]
     widths = {name: (one.real_type or DataType.FLOAT).bits // 8 for name, one in candidates.items()}
     losing = layers_without_benefit(layers, eligible, widths, lambda tensor: _elements(specs, tensor), is_exchanged)
     refused.update((name, _NO_BENEFIT) for name in eligible if name in losing and candidates[name].is_free)
-    _refuse_broken_steps(candidates, refused)
-    return refused
+    return refused | _broken_steps(candidates, refused)
 
 
-def _refuse_broken_steps(candidates: Mapping[str, Candidate], refused: dict[str, PrecisionReason]) -> None:
-    """Refuse layers that share a tensor without a scale with one that is not computed in INT8 beside them."""
-    waiting = [name for name in candidates if name not in refused]
+def _broken_steps(candidates: Mapping[str, Candidate], refused: Collection[str]) -> dict[str, PrecisionReason]:
+    """Layers that share a tensor without a scale with one that is not computed in INT8 beside them."""
+    broken_steps: dict[str, PrecisionReason] = {}
+    in_real_numbers = {*refused}
+    waiting = [name for name in candidates if name not in in_real_numbers]
     while waiting:
         name = waiting.pop()
         layer = candidates[name].layer
         neighbours = {tensor.name: _other_side(tensor, layer) for tensor in candidates[name].inside}
-        broken = [one for one, other in neighbours.items() if other not in candidates or other in refused]
-        if name not in refused and broken:
-            refused[name] = without_scales(broken)
-            waiting += [other for other in neighbours.values() if other in candidates and other not in refused]
+        broken = [one for one, other in neighbours.items() if other not in candidates or other in in_real_numbers]
+        if name not in in_real_numbers and broken:
+            broken_steps[name] = without_scales(broken)
+            in_real_numbers.add(name)
+            waiting += [other for other in neighbours.values() if other in candidates and other not in in_real_numbers]
+    return broken_steps
 
 
 def _other_side(tensor: Tensor, layer: Layer) -> str:

@@ -246,29 +246,31 @@ def choose_host_layouts(network: Network, groups: Sequence[FusedGroup]) -> dict[
             wish = fused.kernel.layout if is_free else HostLayout.LINEAR
             wishes[tensor.name] = _stronger(wishes.get(tensor.name, HostLayout.ANY), wish)
     for direction in (groups, groups[::-1]):
-        _spread(direction, wishes, border)
+        wishes = _spread(direction, wishes, border)
     return {
         name: HostLayout.CHANNELS_LAST if wish is HostLayout.CHANNELS_LAST else HostLayout.LINEAR
         for name, wish in wishes.items()
     }
 
 
-def _spread(groups: Iterable[FusedGroup], wishes: dict[str, HostLayout], border: set[str]) -> None:
-    """Let kernels without a preference keep what is still open as they keep the rest.
+def _spread(groups: Iterable[FusedGroup], wishes: Mapping[str, HostLayout], border: set[str]) -> dict[str, HostLayout]:
+    """The wishes, where kernels without a preference also keep what is still open as they keep the rest.
 
     One network input or output in a group says nothing: it is row-major for the caller's sake.
     """
+    now = dict(wishes)
     for fused in groups:
         if fused.kernel.layout is not HostLayout.ANY:
             continue
         images = [
             tensor for tensor in _tensors(fused) if len(tensor.shape) in _IMAGE_RANKS and tensor.name not in border
         ]
-        known = [wishes[tensor.name] for tensor in images if wishes[tensor.name] is not HostLayout.ANY]
+        known = [now[tensor.name] for tensor in images if now[tensor.name] is not HostLayout.ANY]
         if known:
             wish = HostLayout.CHANNELS_LAST if HostLayout.CHANNELS_LAST in known else known[0]
             for tensor in images:
-                wishes[tensor.name] = _stronger(wishes[tensor.name], wish)
+                now[tensor.name] = _stronger(now[tensor.name], wish)
+    return now
 
 
 def _tensors(fused: FusedGroup) -> list[Tensor]:

@@ -23,7 +23,7 @@ from dryfit.errors import ConfigError
     ],
 )
 def test_sizes_are_in_mebibytes_or_have_a_unit(text, expected):
-    assert parse_memory_pool_sizes(text, "--mem-pool-size") == expected
+    assert parse_memory_pool_sizes(text, "--mem-pool-size").limits == expected
 
 
 @pytest.mark.parametrize("text", ["", "dlaSRAM", "dlaSRAM:", ":1", "dlaSRAM:1T", "dlaSRAM:one"])
@@ -38,9 +38,7 @@ def test_a_negative_limit_is_named():
 
 
 def test_a_size_that_is_rounded_as_trtexec_rounds_it_is_noted():
-    notes = []
-    parse_memory_pool_sizes("dlaSRAM:3,dlaLocalDRAM:3", "--mem-pool-size", notes)
-    assert notes == [
+    assert parse_memory_pool_sizes("dlaSRAM:3,dlaLocalDRAM:3", "--mem-pool-size").notes == [
         "--mem-pool-size: dlaSRAM:3 is 3145728 bytes, rounded down to 2097152, a power of two, as trtexec does"
     ]
 
@@ -51,4 +49,4 @@ POOLS = [*(set(TRTEXEC_POOLS.values()) - {"DLA_MANAGED_SRAM"}), "ACME_SRAM"]
 @given(st.dictionaries(st.sampled_from(sorted(POOLS)), st.integers(1, 1 << 34), min_size=1), st.integers(12, 30))
 def test_what_is_written_is_read_back(sizes, power):
     sizes = {**sizes, "DLA_MANAGED_SRAM": 1 << power}
-    assert parse_memory_pool_sizes(memory_pool_sizes_text(sizes), "here") == sizes
+    assert parse_memory_pool_sizes(memory_pool_sizes_text(sizes), "here").limits == sizes
