@@ -11,6 +11,7 @@ import functools
 import importlib
 import json
 import operator
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,10 @@ PAGES = {
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.answers.translation:TranslateAnswer",
     "warmup.schema.json": "dryfit.answers.warmup:WarmupAnswer",
+    "../../core/dryfit/__init__.pyi": "docs.pages.stubs:dryfit_stub",
+    "../../core/dryfit/testing/__init__.pyi": "docs.pages.stubs:testing_stub",
 }
-"""File name in `docs/reference` to the function that returns its text, or to the answers whose JSON Schema it is."""
+"""Path from `docs/reference` to the function that returns its text, or to the answers whose JSON Schema it is."""
 
 
 def page(name: str) -> str:
@@ -101,7 +104,7 @@ def main() -> int:
     if parser.parse_args().check:
         stale = stale_pages()
         for name in stale:
-            print(f"docs/reference/{name} is not current: run `make docs`", file=sys.stderr)
+            print(f"{os.path.normpath(f'docs/reference/{name}')} is not current: run `make docs`", file=sys.stderr)
         return 1 if stale else 0
     for name in PAGES:
         (REFERENCE / name).write_text(page(name), encoding="utf-8")

@@ -1,125 +1,93 @@
 """dryfit: a hardware-target framework for neural-network inference that needs no hardware.
 
-This is the one front door: every public name is here, and is loaded at first use, so that `import dryfit` is quick. One
-import line makes a name public: type checkers and packagers read it, and at run time it says where the name is found.
+This is the one front door: every public name is here, beside the module that has it, and is loaded at first use, so
+that `import dryfit` is quick. Type checkers read the same names in `__init__.pyi`, which `make docs` writes from here.
 """
 
 from __future__ import annotations
 
 from dryfit.front_door import public_names
 
-with public_names(__name__):
-    from dryfit.answers.caches import check_cache as check_cache
-    from dryfit.answers.caches import diff_caches as diff_caches
-    from dryfit.answers.caches import show_cache as show_cache
-    from dryfit.answers.calibrate import calibrate as calibrate
-    from dryfit.answers.calibrate import compare_calibrators as compare_calibrators
-    from dryfit.answers.check import CheckAnswer as CheckAnswer
-    from dryfit.answers.check import check as check
-    from dryfit.answers.compare import compare as compare
-    from dryfit.answers.compare_methods import compare_methods as compare_methods
-    from dryfit.answers.estimate import estimate as estimate
-    from dryfit.answers.explain import explain as explain
-    from dryfit.answers.explain_quantization import explain_quantization as explain_quantization
-    from dryfit.answers.explain_rule import explain_rule as explain_rule
-    from dryfit.answers.export_loadables import export_loadables as export_loadables
-    from dryfit.answers.export_trtexec import export_trtexec as export_trtexec
-    from dryfit.answers.lint import lint as lint
-    from dryfit.answers.model_edits import apply_edits as apply_edits
-    from dryfit.answers.place import place as place
-    from dryfit.answers.pruned_model import prune as prune
-    from dryfit.answers.quantize_methods import quantize_methods as quantize_methods
-    from dryfit.answers.sparsity import find_sparsity as find_sparsity
-    from dryfit.answers.targets import compare_targets as compare_targets
-    from dryfit.answers.targets import describe_target as describe_target
-    from dryfit.answers.targets import targets as targets
-    from dryfit.answers.translate import translate as translate
-    from dryfit.answers.written_caches import convert_cache as convert_cache
-    from dryfit.answers.written_caches import merge_caches as merge_caches
-    from dryfit.builder.config.builder_config import BuilderConfig as BuilderConfig
-    from dryfit.builder.config.enumerations import BuilderFlag as BuilderFlag
-    from dryfit.builder.config.enumerations import DeviceType as DeviceType
-    from dryfit.builder.config.enumerations import EngineCapability as EngineCapability
-    from dryfit.builder.config.enumerations import MemoryPoolType as MemoryPoolType
-    from dryfit.builder.config.enumerations import ProfilingVerbosity as ProfilingVerbosity
-    from dryfit.builder.config.enumerations import QuantizationFlag as QuantizationFlag
-    from dryfit.builder.config.layer_rules import PlacementRules as PlacementRules
-    from dryfit.builder.config.optimization_profile import OptimizationProfile as OptimizationProfile
-    from dryfit.builder.config.timing_cache import TimingCache as TimingCache
-    from dryfit.builder.refit.refitter import Refitter as Refitter
-    from dryfit.building import Builder as Builder
-    from dryfit.engine.engine import Engine as Engine
-    from dryfit.engine.engine import TensorIOMode as TensorIOMode
-    from dryfit.engine.execution_context import ExecutionContext as ExecutionContext
-    from dryfit.engine.inspector import EngineInspector as EngineInspector
-    from dryfit.engine.inspector import LayerInformationFormat as LayerInformationFormat
-    from dryfit.engine.profiler import LayerTimes as LayerTimes
-    from dryfit.engine.profiler import Profiler as Profiler
-    from dryfit.engine.progress import ProgressMonitor as ProgressMonitor
-    from dryfit.engine.progress import TerminalProgress as TerminalProgress
-    from dryfit.engine.progress import run_many as run_many
-    from dryfit.engine.runtime import Runtime as Runtime
-    from dryfit.errors import BuildError as BuildError
-    from dryfit.errors import CalibrationError as CalibrationError
-    from dryfit.errors import ConfigError as ConfigError
-    from dryfit.errors import DryfitError as DryfitError
-    from dryfit.errors import EngineFileError as EngineFileError
-    from dryfit.errors import ExecutionError as ExecutionError
-    from dryfit.errors import NetworkError as NetworkError
-    from dryfit.errors import OnnxImportError as OnnxImportError
-    from dryfit.errors import PlacementError as PlacementError
-    from dryfit.errors import PluginError as PluginError
-    from dryfit.errors import UnknownNameError as UnknownNameError
-    from dryfit.network.creation_flags import NetworkDefinitionCreationFlag as NetworkDefinitionCreationFlag
-    from dryfit.network.data_types import DataType as DataType
-    from dryfit.network.layer import Layer as Layer
-    from dryfit.network.layer_plugin import LayerPlugin as LayerPlugin
-    from dryfit.network.layer_plugin import PluginField as PluginField
-    from dryfit.network.layers.activation import ActivationType as ActivationType
-    from dryfit.network.layers.elementwise import ElementWiseOperation as ElementWiseOperation
-    from dryfit.network.layers.elementwise import UnaryOperation as UnaryOperation
-    from dryfit.network.layers.generators import FillOperation as FillOperation
-    from dryfit.network.layers.indexing import GatherMode as GatherMode
-    from dryfit.network.layers.indexing import ScatterMode as ScatterMode
-    from dryfit.network.layers.matrix import MatrixOperation as MatrixOperation
-    from dryfit.network.layers.pooling import PoolingType as PoolingType
-    from dryfit.network.layers.ranking import BoundingBoxFormat as BoundingBoxFormat
-    from dryfit.network.layers.ranking import TopKOperation as TopKOperation
-    from dryfit.network.layers.reduction import CumulativeOperation as CumulativeOperation
-    from dryfit.network.layers.reduction import ReduceOperation as ReduceOperation
-    from dryfit.network.layers.resize import InterpolationMode as InterpolationMode
-    from dryfit.network.layers.resize import ResizeCoordinateTransformation as ResizeCoordinateTransformation
-    from dryfit.network.layers.resize import ResizeRoundMode as ResizeRoundMode
-    from dryfit.network.layers.resize import ResizeSelector as ResizeSelector
-    from dryfit.network.layers.scale import ScaleMode as ScaleMode
-    from dryfit.network.layers.slice import SampleMode as SampleMode
-    from dryfit.network.layers.window_layer import PaddingMode as PaddingMode
-    from dryfit.network.network import Network as Network
-    from dryfit.network.plugin_function import layer_plugin as layer_plugin
-    from dryfit.network.plugin_table import register_layer_plugin as register_layer_plugin
-    from dryfit.network.tensor import Tensor as Tensor
-    from dryfit.network.tensor import TensorLocation as TensorLocation
-    from dryfit.network.tensor import TensorSpec as TensorSpec
-    from dryfit.network.tensor_format import TensorFormat as TensorFormat
-    from dryfit.network.weights import Weights as Weights
-    from dryfit.network.weights_role import WeightsRole as WeightsRole
-    from dryfit.onnx.parser import OnnxParser as OnnxParser
-    from dryfit.onnx.parser import network_from_onnx as network_from_onnx
-    from dryfit.onnx.refitter import OnnxParserRefitter as OnnxParserRefitter
-    from dryfit.plugins.hookspecs import hookimpl as hookimpl
-    from dryfit.quantization.calibration import calibrate_ranges as calibrate_ranges
-    from dryfit.quantization.calibration_stream import CalibrationAlgoType as CalibrationAlgoType
-    from dryfit.quantization.calibration_stream import IInt8Calibrator as IInt8Calibrator
-    from dryfit.quantization.calibration_stream import IInt8EntropyCalibrator as IInt8EntropyCalibrator
-    from dryfit.quantization.calibration_stream import IInt8EntropyCalibrator2 as IInt8EntropyCalibrator2
-    from dryfit.quantization.calibration_stream import IInt8LegacyCalibrator as IInt8LegacyCalibrator
-    from dryfit.quantization.calibration_stream import IInt8MinMaxCalibrator as IInt8MinMaxCalibrator
-    from dryfit.quantization.calibrator import Calibrator as Calibrator
-    from dryfit.quantization.calibrator import Solution as Solution
-    from dryfit.quantization.collector import Collector as Collector
-    from dryfit.quantization.dynamic_range import DynamicRange as DynamicRange
-    from dryfit.target.kernels import kernel as kernel
-    from dryfit.target.target import Platform as Platform
-    from dryfit.target.target import Target as Target
-    from dryfit.target.verdict import Verdict as Verdict
-    from dryfit.target.verdict import Violation as Violation
+public_names(
+    __name__,
+    {
+        "dryfit.answers.caches": "check_cache diff_caches show_cache",
+        "dryfit.answers.calibrate": "calibrate compare_calibrators",
+        "dryfit.answers.check": "CheckAnswer check",
+        "dryfit.answers.compare": "compare",
+        "dryfit.answers.compare_methods": "compare_methods",
+        "dryfit.answers.estimate": "estimate",
+        "dryfit.answers.explain": "explain",
+        "dryfit.answers.explain_quantization": "explain_quantization",
+        "dryfit.answers.explain_rule": "explain_rule",
+        "dryfit.answers.export_loadables": "export_loadables",
+        "dryfit.answers.export_trtexec": "export_trtexec",
+        "dryfit.answers.lint": "lint",
+        "dryfit.answers.model_edits": "apply_edits",
+        "dryfit.answers.place": "place",
+        "dryfit.answers.pruned_model": "prune",
+        "dryfit.answers.quantize_methods": "quantize_methods",
+        "dryfit.answers.sparsity": "find_sparsity",
+        "dryfit.answers.targets": "compare_targets describe_target targets",
+        "dryfit.answers.translate": "translate",
+        "dryfit.answers.written_caches": "convert_cache merge_caches",
+        "dryfit.builder.config.builder_config": "BuilderConfig",
+        "dryfit.builder.config.enumerations": (
+            "BuilderFlag DeviceType EngineCapability MemoryPoolType ProfilingVerbosity QuantizationFlag"
+        ),
+        "dryfit.builder.config.layer_rules": "PlacementRules",
+        "dryfit.builder.config.optimization_profile": "OptimizationProfile",
+        "dryfit.builder.config.timing_cache": "TimingCache",
+        "dryfit.builder.refit.refitter": "Refitter",
+        "dryfit.building": "Builder",
+        "dryfit.engine.engine": "Engine TensorIOMode",
+        "dryfit.engine.execution_context": "ExecutionContext",
+        "dryfit.engine.inspector": "EngineInspector LayerInformationFormat",
+        "dryfit.engine.profiler": "LayerTimes Profiler",
+        "dryfit.engine.progress": "ProgressMonitor TerminalProgress run_many",
+        "dryfit.engine.runtime": "Runtime",
+        "dryfit.errors": (
+            "BuildError CalibrationError ConfigError DryfitError EngineFileError ExecutionError NetworkError "
+            "OnnxImportError PlacementError PluginError UnknownNameError"
+        ),
+        "dryfit.network.creation_flags": "NetworkDefinitionCreationFlag",
+        "dryfit.network.data_types": "DataType",
+        "dryfit.network.layer": "Layer",
+        "dryfit.network.layer_plugin": "LayerPlugin PluginField",
+        "dryfit.network.layers.activation": "ActivationType",
+        "dryfit.network.layers.elementwise": "ElementWiseOperation UnaryOperation",
+        "dryfit.network.layers.generators": "FillOperation",
+        "dryfit.network.layers.indexing": "GatherMode ScatterMode",
+        "dryfit.network.layers.matrix": "MatrixOperation",
+        "dryfit.network.layers.pooling": "PoolingType",
+        "dryfit.network.layers.ranking": "BoundingBoxFormat TopKOperation",
+        "dryfit.network.layers.reduction": "CumulativeOperation ReduceOperation",
+        "dryfit.network.layers.resize": (
+            "InterpolationMode ResizeCoordinateTransformation ResizeRoundMode ResizeSelector"
+        ),
+        "dryfit.network.layers.scale": "ScaleMode",
+        "dryfit.network.layers.slice": "SampleMode",
+        "dryfit.network.layers.window_layer": "PaddingMode",
+        "dryfit.network.network": "Network",
+        "dryfit.network.plugin_function": "layer_plugin",
+        "dryfit.network.plugin_table": "register_layer_plugin",
+        "dryfit.network.tensor": "Tensor TensorLocation TensorSpec",
+        "dryfit.network.tensor_format": "TensorFormat",
+        "dryfit.network.weights": "Weights",
+        "dryfit.network.weights_role": "WeightsRole",
+        "dryfit.onnx.parser": "OnnxParser network_from_onnx",
+        "dryfit.onnx.refitter": "OnnxParserRefitter",
+        "dryfit.plugins.hookspecs": "hookimpl",
+        "dryfit.quantization.calibration": "calibrate_ranges",
+        "dryfit.quantization.calibration_stream": (
+            "CalibrationAlgoType IInt8Calibrator IInt8EntropyCalibrator IInt8EntropyCalibrator2 "
+            "IInt8LegacyCalibrator IInt8MinMaxCalibrator"
+        ),
+        "dryfit.quantization.calibrator": "Calibrator Solution",
+        "dryfit.quantization.collector": "Collector",
+        "dryfit.quantization.dynamic_range": "DynamicRange",
+        "dryfit.target.kernels": "kernel",
+        "dryfit.target.target": "Platform Target",
+        "dryfit.target.verdict": "Verdict Violation",
+    },
+)

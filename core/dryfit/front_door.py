@@ -1,19 +1,16 @@
-"""How a package such as `dryfit` has its public names: each is written once, as an import that runs at first use.
+"""How a package such as `dryfit` has its public names: by a table of modules, each imported at first use of a name.
 
-Such a package lists its imports below `with public_names(...)`. Nothing is imported there: the statements run with an
-`__import__` that only notes which module has which name. Type checkers, editors and packagers such as PyInstaller see
-ordinary imports. No source is read at run time, so zipped and frozen installs work, too.
+For type checkers, editors and packagers `docs/generate.py` writes the same names as imports into the `__init__.pyi`
+beside the table. No file is read at run time, so zipped and frozen installs work, too.
 """
 
 from __future__ import annotations
 
-import builtins
-import contextlib
 import functools
 import importlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from types import ModuleType, SimpleNamespace
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dryfit.errors import MissingAttributeError, PluginError, UnknownAttributeError, UnknownSettingError
@@ -49,26 +46,15 @@ class FrontDoor(ModuleType):
 FrontDoor.__name__ = ModuleType.__name__  # messages that tell a value's type say what it is, a module
 
 
-@contextlib.contextmanager
-def public_names(module_name: str) -> Iterator[None]:
-    """Make the names that a module imports meanwhile its public names, each to be imported when it is first used."""
-    module, find = sys.modules[module_name], builtins.__import__
-    places: dict[str, str] = {}
+def public_names(module_name: str, names_of: Mapping[str, str]) -> None:
+    """Give a package its public names, each to be imported when it is first used.
 
-    def note(name: str, importer: Any = None, scope: Any = None, names: Any = (), level: int = 0) -> Any:
-        # Other threads, and modules that are not the front door, go on importing meanwhile.
-        if importer is not vars(module):
-            return find(name, importer, scope, names, level)
-        places.update(dict.fromkeys(names, name))
-        return SimpleNamespace(**dict.fromkeys(names))
-
-    builtins.__import__ = note  # type: ignore[assignment]  # what it notes is no module
-    try:
-        yield
-    finally:
-        builtins.__import__ = find
-    for name in places:
-        del vars(module)[name]
+    Args:
+        module_name: of the package, which is being imported.
+        names_of: module to the public names that are found there, with spaces between them.
+    """
+    module = sys.modules[module_name]
+    places = {name: place for place, names in names_of.items() for name in names.split()}
     vars(module).update(_places=places, __all__=sorted(places))
     module.__class__ = FrontDoor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import compileall
-import re
+import importlib
 import shutil
 import subprocess
 import sys
@@ -52,26 +52,37 @@ def test_the_names_are_found_in_every_kind_of_install(repository: Path, tmp_path
     assert done.stdout.startswith(TOLD.format(count=len(dryfit.__all__))), done.stderr
 
 
-def test_each_public_name_is_written_once_in_the_front_door(repository: Path) -> None:
-    text = (repository / "core" / "dryfit" / "__init__.py").read_text(encoding="utf-8")
-    lines = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    names = [alias.name for node in lines for alias in node.names]
-    for name in dryfit.__all__:
-        assert names.count(name) == 1
-        assert len(re.findall(rf"\b{name} as {name}$", text, re.MULTILINE)) == 1
+@pytest.mark.parametrize("package", ["dryfit", "dryfit.testing"])
+def test_each_public_name_is_written_once_and_type_checkers_read_the_same(repository: Path, package: str) -> None:
+    folder = repository / "core" / package.replace(".", "/")
+    source, stub = (ast.parse((folder / name).read_text(encoding="utf-8")) for name in ("__init__.py", "__init__.pyi"))
+    (table,) = (node for node in ast.walk(source) if isinstance(node, ast.Dict))
+    written = [name for value in table.values for name in ast.literal_eval(value).split()]
+    imports = [node for node in ast.walk(stub) if isinstance(node, ast.ImportFrom)]
+    module = importlib.import_module(package)
+    assert sorted(written) == sorted(alias.name for node in imports for alias in node.names) == module.__all__
+    assert len(set(written)) == len(written)
+    for node in imports:
+        for alias in node.names:
+            assert alias.asname == alias.name
+            assert getattr(module, alias.name) is getattr(importlib.import_module(node.module or ""), alias.name)
 
 
-def test_imports_of_other_modules_go_on_while_the_names_are_noted() -> None:
-    code = """
-import builtins, sys
-real = builtins.__import__
-import dryfit.front_door
-with dryfit.front_door.public_names("dryfit"):
-    exec("from dryfit.network.network import Network as Network", vars(dryfit))
-    assert "dryfit.network.network" not in sys.modules
-    exec("import colorsys; from wave import Error", {"__name__": "other"})
-    assert "colorsys" in sys.modules and "wave" in sys.modules
-assert builtins.__import__ is real
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_a_type_checker_knows_the_names_and_refuses_a_misspelt_one(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import dryfit\n\nreveal_type(dryfit.Builder())\ndryfit.Bilder()\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert 'note: Revealed type is "dryfit.building.Builder"' in done.stdout, done.stdout + done.stderr
+    assert 'error: Module has no attribute "Bilder"' in done.stdout
+
+
+def test_the_door_changes_nothing_of_the_import_system() -> None:
+    code = "import builtins; real = builtins.__import__; import dryfit; assert builtins.__import__ is real"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_dryfit_loads_neither_numpy_nor_numba() -> None:
+    code = "import sys, dryfit, dryfit.testing; print(*sorted({'numpy', 'numba', 'onnx'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from dryfit.front_door import public_names
 
-with public_names(__name__):
-    from dryfit.testing.calibrator_conformance import CalibratorConformance as CalibratorConformance
-    from dryfit.testing.layer_plugin_conformance import LayerPluginConformance as LayerPluginConformance
-    from dryfit.testing.operator_cases.case_table import trial_cases as trial_cases
-    from dryfit.testing.operator_cases.operator_case import OperatorCase as OperatorCase
-    from dryfit.testing.operator_cases.operator_case import case_of as case_of
-    from dryfit.testing.quantize_method_conformance import QuantizeMethodConformance as QuantizeMethodConformance
-    from dryfit.testing.target_conformance import TargetConformance as TargetConformance
-    from dryfit.testing.target_conformance import TargetMemoryPools as TargetMemoryPools
-    from dryfit.testing.target_conformance import TargetNetworks as TargetNetworks
-    from dryfit.testing.target_conformance import TargetSegments as TargetSegments
-    from dryfit.testing.target_declaration import TargetArithmetic as TargetArithmetic
-    from dryfit.testing.target_declaration import TargetDeclaration as TargetDeclaration
-    from dryfit.testing.target_declaration import TargetFormats as TargetFormats
-    from dryfit.testing.target_kernels import TargetKernels as TargetKernels
-    from dryfit.testing.target_limits import TargetLimits as TargetLimits
+public_names(
+    __name__,
+    {
+        "dryfit.testing.calibrator_conformance": "CalibratorConformance",
+        "dryfit.testing.layer_plugin_conformance": "LayerPluginConformance",
+        "dryfit.testing.operator_cases.case_table": "trial_cases",
+        "dryfit.testing.operator_cases.operator_case": "OperatorCase case_of",
+        "dryfit.testing.quantize_method_conformance": "QuantizeMethodConformance",
+        "dryfit.testing.target_conformance": "TargetConformance TargetMemoryPools TargetNetworks TargetSegments",
+        "dryfit.testing.target_declaration": "TargetArithmetic TargetDeclaration TargetFormats",
+        "dryfit.testing.target_kernels": "TargetKernels",
+        "dryfit.testing.target_limits": "TargetLimits",
+    },
+)
