@@ -1,4 +1,4 @@
-"""The command `dryfit`: each command is one file here, loaded when it is asked for."""
+"""The command `dryfit`: each command is one file of `dryfit.cli.commands`, loaded when it is asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gc
 import io
 import logging
 import os
+import pkgutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any
 
 import click
 
+from dryfit.cli import commands
 from dryfit.cli.console import print_note
 from dryfit.cli.failure_notes import print_failure_notes, seconds_allowed
 from dryfit.cli.log import PrintableFormatter
@@ -25,28 +27,10 @@ from dryfit.plugins.failures import PluginFailure
 from dryfit.target.first_import import watch_imports
 
 COMMANDS = {
-    "build": "dryfit.cli.build:build",
-    "cache": "dryfit.cli.cache:cache",
-    "calibrate": "dryfit.cli.calibrate:calibrate",
-    "check": "dryfit.cli.check:check",
-    "compare": "dryfit.cli.compare:compare",
-    "estimate": "dryfit.cli.estimate:estimate",
-    "explain": "dryfit.cli.explain:explain",
-    "explain-rule": "dryfit.cli.explain_rule:explain_rule",
-    "export": "dryfit.cli.export:export",
-    "inspect": "dryfit.cli.inspect:inspect",
-    "place": "dryfit.cli.place:place",
-    "plugins": "dryfit.cli.plugins:plugins",
-    "quantize-methods": "dryfit.cli.quantize_methods:quantize_methods",
-    "refit": "dryfit.cli.refit:refit",
-    "qdq": "dryfit.cli.qdq:qdq",
-    "run": "dryfit.cli.run:run",
-    "sparsity": "dryfit.cli.sparsity:sparsity",
-    "targets": "dryfit.cli.targets:targets",
-    "translate": "dryfit.cli.translate:translate",
-    "warmup": "dryfit.cli.warmup:warmup",
+    one.name.replace("_", "-"): f"{commands.__name__}.{one.name}:{one.name}"
+    for one in pkgutil.iter_modules(commands.__path__)
 }
-"""Name to place of every command."""
+"""Name to place of every command: a file of `dryfit.cli.commands` has a command of its own name."""
 
 
 def _only_own_plugins(context: click.Context, parameter: click.Parameter, chosen: bool) -> None:  # noqa: ARG001  click's

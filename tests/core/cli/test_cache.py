@@ -19,7 +19,7 @@ from dryfit.answers.conditions import CACHE_SUBJECTS, FailCondition, counted_out
 from dryfit.answers.json_data import json_schema
 from dryfit.answers.options import ALGORITHMS
 from dryfit.answers.written_caches import ConvertAnswer, MergeAnswer
-from dryfit.cli.cache import FORM_NAMES, merge
+from dryfit.cli.commands.cache import FORM_NAMES, merge
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.cache_comparison import ConflictRule, FindingKind
 from dryfit.quantization.cache_document_schema import SCHEMA as DOCUMENT_SCHEMA

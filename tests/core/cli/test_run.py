@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dryfit.cli.run import print_profile
+from dryfit.cli.commands.run import print_profile
 from dryfit.cli.top_classes import top_classes
 
 PIL = pytest.importorskip("PIL.Image")

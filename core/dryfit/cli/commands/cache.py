@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from dryfit.answers.written_caches import WrittenCache
 
 COMMANDS = {
-    "check": "dryfit.cli.cache:check",
-    "convert": "dryfit.cli.cache:convert",
-    "diff": "dryfit.cli.cache:diff",
-    "merge": "dryfit.cli.cache:merge",
-    "show": "dryfit.cli.cache:show_file",
+    "check": "dryfit.cli.commands.cache:check",
+    "convert": "dryfit.cli.commands.cache:convert",
+    "diff": "dryfit.cli.commands.cache:diff",
+    "merge": "dryfit.cli.commands.cache:merge",
+    "show": "dryfit.cli.commands.cache:show_file",
 }
 """Name to place of every command."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dryfit.answers.lint import LintAnswer
 
 COMMANDS = {
-    "lint": "dryfit.cli.qdq:lint",
+    "lint": "dryfit.cli.commands.qdq:lint",
 }
 """Name to place of every command."""
 FORMATS = ("text", "json", "junit", "sarif")

@@ -14,8 +14,8 @@ from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.network_options import network_options
 
 COMMANDS = {
-    "check": "dryfit.cli.sparsity:check",
-    "prune": "dryfit.cli.sparsity:prune",
+    "check": "dryfit.cli.commands.sparsity:check",
+    "prune": "dryfit.cli.commands.sparsity:prune",
 }
 """Name to place of every command."""
 
