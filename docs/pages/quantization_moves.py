@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import dryfit.network.network  # noqa: F401  fills the table of layer kinds
+from dryfit.network.layer import LAYER_KINDS
 from dryfit.passes.canonical import quantization_passes
-from dryfit.passes.quantization.commutation import COMMUTATIONS, Commutation
+from dryfit.passes.quantization.commutation import Commutation, row_of
 from dryfit.quantization.rewrites import RewriteAction
 
 _HEAD = """# Moves of quantization
@@ -46,7 +48,8 @@ are ours, and are tried: random networks of all these layers give the same bits 
 
 def moves_page() -> str:
     """The page, in Markdown."""
-    rows = sorted(COMMUTATIONS.values(), key=lambda row: row.kind)
+    own = (kind for kind, layer in LAYER_KINDS.items() if layer.__module__.startswith("dryfit."))
+    rows = [row_of(kind) for kind in sorted(own)]
     moved = [row for row in rows if row.commutes]
     goals = [row for row in rows if not row.commutes and row.is_quantizable]
     rest = [row for row in rows if not row.commutes and not row.is_quantizable]

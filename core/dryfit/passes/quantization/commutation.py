@@ -263,5 +263,10 @@ COMMUTATIONS: dict[str, Commutation] = {
 
 
 def commutation_of(layer: Layer) -> Commutation:
-    """The row of a layer's kind; of a kind that another package brings it says that nothing is known."""
-    return COMMUTATIONS.get(layer.kind) or Commutation(layer.kind, "", "nothing is known of it", data=_all)
+    """The row of a layer's kind."""
+    return row_of(layer.kind)
+
+
+def row_of(kind: str) -> Commutation:
+    """The row of a kind; a kind without one is not moved over, and computed in real numbers, which is always right."""
+    return COMMUTATIONS.get(kind) or Commutation(kind, "", "nothing is known of it", data=_all)
