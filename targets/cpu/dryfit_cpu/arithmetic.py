@@ -1,10 +1,11 @@
-"""Arithmetic of the CPU target."""
+"""Arithmetic of the CPU target, and its tensor formats: one, for every data type."""
 
 from __future__ import annotations
 
 from dryfit.network.data_types import DataType
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import Arithmetic
+from dryfit.target.formats import LINEAR
 
 _FLOATING = "our choice: sums in FP32 (FP64 for FP64), one rounding a layer group; IEEE 754 rounding of the processor"
 
@@ -31,3 +32,6 @@ ARITHMETIC = {
         source=_INTEGER,
     ),
 }
+
+
+FORMATS = dict.fromkeys(DataType, (LINEAR,))

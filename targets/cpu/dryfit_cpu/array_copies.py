@@ -17,12 +17,11 @@ import numpy as np
 
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import interleavings
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import FUNCTION, NativeFunction, Work
 from dryfit_cpu.descriptors import Lines
 from dryfit_cpu.kernels.copying import TRANSPOSE, chunks_for, joined_axes, transposition_work
-from dryfit_cpu.steps import FUNCTION, Work
 
-INTERLEAVE = NativeFunction("interleaving", "interleave")
+INTERLEAVE = NativeFunction("transposition", "interleave")
 _NUMBERS = {interleaving: number for number, interleaving in enumerate(interleavings())}
 _SIZES = {size for size, *_ in _NUMBERS}
 _AXES = 4
@@ -70,7 +69,7 @@ def interleaving_work(source: Array, destination: Array, threads: int) -> Work |
     return None
 
 
-COPY_LINES = NativeFunction("interleaving", "copy_lines")
+COPY_LINES = NativeFunction("transposition", "copy_lines")
 _SHORTEST_BYTES, _LONGEST_BYTES = 16, 2048
 """Of lines: a register's, and what numpy copies as quickly."""
 _OUTER_AXES = 2

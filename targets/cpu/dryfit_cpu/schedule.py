@@ -29,8 +29,7 @@ import numpy as np
 from dryfit.forking import is_lost, watch_forks
 from dryfit.target.kernels import Array, Step
 from dryfit_cpu.codes import ARRIVALS, ENTRY_COUNTERS, ENTRY_ROWS, ENTRY_TABLE, LINE_BYTES, MEMBERS
-from dryfit_cpu.compiler.native import NativeFunction
-from dryfit_cpu.steps import NativeStep, Work
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 
 Job = Callable[[], None]
 

@@ -16,9 +16,9 @@ import pytest
 
 from dryfit.target.kernels import CallableStep
 from dryfit_cpu import codes
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.copying import pointwise_work
 from dryfit_cpu.schedule import HelperThreads, Team, create_schedule
-from dryfit_cpu.steps import NativeStep, Work
 
 ELEMENTS = 40_000
 
@@ -301,7 +301,7 @@ import os, sys
 import numpy as np
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.schedule import create_schedule
-from dryfit_cpu.steps import NativeStep
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.schedule import HELPERS
 
 x, y = np.arange(100_000, dtype=np.float32), np.zeros(100_000, np.float32)

@@ -17,8 +17,7 @@ from dryfit.errors import DryfitError
 from dryfit.forking import ForkSafeLock
 from dryfit_cpu.compiler.elf import INSTRUCTION_SETS
 from dryfit_cpu.compiler.loading import EXTERNALS
-from dryfit_cpu.compiler.processor import feature_string, this_processor
-from dryfit_cpu.compiler.tier import current_tier, host_features, is_x86
+from dryfit_cpu.compiler.tier import current_tier, feature_string, host_features, is_x86, this_processor
 
 _LOCK = ForkSafeLock()
 _IS_LINKED_HERE = sys.platform == "linux" and platform.machine() in INSTRUCTION_SETS

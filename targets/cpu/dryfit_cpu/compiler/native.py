@@ -3,22 +3,26 @@
 A kernel's file under `native/` holds mathematics: functions of a chunk of work and of operands, which are integers,
 floats and the named tuples of `descriptors.py`. Everything else about making them run stands here and in
 `compilation.py`.
+
+Steps made of them run in the dispatcher. Any other step is a Python function to it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from dryfit.errors import DryfitError
 from dryfit.forking import ForkSafeLock
+from dryfit.target.binding import Array
 from dryfit.target.machine_code import compiling
 from dryfit_cpu.compiler import loading, object_cache
 from dryfit_cpu.compiler.object_cache import FunctionObject
-from dryfit_cpu.steps import Work
 
 _LOCK = ForkSafeLock()
 NATIVE_FUNCTIONS: dict[str, NativeFunction] = {}
@@ -114,3 +118,49 @@ def _fields(name: str, value: Any) -> Iterator[tuple[str, float]]:
 def _bits(value: float) -> int:
     """An FP32 value's bits as an integer."""
     return int(struct.unpack("<i", struct.pack("<f", value))[0])
+
+
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+"""A native function: descriptor's address, chunk, chunks."""
+
+
+@attrs.frozen(eq=False)
+class Work:
+    """One call of a native function, cut into chunks that any thread may run in any order.
+
+    Attributes:
+        function: address of `void (int64 *descriptor, int64 chunk, int64 chunks)`.
+        descriptor: int64, the function's arguments.
+        chunks: how many parts it is cut into. The result does not depend on it, nor on who runs which.
+    """
+
+    function: int
+    descriptor: Array
+    chunks: int
+
+
+@attrs.frozen(eq=False)
+class NativeStep:
+    """A step of native work only: consecutive ones run in the dispatcher without returning to Python.
+
+    Attributes:
+        name: the group's name.
+        work: in order; each starts when the one before is complete.
+        keeps: arrays and tables that the descriptors point into.
+    """
+
+    name: str
+    work: Sequence[Work]
+    keeps: Sequence[Any] = ()
+
+    @classmethod
+    def joined(cls, name: str, steps: Sequence[NativeStep]) -> NativeStep:
+        """Several steps as one, in their order."""
+        return cls(name, [work for step in steps for work in step.work], steps)
+
+    def run(self) -> None:
+        """Run all work on the calling thread."""
+        for work in self.work:
+            call = FUNCTION(work.function)
+            for chunk in range(work.chunks):
+                call(work.descriptor.ctypes.data, chunk, work.chunks)

@@ -19,8 +19,7 @@ import attrs
 
 from dryfit.target import kept_files
 from dryfit.target.cache_folder import REMEDY, cache_folder
-from dryfit_cpu.compiler.processor import this_processor
-from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.tier import current_tier, this_processor
 
 _SOURCES = ("codes.py", "descriptors.py", "compiler/*.py", "native/*.py")
 FOLDER = "kernels"

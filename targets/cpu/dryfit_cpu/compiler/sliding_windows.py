@@ -13,7 +13,7 @@ the output that has seen its last column. With windows of three columns in steps
 Nothing is copied beforehand and no output is a special case: what lies in the padding is read from a row of zeros, for
 rows by pointers that stand still, for columns by a choice of address.
 
-What a column is, and how it is added, is `WindowTerms`: `channel_sums.py` and `channel_maxima.py`.
+What a column is, and how it is added, is `WindowTerms`: `window_terms.py` and `window_terms.py`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import WindowAxis
 from dryfit_cpu.kernels import deconvolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
@@ -27,9 +27,8 @@ from dryfit_cpu.kernels.epilogues import weighted_kernel
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, require_extents
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
 from dryfit_cpu.kernels.windows import WindowGeometry, images_of, pair
-from dryfit_cpu.steps import NativeStep, Work
 
-_COLLECT = NativeFunction("deconvolution", "collect")
+_COLLECT = NativeFunction("convolution", "collect")
 
 
 @attrs.frozen(eq=False)

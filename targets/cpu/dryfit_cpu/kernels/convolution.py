@@ -11,6 +11,7 @@ from dryfit.network.layers.convolution import Convolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.epilogues import weighted_kernel
@@ -18,7 +19,6 @@ from dryfit_cpu.kernels.matrix_products import pack_panels
 from dryfit_cpu.kernels.operands import fp32_bytes
 from dryfit_cpu.kernels.window_products import bind_window
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import NativeStep
 
 
 def _input(group: LayerGroup) -> Tensor:

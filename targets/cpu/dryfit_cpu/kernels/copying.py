@@ -9,11 +9,10 @@ import numpy as np
 
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import FIRST, NONE
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.descriptors import Elements, Extents, Function, Lines
 from dryfit_cpu.kernels.operands import element_code, require_extents
 from dryfit_cpu.kernels.tiles import STREAMED_BYTES, TileShape, tiling
-from dryfit_cpu.steps import Work
 
 _POINTWISE = NativeFunction("pointwise", "pointwise")
 TRANSPOSE = NativeFunction("transposition", "transpose")

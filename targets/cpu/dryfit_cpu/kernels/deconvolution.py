@@ -17,6 +17,7 @@ from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
@@ -26,7 +27,6 @@ from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes
 from dryfit_cpu.kernels.transposed_windows import Phase, parts_of, phases_of
 from dryfit_cpu.kernels.window_products import WindowInput, bind_product, needs_staging, stage_work
 from dryfit_cpu.kernels.windows import Slices, WindowGeometry, images_of
-from dryfit_cpu.steps import NativeStep, Work
 
 _NO_PADDING = ((0, 0), (0, 0))
 

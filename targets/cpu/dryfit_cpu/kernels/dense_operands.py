@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 
 from dryfit.target.kernels import Array, Binding
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.epilogues import Epilogue
 from dryfit_cpu.kernels.operands import ImageOperand, aligned_empty, bound_array
-from dryfit_cpu.steps import NativeStep, Work
 
 VOLUME_RANK = 5
 

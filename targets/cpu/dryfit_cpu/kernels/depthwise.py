@@ -17,7 +17,7 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Image, WordTable
 from dryfit_cpu.kernels import convolution, epilogues
@@ -28,7 +28,6 @@ from dryfit_cpu.kernels.epilogues import weighted_kernel
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, image_of, require_extents
 from dryfit_cpu.kernels.window_products import WindowInput, needs_staging, stage_work
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import NativeStep, Work
 
 _NO_PADDING = ((0, 0), (0, 0))
 _PARTS_OF_A_THREAD = 4

@@ -1,6 +1,6 @@
 """Deconvolution to few channels: each pixel times the whole window, then each output collects what falls on it.
 
-The convolutions of `deconvolution.py` would fill vectors with few channels each. Here the places of the window fill
+The convolutions of `convolution.py` would fill vectors with few channels each. Here the places of the window fill
 them, times the channels; that sums are collected from memory then costs less than what is saved.
 """
 
@@ -16,6 +16,7 @@ from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels import deconvolution
 from dryfit_cpu.kernels.collection import Products, can_collect, collect_work, fuses, pixels_of
 from dryfit_cpu.kernels.epilogues import Epilogue, weighted_kernel
@@ -23,7 +24,6 @@ from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, require_extents
 from dryfit_cpu.kernels.window_products import needs_staging, stage_work
 from dryfit_cpu.kernels.windows import images_of, pair
-from dryfit_cpu.steps import NativeStep, Work
 
 _FEW_CHANNELS = 16
 """Measured with windows of 4x4 in steps of 2 on 64 channels, AVX512: with 16 channels the convolutions take three

@@ -11,6 +11,7 @@ from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.epilogues import weighted_kernel
@@ -30,7 +31,6 @@ from dryfit_cpu.kernels.requantization import (
 )
 from dryfit_cpu.kernels.window_products import bind_window
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import NativeStep
 
 
 def _input(group: LayerGroup) -> Tensor:

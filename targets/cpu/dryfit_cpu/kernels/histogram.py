@@ -12,9 +12,8 @@ from dryfit.reference.histogram import histogram_record
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import TABLE_BYTES
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.steps import NativeStep
 
 _CLEAR = NativeFunction("histogram", "clear_tables")
 _COUNT = NativeFunction("histogram", "count_values")

@@ -9,6 +9,7 @@ import numpy as np
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_staging import weight_runs
 from dryfit_cpu.kernels.integer_weights import (
@@ -22,7 +23,6 @@ from dryfit_cpu.kernels.requantization import (
     requantization_of,
 )
 from dryfit_cpu.kernels.windows import WindowGeometry, pair
-from dryfit_cpu.steps import NativeStep
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:

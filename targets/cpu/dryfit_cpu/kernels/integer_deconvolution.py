@@ -12,6 +12,7 @@ from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.integer_depthwise import (
     bind_integer_channels,
@@ -29,7 +30,6 @@ from dryfit_cpu.kernels.requantization import (
 )
 from dryfit_cpu.kernels.transposed_windows import parts_of, phases_of
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import NativeStep
 
 _BindWindow = Callable[[Binding, WindowGeometry, Images, GroupRequantization, str], NativeStep]
 

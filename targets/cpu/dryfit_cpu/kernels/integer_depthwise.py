@@ -13,7 +13,7 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.codes import INT8, ROUNDS_LAST, SCALES
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.window_variants import (
     LEAST_CHANNELS,
     SUMS,
@@ -39,7 +39,6 @@ from dryfit_cpu.kernels.requantization import (
 )
 from dryfit_cpu.kernels.window_panels import Limits, block_table, outside_of, packed_panel
 from dryfit_cpu.kernels.windows import WindowGeometry, pair
-from dryfit_cpu.steps import NativeStep, Work
 
 _DEPTHWISE = NativeFunction("integer_depthwise", "depthwise")
 _LARGEST_SUM = 2**24

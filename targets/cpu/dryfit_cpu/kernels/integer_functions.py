@@ -23,13 +23,12 @@ from dryfit.quantization.rounding import Rounding, RoundingMode
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.kernels.copying import placed_arguments
 from dryfit_cpu.kernels.integer_stages import CodeGrid, grid_of, quantized_source
 from dryfit_cpu.kernels.operands import bound_array
 from dryfit_cpu.kernels.quantization import quantized
 from dryfit_cpu.kernels.requantization import requantization_of
-from dryfit_cpu.steps import NativeStep, Work
 
 _LOOK_UP = NativeFunction("lookup", "look_up")
 

@@ -15,7 +15,7 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.codes import PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.integer_matrix_multiply import pixels_of_rows, window_of_rows
@@ -30,7 +30,6 @@ from dryfit_cpu.kernels.requantization import (
     integer_kernel,
     requantization_of,
 )
-from dryfit_cpu.steps import NativeStep, Work
 
 _PACK = NativeFunction("integer_convolution", "pack")
 _LARGEST_SUM = 2**31 - 1

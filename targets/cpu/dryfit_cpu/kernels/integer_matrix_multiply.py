@@ -9,6 +9,7 @@ from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.integer_products import bind_integer_window, integer_workspace_bytes
@@ -25,7 +26,6 @@ from dryfit_cpu.kernels.requantization import (
     requantization_of,
 )
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import NativeStep, Work
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:

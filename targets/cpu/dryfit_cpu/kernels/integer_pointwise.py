@@ -17,7 +17,7 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu import codes
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Elements, Function
 from dryfit_cpu.kernels.copying import NO_FUNCTION, placed_arguments, pointwise_work
 from dryfit_cpu.kernels.integer_stages import CodeGrid, Quantized, quantized_source
@@ -29,9 +29,8 @@ from dryfit_cpu.kernels.requantization import (
     integer_kernel,
     requantization_of,
 )
-from dryfit_cpu.steps import NativeStep, Work
 
-_REQUANTIZE = NativeFunction("integer_pointwise", "requantize")
+_REQUANTIZE = NativeFunction("pointwise", "requantize")
 
 
 def requantize_work(

@@ -18,6 +18,7 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu import codes
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
 from dryfit_cpu.kernels.pooling import PoolingEnd, bind_pooling, bind_reduction, can_pool, can_reduce
@@ -27,7 +28,6 @@ from dryfit_cpu.kernels.requantization import (
     requantization_of,
     takes_scaled,
 )
-from dryfit_cpu.steps import NativeStep
 
 _LARGEST_COUNT = 2**24 // 256
 """Values whose sum FP32 holds exactly."""

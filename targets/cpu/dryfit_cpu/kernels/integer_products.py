@@ -12,7 +12,7 @@ from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.copying import copy_work
@@ -32,7 +32,6 @@ from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, req
 from dryfit_cpu.kernels.requantization import GroupRequantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import NativeStep, Work
 
 _FLIP = 0x80808080
 """Makes unsigned bytes 128 above their values of signed ones."""

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.target.kernels import Array
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.integer_weights import UNIT
 from dryfit_cpu.kernels.operands import ImageOperand
 from dryfit_cpu.kernels.windows import WindowGeometry, pixel_conflicts, pixel_pitch
-from dryfit_cpu.steps import Work
 
 _STAGE = NativeFunction("staging", "stage_integers")
 

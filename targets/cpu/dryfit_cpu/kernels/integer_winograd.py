@@ -32,7 +32,7 @@ from dryfit.network.packed_elements import is_stand_in
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import PANEL_CHANNELS, WHOLE_TILE
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import WordTable
 from dryfit_cpu.kernels.dense_operands import Images
@@ -51,7 +51,6 @@ from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.kernels.winograd import require_tiles, suits
 from dryfit_cpu.kernels.winograd_tiling import Tiling, positions_of
 from dryfit_cpu.native.winograd_matrices import WHOLE_MULTIPLES
-from dryfit_cpu.steps import NativeStep, Work
 
 _LEAST_EXTENT = 7
 """Of smaller images too much of the tiles lies outside."""

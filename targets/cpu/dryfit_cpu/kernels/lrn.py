@@ -12,10 +12,9 @@ from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS, PROD
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep
 from dryfit_cpu.kernels.copying import chunks_for, copy_work, pointwise_work
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, require_extents
-from dryfit_cpu.steps import NativeStep
 
 _NORMALIZE_LOCALLY = NativeFunction("normalization", "normalize_locally")
 _RANKS = (2, 3, 4)

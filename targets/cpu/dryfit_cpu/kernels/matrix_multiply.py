@@ -15,12 +15,12 @@ from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
 from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes, require_extents
 from dryfit_cpu.kernels.windows import pixel_pitch, share_sets
-from dryfit_cpu.steps import NativeStep, Work
 
 _MOST_BATCH_AXES = 2
 """Batch axes of the first operand beside its rows, where the second operand is the same for all."""

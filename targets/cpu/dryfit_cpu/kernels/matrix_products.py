@@ -11,11 +11,10 @@ import numpy as np
 from dryfit.target.kernels import Array
 from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.epilogues import Epilogue
-from dryfit_cpu.steps import Work
 
 _CONVOLVE = NativeFunction("convolution", "convolve")
 _CACHED_WEIGHT_BYTES = 400_000

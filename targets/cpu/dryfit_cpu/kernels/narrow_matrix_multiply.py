@@ -15,6 +15,7 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FP32
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.epilogues import require_one_shape
@@ -38,7 +39,6 @@ from dryfit_cpu.kernels.narrow_products import (
 from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes, require_extents
 from dryfit_cpu.kernels.window_products import WindowInput, pixel_axes
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import NativeStep, Work
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:

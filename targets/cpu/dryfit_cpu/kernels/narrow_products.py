@@ -25,7 +25,7 @@ from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import NARROW_CODES, PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.matrix_products import Axis, joined, panel_table, tile_table, whole_blocks
@@ -33,7 +33,6 @@ from dryfit_cpu.kernels.narrow_groups import NarrowGroup, narrow_group
 from dryfit_cpu.kernels.narrow_quantization import conversion_work
 from dryfit_cpu.kernels.narrow_weights import NarrowWeights, dequantization, panels_of
 from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, fp32_bytes
-from dryfit_cpu.steps import Work
 
 _MULTIPLY = NativeFunction("narrow_products", "multiply")
 _DECODED_VALUES = 128

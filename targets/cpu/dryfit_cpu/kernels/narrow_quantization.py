@@ -20,12 +20,11 @@ from dryfit.reference.quantization import spread
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, NARROW_CODES
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
 from dryfit_cpu.kernels.operands import aligned_empty, bound_array, require_extents
 from dryfit_cpu.kernels.quantization import quantized, scale_and_round
 from dryfit_cpu.kernels.scale_geometry import ScaleGeometry, is_dense, memory_order, scale_blocks
-from dryfit_cpu.steps import NativeStep, Work
 
 _QUANTIZE = NativeFunction("quantization", "quantize_numbers")
 _DEQUANTIZE = NativeFunction("quantization", "dequantize_numbers")

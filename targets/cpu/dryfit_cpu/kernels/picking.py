@@ -29,11 +29,10 @@ from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Elements, Extents
 from dryfit_cpu.kernels.copying import chunks_for, copy_work, placed_arguments
 from dryfit_cpu.kernels.operands import aligned_empty, bound_array, require_extents
-from dryfit_cpu.steps import NativeStep, Work
 
 _PICK = NativeFunction("lookup", "pick")
 _SELECT = NativeFunction("lookup", "select")

@@ -21,12 +21,12 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.affine import Affine, affine_of, coefficient, has_power
 from dryfit_cpu.kernels.copying import NO_FUNCTION, copy_work, pointwise_work
 from dryfit_cpu.kernels.epilogues import function_code
 from dryfit_cpu.kernels.operands import bound_array
-from dryfit_cpu.steps import NativeStep
 
 _OPERATIONS = {
     ElementWiseOperation.SUM: codes.SUM,

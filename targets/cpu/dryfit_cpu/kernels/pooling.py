@@ -20,7 +20,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.codes import FLOATS, INT8
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.window_variants import AVERAGES, LEAST_CHANNELS, MAXIMA
 from dryfit_cpu.descriptors import Function, SampleSteps, WindowAxis, WordTable
 from dryfit_cpu.kernels.copying import NO_FUNCTION, chunks_for
@@ -28,7 +28,6 @@ from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.epilogues import activation_code
 from dryfit_cpu.kernels.operands import ImageOperand, bound_array, require_extents
 from dryfit_cpu.kernels.window_panels import Limits, block_table, outside_of, packed_panel
-from dryfit_cpu.steps import NativeStep, Work
 
 _MAX_POOL = NativeFunction("pooling", "max_pool")
 _AVERAGE_POOL = NativeFunction("pooling", "average_pool")

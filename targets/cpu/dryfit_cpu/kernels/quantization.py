@@ -15,12 +15,11 @@ from dryfit.quantization.rounding import Rounding, RoundingMode, round_values
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, is_activation, kernel
 from dryfit_cpu import codes
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.copying import chunks_for, joined_axes, pointwise_work
 from dryfit_cpu.kernels.operands import ImageOperand, aligned_empty, bound_array, require_extents
-from dryfit_cpu.steps import NativeStep, Work
 
 _QUANTIZE = NativeFunction("quantization", "quantize")
 _QUANTIZE_PLANES = NativeFunction("quantization", "quantize_planes")

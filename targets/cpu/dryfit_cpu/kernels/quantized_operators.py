@@ -19,7 +19,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, is_activation, kernel
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.kernels import (
     fully_connected,
     integer_convolution,
@@ -33,7 +33,6 @@ from dryfit_cpu.kernels.operands import aligned_empty, bound_array
 from dryfit_cpu.kernels.requantization import StatedGroup
 from dryfit_cpu.kernels.unsigned_quantization import flip_work, memory_alike
 from dryfit_cpu.kernels.written_out import CODE_TYPES, written_out
-from dryfit_cpu.steps import NativeStep, Work
 
 _LOOK_UP_PAIRS = NativeFunction("lookup", "look_up_pairs")
 _OF_ONE_CODE = frozenset({"dequantize", "leaky_relu", "relu", "requantize", "sigmoid"})

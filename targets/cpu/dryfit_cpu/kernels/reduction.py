@@ -20,13 +20,12 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Elements, Extents, WordTable
 from dryfit_cpu.kernels.copying import chunks_for, copy_work, joined_axes
 from dryfit_cpu.kernels.epilogues import can_end_with, final_function, has_known_end
 from dryfit_cpu.kernels.operands import aligned_empty, bound_array, element_code, require_extents
-from dryfit_cpu.steps import NativeStep, Work
 
 _KEPT_AXES = 3
 

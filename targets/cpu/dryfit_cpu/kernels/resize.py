@@ -23,7 +23,7 @@ from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep
 from dryfit_cpu.descriptors import SampleSteps
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
@@ -34,9 +34,8 @@ from dryfit_cpu.kernels.requantization import (
     requantization_of,
     takes_scaled,
 )
-from dryfit_cpu.steps import NativeStep
 
-_RESIZE = NativeFunction("resize", "resize")
+_RESIZE = NativeFunction("lookup", "resize")
 
 
 def axis_tables(layer: Resize, source: ImageOperand, output: ImageOperand, axis: int) -> tuple[Array, Array]:

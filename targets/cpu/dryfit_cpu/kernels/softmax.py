@@ -23,7 +23,7 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Elements, Extents, SampleSteps
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
@@ -34,9 +34,8 @@ from dryfit_cpu.kernels.requantization import (
     requantization_of,
     takes_scaled,
 )
-from dryfit_cpu.steps import NativeStep, Work
 
-_SOFTMAX = NativeFunction("softmax", "softmax")
+_SOFTMAX = NativeFunction("reduction", "softmax")
 _OTHER_AXES = 3
 
 
@@ -92,7 +91,7 @@ def take_softmax(binding: Binding) -> NativeStep:
     return NativeStep(binding.group.name, work, [binding])
 
 
-_INTEGER_SOFTMAX = NativeFunction("softmax", "softmax_of_codes")
+_INTEGER_SOFTMAX = NativeFunction("reduction", "softmax_of_codes")
 # 30 bits: 2**33 of them can be summed in 64 bits without overflow.
 _ONE = 2.0**30
 """What 1 is as an integer."""

@@ -21,11 +21,11 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.dense_operands import channels_last
 from dryfit_cpu.kernels.integer_functions import CodeTable, lookup_work
 from dryfit_cpu.kernels.operands import aligned_empty, bound_array
 from dryfit_cpu.kernels.quantization import scale_and_round
-from dryfit_cpu.steps import NativeStep, Work
 
 _FLIPS = CodeTable((np.arange(256, dtype=np.uint8) ^ np.uint8(128)).view(np.int8), None)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Image, Runs
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
@@ -17,7 +17,6 @@ from dryfit_cpu.kernels.epilogues import Epilogue, required_epilogue
 from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, require_extents
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import NativeStep, Work
 
 _STAGE = NativeFunction("staging", "stage")
 _GATHER_WINDOWS = NativeFunction("staging", "gather_windows")

@@ -21,7 +21,7 @@ from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.dense_operands import DenseOperands
@@ -31,7 +31,6 @@ from dryfit_cpu.kernels.window_products import stage_work
 from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.kernels.winograd_tiling import Tiling
 from dryfit_cpu.native.winograd_matrices import KERNEL_TRANSFORMS
-from dryfit_cpu.steps import NativeStep, Work
 
 CHANNEL_MULTIPLE = 16
 """Channels come in whole vectors of every tier."""

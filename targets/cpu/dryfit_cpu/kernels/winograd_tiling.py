@@ -9,13 +9,12 @@ from typing import Any
 import attrs
 
 from dryfit.target.kernels import Array
-from dryfit_cpu.compiler.native import NativeFunction
+from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Positions, TileGrid
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.operands import ImageOperand, fp32_bytes
 from dryfit_cpu.kernels.windows import WindowGeometry
-from dryfit_cpu.steps import Work
 
 _PITCH_PADDING = 16
 """Values between tiles, so that the tiles of a register block do not share sets of the first-level cache."""

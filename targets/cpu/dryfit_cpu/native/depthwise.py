@@ -15,8 +15,8 @@ from dryfit_cpu.compiler.depthwise_block import GROUP_CHANNELS, WEIGHT_ROW_BYTES
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES, multiply_add
 from dryfit_cpu.descriptors import Chunk, Finish, Image, WindowAxis, WordTable
-from dryfit_cpu.native.activations import activate
 from dryfit_cpu.native.convolution import finish_pixel
+from dryfit_cpu.native.functions import activate
 from dryfit_cpu.native.indices import inside, pixel, share
 
 _INFINITY: Any = float32(float("inf"))

@@ -23,7 +23,8 @@ from dryfit_cpu.codes import (
     NUMBER,
     ROW_WORDS,
 )
-from dryfit_cpu.compiler.atomics import (
+from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.counters import (
     call_function,
     compare_and_swap,
     fetch_add,
@@ -32,7 +33,6 @@ from dryfit_cpu.compiler.atomics import (
     pause,
     store_release,
 )
-from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load_int
 
 ROW_BYTES = 8 * ROW_WORDS

@@ -10,7 +10,6 @@ from typing import Any
 from numba import float32
 
 from dryfit_cpu.compiler.compilation import inlined
-from dryfit_cpu.compiler.power import scaled_exponential
 from dryfit_cpu.compiler.vectors import (
     counted_power_of_two,
     magnitude,
@@ -24,6 +23,7 @@ from dryfit_cpu.compiler.vectors import (
     where_less,
     with_sign_of,
 )
+from dryfit_cpu.compiler.wide_numbers import scaled_exponential
 
 _LOG2_E = float32(1.4426950408889634)
 _COUNTING = float32(1.5 * 2**23 + 127)

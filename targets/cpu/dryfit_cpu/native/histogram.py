@@ -19,7 +19,7 @@ from dryfit_cpu.codes import (
     TABLE_BYTES,
 )
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.counting import (
+from dryfit_cpu.compiler.counters import (
     clear,
     double_bits,
     find_places,

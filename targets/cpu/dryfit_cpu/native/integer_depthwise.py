@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dryfit_cpu.codes import REAL_PRODUCTS
-from dryfit_cpu.compiler.channel_sums import sum_windows
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.fixed_point import as_integer_bits
 from dryfit_cpu.compiler.memory import load, load_int, stack_memory
 from dryfit_cpu.compiler.vectors import LANES
+from dryfit_cpu.compiler.wide_numbers import as_integer_bits
+from dryfit_cpu.compiler.window_terms import sum_windows
 from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS, WAITING_OUTPUTS
 from dryfit_cpu.descriptors import ChannelScales, Chunk, Image, RequantizationSteps, WindowAxis, WordTable
 from dryfit_cpu.native.indices import BLOCK_BYTES, blocks_of_line, inside, pixel, share

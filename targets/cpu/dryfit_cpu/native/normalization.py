@@ -9,11 +9,11 @@ from numba import float32
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, load_float, load_int, read, store, write
-from dryfit_cpu.compiler.power import power
 from dryfit_cpu.compiler.vectors import LANES, first_lanes, multiply_add, splat, square_root, sum_of
+from dryfit_cpu.compiler.wide_numbers import power
 from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function, Image, WordTable
+from dryfit_cpu.native.functions import apply_function, apply_to_run
 from dryfit_cpu.native.indices import element, pixel, share
-from dryfit_cpu.native.unary import apply_function, apply_to_run
 
 PLACE_BYTES = 32
 """A row of the place table: byte offsets in source, output, scale and bias."""

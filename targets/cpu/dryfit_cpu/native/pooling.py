@@ -10,14 +10,13 @@ from typing import Any
 from numba import float32
 
 from dryfit_cpu.codes import FP32, HALF_TO_EVEN
-from dryfit_cpu.compiler.channel_maxima import largest_of_windows
-from dryfit_cpu.compiler.channel_sums import sum_any_windows
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, load_int, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, splat
+from dryfit_cpu.compiler.window_terms import largest_of_windows, sum_any_windows
 from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS, WAITING_OUTPUTS
 from dryfit_cpu.descriptors import Chunk, Function, Image, SampleSteps, WindowAxis, WordTable
-from dryfit_cpu.native.activations import activate
+from dryfit_cpu.native.functions import activate
 from dryfit_cpu.native.indices import BLOCK_BYTES, blocks_of_line, inside, pixel, share
 from dryfit_cpu.native.requantization import limited, rounded, write_limited
 

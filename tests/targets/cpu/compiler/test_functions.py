@@ -10,10 +10,10 @@ import pytest
 
 from dryfit.reference.activation import erf
 from dryfit_cpu import codes
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.compiler.vectors import HAS_FUSED_PRODUCTS
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.copying import copy_work, pointwise_work
-from dryfit_cpu.steps import NativeStep
 
 
 def evaluated(code, x, alpha=0.0, beta=0.0):

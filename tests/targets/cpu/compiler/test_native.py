@@ -13,7 +13,7 @@ from dryfit_cpu.compiler import machine, tier
 from dryfit_cpu.compiler.native import NativeFunction
 from dryfit_cpu.descriptors import Elements, Extents, Lines
 
-SOFTMAX = NativeFunction("softmax", "softmax")
+SOFTMAX = NativeFunction("reduction", "softmax")
 
 
 def test_a_missing_and_an_unknown_argument_are_named():

@@ -22,7 +22,7 @@ PROGRAM = """
 import sys
 import numpy as np
 from dryfit_cpu.kernels.copying import copy_work
-from dryfit_cpu.steps import NativeStep
+from dryfit_cpu.compiler.native import NativeStep
 x, y = np.arange(32 * 32, dtype=np.float32).reshape(32, 32).T, np.zeros((32, 32), np.float32)
 NativeStep("transpose", copy_work(x, y, 1)).run()
 assert (x == y).all()

@@ -8,8 +8,8 @@ import llvmlite.binding as llvm
 import pytest
 
 from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE
-from dryfit_cpu.compiler import processor
-from dryfit_cpu.compiler.processor import FOLDER, Processor
+from dryfit_cpu.compiler import tier
+from dryfit_cpu.compiler.tier import FOLDER, Processor
 
 X86 = """processor\t: {number}
 vendor_id\t: GenuineIntel
@@ -30,21 +30,19 @@ def description(tmp_path, monkeypatch):
     """A file in the place of Linux's description of the processor, with an empty cache beside it."""
     path = tmp_path / "cpuinfo"
     path.write_text(describe(X86))
-    monkeypatch.setattr(processor, "_DESCRIPTION", path)
+    monkeypatch.setattr(tier, "_DESCRIPTION", path)
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "cache"))
     return path
 
 
 def ask(monkeypatch, answer: str) -> str:
     """The name of the CPU that is found while LLVM answers this."""
-    monkeypatch.setattr(
-        processor, "_ask_llvm", lambda: Processor("22.1", "triple", answer, {"avx2": True, "fma": False})
-    )
-    return processor.this_processor.__wrapped__().cpu
+    monkeypatch.setattr(tier, "_ask_llvm", lambda: Processor("22.1", "triple", answer, {"avx2": True, "fma": False}))
+    return tier.this_processor.__wrapped__().cpu
 
 
 def test_it_is_what_llvm_says():
-    found = processor.this_processor()
+    found = tier.this_processor()
     assert found.features == dict(llvm.get_host_cpu_features())
     assert (found.cpu, found.triple) == (llvm.get_host_cpu_name(), llvm.get_process_triple())
     assert found.llvm == ".".join(map(str, llvm.llvm_version_info))
@@ -52,7 +50,7 @@ def test_it_is_what_llvm_says():
 
 def test_what_is_kept_comes_back_whole(description, monkeypatch):
     assert ask(monkeypatch, "first") == "first"
-    kept = processor.this_processor.__wrapped__()
+    kept = tier.this_processor.__wrapped__()
     assert kept == Processor("22.1", "triple", "first", {"avx2": True, "fma": False})
     assert str(kept) == "22.1 triple first +avx2,-fma"
 
@@ -75,7 +73,7 @@ def test_another_feature_makes_another_processor(description, monkeypatch, text)
 
 def test_another_llvm_is_asked_anew(description, monkeypatch):
     assert ask(monkeypatch, "first") == "first"
-    monkeypatch.setattr(processor.importlib.metadata, "version", lambda _: "99")
+    monkeypatch.setattr(tier.importlib.metadata, "version", lambda _: "99")
     assert ask(monkeypatch, "second") == "second"
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit_cpu import codes
+from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels.integer_pointwise import requantize_work
 from dryfit_cpu.kernels.integer_stages import CodeGrid
 from dryfit_cpu.kernels.requantization import GroupRequantization
-from dryfit_cpu.steps import NativeStep
 
 
 def rounded(values, mode):

@@ -1,6 +1,7 @@
-"""What a sliding window sums over INT8 values: products of bytes where the machine has them, else FP32.
+"""What a sliding window makes of INT8 values: sums of products, or maxima, a register full of channels at a time.
 
-Byte products (VNNI), 64 channels of a column of three rows, and a fourth that is zero:
+Products are of bytes where the machine has them, else of FP32. Byte products (VNNI), 64 channels of a column of three
+rows, and a fourth that is zero:
 
     row 0   a0 a1 a2 a3 ...    64 bytes, 128 above their values
     row 1   b0 b1 b2 b3 ...
@@ -17,6 +18,7 @@ In FP32 a row is read at a time. Products of bytes and their sums are small enou
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +38,7 @@ from dryfit_cpu.compiler.window_variants import (
     LAST_LOW,
     LOW,
     LOW_BYTES,
+    MAXIMA,
     RATIO,
     STARTS,
     SUMS,
@@ -255,3 +258,47 @@ sum_windows = sliding_window([_TERMS(width) for width in SUMS.widths], SUMS.wind
 """An operation: the number of a variant of `SUMS`, then the fields of a `Line`."""
 sum_any_windows = sliding_window([_TERMS(width) for width in AVERAGES.widths], AVERAGES.windows)
 """The same for `AVERAGES`."""
+
+
+class ByteMaxima:
+    """Maxima over rows first, then over columns; a row or column in the padding is -128."""
+
+    vectors = 1
+    together = 4
+    kept_weights = 0
+
+    def __init__(self, width: int) -> None:
+        self.name = f"byte_maxima_{width}"
+        self._bytes = emit.vector_of(BYTE, width)
+
+    def first(self, builder: Builder, panel: Value) -> Values:
+        """The least value."""
+        del builder, panel
+        return [emit.constant(self._bytes, -128)]
+
+    def column(self, builder: Builder, addresses: Sequence[Value]) -> Values:
+        """The largest of some rows."""
+        rows = [load(builder, self._bytes, address) for address in addresses]
+        return [functools.reduce(lambda a, b: self._larger(builder, a, b), rows)]
+
+    def weights(self, builder: Builder, panel: Value, index: Value) -> Values:
+        """None."""
+        del builder, panel, index
+        return []
+
+    def added(self, builder: Builder, sums: Values, column: Values, weights: Values) -> Values:
+        """The larger of each."""
+        del weights
+        return [self._larger(builder, sums[0], column[0])]
+
+    def finish(self, builder: Builder, line: Line, sums: Values, output: Value) -> None:
+        """Write them as they are."""
+        del line
+        store(builder, sums[0], output)
+
+    def _larger(self, builder: Builder, a: Value, b: Value) -> Value:
+        return emit.call(builder, f"llvm.smax.v{self._bytes.count}i8", self._bytes, [a, b])
+
+
+largest_of_windows = sliding_window([ByteMaxima(width) for width in MAXIMA.widths], MAXIMA.windows)
+"""An operation: the number of a variant of `MAXIMA`, then the fields of a `Line`; panel and form are unused."""
