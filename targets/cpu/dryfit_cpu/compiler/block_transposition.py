@@ -16,10 +16,9 @@ Registers of 64 bytes are no quicker: what moves their quarters takes longer. Me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
@@ -36,10 +35,6 @@ _NEAR = 4
 """Pieces that are addressed from one base, and one base after the other, as registers are few."""
 
 
-def _chosen(builder: Builder, a: Value, b: Value, order: Sequence[int]) -> Value:
-    return builder.shuffle_vector(a, b, ir.Constant(emit.vector_of(INT, len(order)), list(order)))
-
-
 def _interleaved(builder: Builder, a: Value, b: Value, per_part: int, *, is_high: bool) -> Value:
     """In each 128 bits, the lower or higher half of a's values and b's in turns."""
     count, half = a.type.count, per_part // 2
@@ -50,7 +45,7 @@ def _interleaved(builder: Builder, a: Value, b: Value, per_part: int, *, is_high
         for place in range(half)
         for from_b in (0, 1)
     ]
-    return _chosen(builder, a, b, order)
+    return emit.shuffled(builder, a, b, order)
 
 
 def _transposed(builder: Builder, rows: list[Value]) -> list[Value]:
@@ -145,7 +140,7 @@ def _to_pieces(builder: Builder, piece: Any, lines: list[Value], near: Value, st
     columns = _transposed(builder, [emit.load(builder, register, line) for line in lines])
     for number, place in enumerate(_pieces(builder, near, step, register.count)):
         column, first = columns[number % values], number // values * values
-        emit.store(builder, _chosen(builder, column, column, range(first, first + values)), place)
+        emit.store(builder, emit.shuffled(builder, column, column, range(first, first + values)), place)
 
 
 def _from_pieces(builder: Builder, piece: Any, lines: list[Value], near: Value, step: Value) -> None:
@@ -161,7 +156,7 @@ def _joined(builder: Builder, parts: list[Value]) -> Value:
     """Vectors one behind the other."""
     while len(parts) > 1:
         ends = range(2 * parts[0].type.count)
-        parts = [_chosen(builder, a, b, ends) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        parts = [emit.shuffled(builder, a, b, ends) for a, b in zip(parts[::2], parts[1::2], strict=True)]
     return parts[0]
 
 

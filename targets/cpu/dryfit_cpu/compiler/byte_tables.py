@@ -48,24 +48,20 @@ def _look_up_vectors(builder: Builder, destination: Value, source: Value, count:
     return builder.mul(vectors, word(_WIDTH))
 
 
-@operation(types.void, types.int64, types.int64, types.int64, types.int64)
+@emit.outlined_operation("look_up_bytes", types.int64, types.int64, types.int64, types.int64)
 def look_up_bytes(builder: Builder, destination: Value, source: Value, count: Value, table: Value) -> None:
     """Write the INT8 results of so many INT8 values that lie together; the table is in the order of unsigned bytes."""
-
-    def body(builder: Builder, destination: Value, source: Value, count: Value, table: Value) -> None:
-        done = word(0)
-        if _HAS_BYTE_PERMUTATION:
-            done = _look_up_vectors(builder, destination, source, count, table)
-        loop = Loop(builder, builder.sub(count, done), [])
-        place = builder.add(loop.index, done)
-        at = builder.add(table, _index(builder, builder.add(source, place)))
-        store(builder, load(builder, BYTE, at), builder.add(destination, place))
-        loop.finish([])
-
-    emit.outlined(builder, "look_up_bytes", [destination, source, count, table], body)
+    done = word(0)
+    if _HAS_BYTE_PERMUTATION:
+        done = _look_up_vectors(builder, destination, source, count, table)
+    loop = Loop(builder, builder.sub(count, done), [])
+    place = builder.add(loop.index, done)
+    at = builder.add(table, _index(builder, builder.add(source, place)))
+    store(builder, load(builder, BYTE, at), builder.add(destination, place))
+    loop.finish([])
 
 
-@operation(types.void, *[types.int64] * 7)
+@emit.outlined_operation("look_up_apart", *[types.int64] * 7)
 def look_up_apart(
     builder: Builder,
     destination: Value,
@@ -77,24 +73,18 @@ def look_up_apart(
     is_real: Value,
 ) -> None:
     """The same for values at any distance, and for FP32 results where `is_real` is not 0."""
-
-    def body(builder: Builder, *arguments: Value) -> None:
-        destination, step, source, source_step, count, table, is_real = arguments
-        loop = Loop(builder, count, [destination, source])
-        to, at = loop.values
-        index = _index(builder, at)
-        with builder.if_else(builder.icmp_signed("!=", is_real, ir.Constant(WORD, 0))) as (real, whole):
-            with real:
-                store(builder, load(builder, FLOAT, builder.add(table, builder.mul(index, word(4)))), to)
-            with whole:
-                store(builder, load(builder, BYTE, builder.add(table, index)), to)
-        loop.finish([builder.add(to, step), builder.add(at, source_step)])
-
-    arguments = [destination, step, source, source_step, count, table, is_real]
-    emit.outlined(builder, "look_up_apart", arguments, body)
+    loop = Loop(builder, count, [destination, source])
+    to, at = loop.values
+    index = _index(builder, at)
+    with builder.if_else(builder.icmp_signed("!=", is_real, ir.Constant(WORD, 0))) as (real, whole):
+        with real:
+            store(builder, load(builder, FLOAT, builder.add(table, builder.mul(index, word(4)))), to)
+        with whole:
+            store(builder, load(builder, BYTE, builder.add(table, index)), to)
+    loop.finish([builder.add(to, step), builder.add(at, source_step)])
 
 
-@operation(types.void, *[types.int64] * 8)
+@emit.outlined_operation("look_up_pairs_apart", *[types.int64] * 8)
 def look_up_pairs_apart(
     builder: Builder,
     destination: Value,
@@ -107,15 +97,9 @@ def look_up_pairs_apart(
     table: Value,
 ) -> None:
     """Write the bytes that a table of 65,536 has for so many pairs of values, at any distance."""
-
-    def body(builder: Builder, *arguments: Value) -> None:
-        destination, step, first, first_step, second, second_step, count, table = arguments
-        loop = Loop(builder, count, [destination, first, second])
-        to, at_first, at_second = loop.values
-        row = builder.shl(_index(builder, at_first), word(8))
-        place = builder.or_(row, _index(builder, at_second))
-        store(builder, load(builder, BYTE, builder.add(table, place)), to)
-        loop.finish([builder.add(to, step), builder.add(at_first, first_step), builder.add(at_second, second_step)])
-
-    arguments = [destination, step, first, first_step, second, second_step, count, table]
-    emit.outlined(builder, "look_up_pairs_apart", arguments, body)
+    loop = Loop(builder, count, [destination, first, second])
+    to, at_first, at_second = loop.values
+    row = builder.shl(_index(builder, at_first), word(8))
+    place = builder.or_(row, _index(builder, at_second))
+    store(builder, load(builder, BYTE, builder.add(table, place)), to)
+    loop.finish([builder.add(to, step), builder.add(at_first, first_step), builder.add(at_second, second_step)])

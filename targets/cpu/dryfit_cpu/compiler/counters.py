@@ -13,7 +13,7 @@ from numba import types
 
 from dryfit_cpu.codes import BINS, COLUMNS
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value, operation
+from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Loop, Value, operation
 from dryfit_cpu.compiler.tier import is_x86
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES
 
@@ -169,18 +169,6 @@ def store_counter(builder: Builder, address: Value, value: Value) -> None:
 def store_int(builder: Builder, address: Value, value: Value) -> None:
     """Write a 64-bit integer."""
     emit.store(builder, value, address, 8)
-
-
-@operation(types.void, _int, _int)
-def clear(builder: Builder, address: Value, size: Value) -> None:
-    """Write so many bytes of zeros."""
-    pointer = builder.inttoptr(address, BYTE.as_pointer())
-    emit.call(
-        builder,
-        "llvm.memset.p0.i64",
-        ir.VoidType(),
-        [pointer, ir.Constant(BYTE, 0), size, ir.Constant(ir.IntType(1), 0)],
-    )
 
 
 @operation(_float, _int)

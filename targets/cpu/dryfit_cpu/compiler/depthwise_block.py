@@ -26,11 +26,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Loop, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.emit import WORD, Builder, Loop, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.register_block import Strides
 from dryfit_cpu.compiler.vectors import FLOATS, LANES
 
@@ -63,10 +62,7 @@ def _finish(builder: Builder, sums: Sequence[Value], arguments: _Arguments) -> N
     to, to_step, low, high = arguments
     limits = [emit.splat(builder, limit, LANES) for limit in (low, high)]
     for value, place in zip(sums, _places(builder, to, to_step, len(sums)), strict=True):
-        # A value that is no number stays.
-        limited = builder.select(builder.fcmp_ordered(">", limits[0], value), limits[0], value)
-        limited = builder.select(builder.fcmp_ordered("<", limits[1], limited), limits[1], limited)
-        emit.store(builder, limited, place)
+        emit.store(builder, emit.clamped(builder, value, *limits), place)
 
 
 def _sum_places(outputs: int, builder: Builder, arguments: _Arguments) -> list[Value]:
@@ -148,8 +144,6 @@ GROUP_CHANNELS = 4
 WEIGHT_ROW_BYTES = 64
 """Of what a place in the window and an input of each group are multiplied with: 16 channels on every machine."""
 
-_FLOATS = emit.vector_of(FLOAT, LANES)
-
 
 def grouped_block(pixels: int) -> Any:
     """An operation that sums one block of up to seven neighbouring pixels.
@@ -162,44 +156,28 @@ def grouped_block(pixels: int) -> Any:
         output: where the sums go, FP32, a vector for each pixel.
     """
 
-    def body(builder: Builder, *arguments: Value) -> None:
-        _block(builder, pixels, *arguments)
-
-    @operation(types.void, *[types.int64] * 7)
+    @emit.outlined_operation(f"grouped_block_{pixels}", *[types.int64] * 7)
     def block(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, f"grouped_block_{pixels}", arguments, body)
+        at, input_stride, places, place_count, weights, bias, output = arguments
+        strides = Strides.of(builder, input_stride)
+        turn = Loop(builder, place_count, [weights, *[load(builder, FLOATS, bias)] * pixels])
+        row, sums = turn.values[0], list(turn.values[1:])
+        first = builder.add(at, load(builder, WORD, builder.add(places, builder.shl(turn.index, word(3))), 8))
+        values = [load(builder, FLOATS, strides.address(first, pixel)) for pixel in range(pixels)]
+        for index in range(GROUP_CHANNELS):
+            column = load(builder, FLOATS, offset(builder, row, WEIGHT_ROW_BYTES * index))
+            sums = [
+                emit.multiply_add(builder, _input_of_groups(builder, value, index), column, total)
+                for value, total in zip(values, sums, strict=True)
+            ]
+        totals = turn.finish([offset(builder, row, WEIGHT_ROW_BYTES * GROUP_CHANNELS), *sums])[1:]
+        for pixel, total in enumerate(totals):
+            store(builder, total, offset(builder, output, 4 * LANES * pixel))
 
     return block
-
-
-def _block(
-    builder: Builder,
-    pixels: int,
-    input: Value,
-    input_stride: Value,
-    places: Value,
-    place_count: Value,
-    weights: Value,
-    bias: Value,
-    output: Value,
-) -> None:
-    strides = Strides.of(builder, input_stride)
-    turn = Loop(builder, place_count, [weights, *[load(builder, _FLOATS, bias)] * pixels])
-    row, sums = turn.values[0], list(turn.values[1:])
-    first = builder.add(input, load(builder, WORD, builder.add(places, builder.shl(turn.index, word(3))), 8))
-    values = [load(builder, _FLOATS, strides.address(first, pixel)) for pixel in range(pixels)]
-    for index in range(GROUP_CHANNELS):
-        column = load(builder, _FLOATS, offset(builder, row, WEIGHT_ROW_BYTES * index))
-        sums = [
-            emit.multiply_add(builder, _input_of_groups(builder, value, index), column, total)
-            for value, total in zip(values, sums, strict=True)
-        ]
-    totals = turn.finish([offset(builder, row, WEIGHT_ROW_BYTES * GROUP_CHANNELS), *sums])[1:]
-    for pixel, total in enumerate(totals):
-        store(builder, total, offset(builder, output, 4 * LANES * pixel))
 
 
 def _input_of_groups(builder: Builder, value: Value, index: int) -> Value:
     """The input of this index of each group, in all lanes of the group."""
     lanes = [lane // GROUP_CHANNELS * GROUP_CHANNELS + index for lane in range(LANES)]
-    return builder.shuffle_vector(value, value, ir.Constant(emit.vector_of(INT, LANES), lanes))
+    return emit.shuffled(builder, value, value, lanes)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.extending import intrinsic
 
 BYTE, SHORT, INT, WORD, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -62,6 +63,44 @@ def call(builder: Builder, name: str, result: Any, arguments: Sequence[Value], f
     if name not in module.globals:
         ir.Function(module, ir.FunctionType(result, [argument.type for argument in arguments]), name)
     return builder.call(module.globals[name], arguments, fastmath=flags)
+
+
+def masked_load(builder: Builder, kind: Any, pointer: Value, mask: Value) -> Value:
+    """The vector that a pointer names; zero in the lanes that the mask leaves out, of which nothing is read."""
+    arguments = [pointer, ir.Constant(INT, 1), mask, constant(kind, 0)]
+    return call(builder, f"llvm.masked.load.{name_of(kind)}.p0", kind, arguments)
+
+
+def masked_store(builder: Builder, value: Value, pointer: Value, mask: Value) -> None:
+    """Write a vector, without the lanes that the mask leaves out."""
+    arguments = [value, pointer, ir.Constant(INT, 1), mask]
+    call(builder, f"llvm.masked.store.{name_of(value.type)}.p0", ir.VoidType(), arguments)
+
+
+def name_of(kind: Any) -> str:
+    """What LLVM's intrinsics call a type of vectors: `v16f32`."""
+    return f"v{kind.count}" + ("f32" if kind.element == FLOAT else f"i{kind.element.width}")
+
+
+def shuffled(builder: Builder, a: Value, b: Value, order: Sequence[int]) -> Value:
+    """The lanes of two vectors, those of b counted on from those of a, in this order."""
+    return builder.shuffle_vector(a, b, ir.Constant(vector_of(INT, len(order)), list(order)))
+
+
+def packed(builder: Builder, a: Value, b: Value) -> Value:
+    """Two vectors of integers in one register, half as wide and saturated, in turns of 128 bits each: as x86 packs."""
+    width = a.type.element.width
+    family, suffix = {512: ("avx512", ".512"), 256: ("avx2", ""), 128: ("sse2", ".128")}[width * a.type.count]
+    name = f"llvm.x86.{family}.{'packssdw' if width == 32 else 'packsswb'}{suffix}"
+    return call(builder, name, vector_of(ir.IntType(width // 2), 2 * a.type.count), [a, b])
+
+
+def clamped(builder: Builder, value: Value, low: Value, high: Value) -> Value:
+    """Numbers within limits; NaN stays NaN."""
+    # Comparison and choice, as `maxps` takes them: the limit first, so that the instruction gives the other operand,
+    # the value, where one is NaN.
+    value = builder.select(builder.fcmp_ordered(">", low, value), low, value)
+    return builder.select(builder.fcmp_ordered("<", high, value), high, value)
 
 
 def multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Value:
@@ -169,9 +208,7 @@ def outlined(builder: Builder, name: str, arguments: Sequence[Value], body: Call
 def operation(result: Any, *kinds: Any) -> Callable[[Callable[..., Any]], Any]:
     """Make `generate(builder, *values) -> value` an operation of these Numba types, callable from native functions.
 
-    Args:
-        result: Numba type of the value; void for a generator that returns None.
-        kinds: Numba types of the arguments.
+    A generator that returns None has a void result.
     """
 
     def make(generate: Callable[..., Any]) -> Any:
@@ -187,5 +224,14 @@ def operation(result: Any, *kinds: Any) -> Callable[[Callable[..., Any]], Any]:
         parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
         declare.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return intrinsic(declare)
+
+    return make
+
+
+def outlined_operation(name: str, *kinds: Any) -> Callable[[Callable[..., None]], Any]:
+    """Make `body(builder, *values)` an operation of these Numba types that stays a function of its own, `outlined`."""
+
+    def make(body: Callable[..., None]) -> Any:
+        return operation(types.void, *kinds)(lambda builder, *values: outlined(builder, name, values, body))
 
     return make

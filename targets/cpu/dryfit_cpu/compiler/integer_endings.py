@@ -16,16 +16,10 @@ from collections.abc import Sequence
 import attrs
 from llvmlite import ir
 
-from dryfit_cpu.codes import (
-    ADDS,
-    ADDS_DISTANCES,
-    ROUNDS_AND_ADDS,
-    ROUNDS_AND_ADDS_DISTANCES,
-    ROUNDS_LAST,
-    SCALES,
-)
+from dryfit_cpu import codes
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Value, load, offset, store, word
+from dryfit_cpu.compiler.emit import BYTE, SHORT, Builder, Value, load, offset, store, word
+from dryfit_cpu.compiler.integer_memory import nearest_integers
 from dryfit_cpu.compiler.memory import limited_bytes, rounded_bits
 from dryfit_cpu.compiler.register_block import LANES, VECTORS
 from dryfit_cpu.compiler.tier import current_tier
@@ -46,12 +40,12 @@ class BlockEnding:
 
 
 ENDINGS = {
-    SCALES: BlockEnding(),
-    ADDS: BlockEnding(adds=True),
-    ROUNDS_AND_ADDS: BlockEnding(adds=True, rounds_sum=True),
-    ROUNDS_LAST: BlockEnding(rounds_last=True),
-    ADDS_DISTANCES: BlockEnding(adds=True, has_zero=True),
-    ROUNDS_AND_ADDS_DISTANCES: BlockEnding(adds=True, rounds_sum=True, has_zero=True),
+    codes.SCALES: BlockEnding(),
+    codes.ADDS: BlockEnding(adds=True),
+    codes.ROUNDS_AND_ADDS: BlockEnding(adds=True, rounds_sum=True),
+    codes.ROUNDS_LAST: BlockEnding(rounds_last=True),
+    codes.ADDS_DISTANCES: BlockEnding(adds=True, has_zero=True),
+    codes.ROUNDS_AND_ADDS_DISTANCES: BlockEnding(adds=True, rounds_sum=True, has_zero=True),
 }
 """Code to ending."""
 
@@ -84,14 +78,9 @@ def finish(
 ) -> None:
     """Requantize and store the sums of pixels.
 
-    Args:
-        builder: where.
-        ending: how.
-        sums: INT32 vectors, `VECTORS` for each pixel.
-        scales: addresses of the first channel's multiplier and real bias; the latter is 0 where there is none.
-        outputs: address of each pixel's results, INT8.
-        residuals: address of what is added to each pixel, INT8; none where nothing is.
-        numbers: of the arithmetic.
+    Sums are INT32 vectors, `VECTORS` for each pixel. Scales are the addresses of the first channel's multiplier and
+    real bias, which is 0 where there is none; outputs and residuals the addresses of each pixel's INT8 results and of
+    what is added to it.
     """
     multipliers, bias = scales
     # The limits are packed by the same instructions as the results: so they are rounded and shifted alike, in the order
@@ -207,18 +196,13 @@ def _store_packed(
     order = [4 * quarter + vector for vector in range(4) for quarter in range(quarters)]
     for pixel, output in enumerate(outputs):
         half = order[LANES // 2 * pixel : LANES // 2 * (pixel + 1)]
-        store(builder, builder.shuffle_vector(words, words, ir.Constant(emit.vector_of(INT, len(half)), half)), output)
+        store(builder, emit.shuffled(builder, words, words, half), output)
 
 
 def _packed(builder: Builder, numbers: Sequence[Value], zero: Value) -> Value:
     """Four vectors of FP32, rounded, with the zero point added, and saturated to INT8, by quarters."""
-    width = {16: "avx512", 8: "avx2"}[LANES]
-    suffix = ".512" if width == "avx512" else ""
-    shorts, packed = emit.vector_of(SHORT, 2 * LANES), emit.vector_of(BYTE, 4 * LANES)
-    whole = [_whole(builder, x) for x in numbers]
-    halves = [
-        emit.call(builder, f"llvm.x86.{width}.packssdw{suffix}", shorts, list(pair)) for pair in (whole[:2], whole[2:])
-    ]
+    whole = [nearest_integers(builder, x) for x in numbers]
+    halves = [emit.packed(builder, *pair) for pair in (whole[:2], whole[2:])]
     # Whether there is a zero point is asked for each register, which is free.
     add = f"llvm.sadd.sat.v{2 * LANES}i16"
     is_there = builder.icmp_signed("!=", zero, ir.Constant(SHORT, 0))
@@ -226,16 +210,6 @@ def _packed(builder: Builder, numbers: Sequence[Value], zero: Value) -> Value:
         builder,
         is_there,
         halves,
-        lambda: [emit.call(builder, add, shorts, [half, emit.splat(builder, zero, 2 * LANES)]) for half in halves],
+        lambda: [emit.call(builder, add, half.type, [half, emit.splat(builder, zero, 2 * LANES)]) for half in halves],
     )
-    return emit.call(builder, f"llvm.x86.{width}.packsswb{suffix}", packed, halves)
-
-
-def _whole(builder: Builder, x: Value) -> Value:
-    """The nearest whole numbers, INT32."""
-    if LANES == 8:
-        return emit.call(builder, "llvm.x86.avx.cvt.ps2dq.256", INTS, [x])
-    every = ir.Constant(ir.IntType(16), -1)
-    by_default = ir.Constant(INT, 4)
-    arguments = [x, emit.constant(INTS, 0), every, by_default]
-    return emit.call(builder, "llvm.x86.avx512.mask.cvtps2dq.512", INTS, arguments)
+    return emit.packed(builder, *halves)

@@ -13,7 +13,7 @@ from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, WORD, Builder, Loop, Value, load, operation, store, word
 from dryfit_cpu.compiler.memory import rounded_bits, saturated
 from dryfit_cpu.compiler.tier import current_tier, is_x86
-from dryfit_cpu.compiler.vectors import INTS, LANES, VECTOR
+from dryfit_cpu.compiler.vectors import BYTES, INTS, LANES, VECTOR
 
 STAGED_BYTES = current_tier().staged_bytes
 """Bytes of a staged value."""
@@ -35,27 +35,23 @@ def _move(builder: Builder, kind: Value, destination: Value, source: Value, inde
     store(builder, _staged(builder, load(builder, kind, builder.add(source, index))), to)
 
 
-@operation(types.void, types.int64, types.int64, types.int64)
+@emit.outlined_operation("stage_values", types.int64, types.int64, types.int64)
 def stage_values(builder: Builder, destination: Value, source: Value, count: Value) -> None:
     """Stage so many INT8 values that lie together."""
-
-    def body(builder: Builder, destination: Value, source: Value, count: Value) -> None:
-        vectors = builder.sdiv(count, word(_WIDTH))
-        whole = emit.vector_of(BYTE, _WIDTH)
-        loop = Loop(builder, vectors, [])
-        _move(builder, whole, destination, source, builder.mul(loop.index, word(_WIDTH)))
-        loop.finish([])
-        done = builder.mul(vectors, word(_WIDTH))
-        with builder.if_else(builder.icmp_signed(">", vectors, word(0))) as (has_whole, has_none):
-            with has_whole:
-                # The last vector overlaps the one before.
-                _move(builder, whole, destination, source, builder.sub(count, word(_WIDTH)))
-            with has_none:
-                rest = Loop(builder, builder.sub(count, done), [])
-                _move(builder, BYTE, destination, source, rest.index)
-                rest.finish([])
-
-    emit.outlined(builder, "stage_values", [destination, source, count], body)
+    vectors = builder.sdiv(count, word(_WIDTH))
+    whole = emit.vector_of(BYTE, _WIDTH)
+    loop = Loop(builder, vectors, [])
+    _move(builder, whole, destination, source, builder.mul(loop.index, word(_WIDTH)))
+    loop.finish([])
+    done = builder.mul(vectors, word(_WIDTH))
+    with builder.if_else(builder.icmp_signed(">", vectors, word(0))) as (has_whole, has_none):
+        with has_whole:
+            # The last vector overlaps the one before.
+            _move(builder, whole, destination, source, builder.sub(count, word(_WIDTH)))
+        with has_none:
+            rest = Loop(builder, builder.sub(count, done), [])
+            _move(builder, BYTE, destination, source, rest.index)
+            rest.finish([])
 
 
 @operation(types.void, types.int64, types.int64, types.int64)
@@ -70,7 +66,7 @@ def stage_fill(builder: Builder, destination: Value, count: Value, value: Value)
     loop.finish([])
 
 
-@operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
+@emit.outlined_operation("copy_rows", types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
 def copy_rows(
     builder: Builder,
     destination: Value,
@@ -82,35 +78,29 @@ def copy_rows(
 ) -> None:
     """Copy so many bytes of each row, at least one: by 16, 8 or 1 at once, the last ones over the ones before."""
 
-    def body(builder: Builder, *arguments: Value) -> None:
-        destination, destination_stride, source, source_stride, rows, count = arguments
+    def copy_by(size: int, kind: Value) -> None:
+        by_row = Loop(builder, rows, [destination, source])
+        to, at = by_row.values
+        last = builder.sub(count, word(size))
+        pieces = Loop(builder, builder.udiv(count, word(size)), [])
+        move(kind, to, at, builder.mul(pieces.index, word(size)))
+        pieces.finish([])
+        move(kind, to, at, last)
+        by_row.finish([builder.add(to, destination_stride), builder.add(at, source_stride)])
 
-        def copy_by(size: int, kind: Value) -> None:
-            by_row = Loop(builder, rows, [destination, source])
-            to, at = by_row.values
-            last = builder.sub(count, word(size))
-            pieces = Loop(builder, builder.udiv(count, word(size)), [])
-            move(kind, to, at, builder.mul(pieces.index, word(size)))
-            pieces.finish([])
-            move(kind, to, at, last)
-            by_row.finish([builder.add(to, destination_stride), builder.add(at, source_stride)])
+    def move(kind: Value, to: Value, at: Value, index: Value) -> None:
+        store(builder, load(builder, kind, builder.add(at, index)), builder.add(to, index))
 
-        def move(kind: Value, to: Value, at: Value, index: Value) -> None:
-            store(builder, load(builder, kind, builder.add(at, index)), builder.add(to, index))
-
-        # Rows of a block's last channels are short: a call of the system's copy for each would take longer than the
-        # copy.
-        with builder.if_else(builder.icmp_signed(">=", count, word(16))) as (many, fewer):
-            with many:
-                copy_by(16, emit.vector_of(BYTE, 16))
-            with fewer, builder.if_else(builder.icmp_signed(">=", count, word(8))) as (some, few):
-                with some:
-                    copy_by(8, WORD)
-                with few:
-                    copy_by(1, BYTE)
-
-    arguments = [destination, destination_stride, source, source_stride, rows, count]
-    emit.outlined(builder, "copy_rows", arguments, body)
+    # Rows of a block's last channels are short: a call of the system's copy for each would take longer than the
+    # copy.
+    with builder.if_else(builder.icmp_signed(">=", count, word(16))) as (many, fewer):
+        with many:
+            copy_by(16, emit.vector_of(BYTE, 16))
+        with fewer, builder.if_else(builder.icmp_signed(">=", count, word(8))) as (some, few):
+            with some:
+                copy_by(8, WORD)
+            with few:
+                copy_by(1, BYTE)
 
 
 @operation(types.void, types.int64, VECTOR, VECTOR, VECTOR)
@@ -128,12 +118,10 @@ def store_pixels(builder: Builder, address: Value, first: Value, second: Value, 
     quarters = range(0, 4 * LANES, 16)
     kept = [quarter + 4 * pixel + byte for quarter in quarters for pixel in range(4) for byte in range(3)]
     packed = [kept[12 * quarter + byte] if byte < 12 else 0 for quarter in range(len(quarters)) for byte in range(16)]
-    lanes = emit.vector_of(INT, 4 * LANES)
-    in_quarters = builder.shuffle_vector(bytes_of, bytes_of, ir.Constant(lanes, packed))
+    in_quarters = emit.shuffled(builder, bytes_of, bytes_of, packed)
     words = builder.bitcast(in_quarters, INTS)
     order = [4 * quarter + lane for quarter in range(len(quarters)) for lane in range(3)]
-    together = ir.Constant(emit.vector_of(INT, len(order)), order)
-    store(builder, builder.shuffle_vector(words, words, together), address)
+    store(builder, emit.shuffled(builder, words, words, order), address)
 
 
 PACKED_VALUES = 4 * LANES
@@ -151,7 +139,7 @@ def store_packed(builder: Builder, address: Value, *values: Value) -> None:
     """
     *numbers, low, high = values
     # Numbers that 1.5 * 2**23 has been added to are in the order of their bits, and hold the rounded one in the lowest.
-    low, high = (_in_all_bytes(builder, builder.trunc(rounded_bits(builder, one), _bytes())) for one in (low, high))
+    low, high = (_in_all_bytes(builder, builder.trunc(rounded_bits(builder, one), BYTES)) for one in (low, high))
     # Limits on bytes, a register full of them at once, and not on each of the four vectors of numbers.
     packed = _packed(builder, numbers)
     for name, limit in (("smax", low), ("smin", high)):
@@ -159,40 +147,30 @@ def store_packed(builder: Builder, address: Value, *values: Value) -> None:
     emit.store(builder, packed, address)
 
 
-def _bytes() -> ir.VectorType:
-    return emit.vector_of(BYTE, LANES)
-
-
 def _in_all_bytes(builder: Builder, value: Value) -> Value:
     """The first byte of a vector, which is in all its lanes, in as many as are stored."""
-    return builder.shuffle_vector(value, value, ir.Constant(emit.vector_of(INT, PACKED_VALUES), [0] * PACKED_VALUES))
+    return emit.shuffled(builder, value, value, [0] * PACKED_VALUES)
 
 
 def _packed(builder: Builder, numbers: list[Value]) -> Value:
     """Whole numbers nearest to four vectors of numbers, saturated to INT8, one vector after the other."""
-    whole = [_nearest_integers(builder, one) for one in numbers]
+    whole = [nearest_integers(builder, one) for one in numbers]
     if not _HAS_PACKS:
         for name, limit in (("smax", -128), ("smin", 127)):
             whole = [
                 emit.call(builder, f"llvm.{name}.v{LANES}i32", INTS, [one, emit.constant(INTS, limit)]) for one in whole
             ]
-        a, b, c, d = (builder.trunc(one, _bytes()) for one in whole)
+        a, b, c, d = (builder.trunc(one, BYTES) for one in whole)
         return _joined(builder, _joined(builder, a, b), _joined(builder, c, d))
-    words, octets = emit.vector_of(SHORT, 2 * LANES), _PACKED
-    width = "avx512" if LANES == 16 else "avx2"
-    suffix = ".512" if LANES == 16 else ""
-    first, second = (
-        emit.call(builder, f"llvm.x86.{width}.packssdw{suffix}", words, pair) for pair in (whole[:2], whole[2:])
-    )
-    packed = emit.call(builder, f"llvm.x86.{width}.packsswb{suffix}", octets, [first, second])
+    packed = emit.packed(builder, emit.packed(builder, *whole[:2]), emit.packed(builder, *whole[2:]))
     # Each 128 bits hold four numbers of each vector: bring those of a vector together.
     quarters = LANES // 4
     order = [4 * quarter + vector for vector in range(4) for quarter in range(quarters)]
     fours = builder.bitcast(packed, INTS)
-    return builder.bitcast(builder.shuffle_vector(fours, fours, ir.Constant(INTS, order)), octets)
+    return builder.bitcast(emit.shuffled(builder, fours, fours, order), _PACKED)
 
 
-def _nearest_integers(builder: Builder, value: Value) -> Value:
+def nearest_integers(builder: Builder, value: Value) -> Value:
     """The whole numbers nearest to numbers between -2**22 and 2**22, even at a half, as INT32."""
     if _HAS_PACKS and LANES == 16:
         arguments = [value, emit.constant(INTS, 0), ir.Constant(SHORT, -1), ir.Constant(INT, 4)]
@@ -203,5 +181,4 @@ def _nearest_integers(builder: Builder, value: Value) -> Value:
 
 
 def _joined(builder: Builder, a: Value, b: Value) -> Value:
-    count = 2 * a.type.count
-    return builder.shuffle_vector(a, b, ir.Constant(emit.vector_of(INT, count), list(range(count))))
+    return emit.shuffled(builder, a, b, range(2 * a.type.count))

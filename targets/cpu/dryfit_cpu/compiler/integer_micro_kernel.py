@@ -105,10 +105,7 @@ def _add_pairs(builder: Builder, pixel: Value, weights: Value, sums: Value) -> V
     wide = emit.vector_of(INT, 2 * LANES)
     a, b = (builder.sext(builder.bitcast(x, emit.vector_of(SHORT, 2 * LANES)), wide) for x in (pixel, weights))
     products = builder.mul(a, b)
-    even, odd = (
-        builder.shuffle_vector(products, products, ir.Constant(_SUMS, list(range(start, 2 * LANES, 2))))
-        for start in (0, 1)
-    )
+    even, odd = (emit.shuffled(builder, products, products, range(start, 2 * LANES, 2)) for start in (0, 1))
     return builder.add(sums, builder.add(even, odd))
 
 
@@ -130,19 +127,11 @@ def pair_micro_kernel(rows: int) -> Any:
     run = rows // 2
     add = _accumulate_pairs if current_tier().has_byte_products else _add_pairs
 
-    def body(
-        builder: Builder,
-        input: Value,
-        input_stride: Value,
-        segments: Value,
-        words: Value,
-        weights: Value,
-        ahead: Value,
-        output: Value,
-        output_stride: Value,
-    ) -> None:
-        second = builder.add(input, builder.mul(input_stride, word(run)))
-        terms = BlockTerms([input, second], input_stride, segments, word(1), words, weights, ahead)
+    @emit.outlined_operation(f"pair_block_{rows}", *[types.int64] * 8)
+    def block(builder: Builder, *arguments: Value) -> None:
+        at, input_stride, segments, words, weights, ahead, output, output_stride = arguments
+        second = builder.add(at, builder.mul(input_stride, word(run)))
+        terms = BlockTerms([at, second], input_stride, segments, word(1), words, weights, ahead)
         first = [emit.constant(_SUMS, 0)] * (rows * VECTORS)
         sums = sum_segments(builder, BlockProduct(INT, _SUMS, add), run, terms, first)
         # No ending: positions of Winograd's tiles mean nothing before the output transform has added them up.
@@ -150,10 +139,6 @@ def pair_micro_kernel(rows: int) -> Any:
         for pixel, address in enumerate(_pixels(builder, run, [output, other], output_stride)):
             for vector in range(VECTORS):
                 store(builder, sums[pixel * VECTORS + vector], offset(builder, address, 4 * LANES * vector))
-
-    @operation(types.void, *[types.int64] * 8)
-    def block(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, f"pair_block_{rows}", arguments, body)
 
     return block
 
@@ -168,14 +153,10 @@ def integer_micro_kernel(rows: int, *, runs: int) -> Any:
         output0, output1: addresses of the results of each run, INT8.
         residual0, residual1: addresses of what is added, INT8; 0 for nothing.
     """
-    name = f"integer_block_{rows}_{runs}"
 
-    def body(builder: Builder, *arguments: Value) -> None:
-        _block(builder, rows // runs, runs, *arguments)
-
-    @operation(types.void, *[types.int64] * 8)
+    @emit.outlined_operation(f"integer_block_{rows}_{runs}", *[types.int64] * 8)
     def block(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, name, arguments, body)
+        _block(builder, rows // runs, runs, *arguments)
 
     return block
 
@@ -231,14 +212,11 @@ def integer_ending(pixels: int) -> Any:
         output, residual: addresses of the first pixel's results, and of what is added; 0 for nothing.
     """
 
-    def body(builder: Builder, held: Value, sums: Value, channels: Value, output: Value, residual: Value) -> None:
+    @emit.outlined_operation(f"integer_ending_{pixels}", *[types.int64] * 5)
+    def ending(builder: Builder, held: Value, sums: Value, channels: Value, output: Value, residual: Value) -> None:
         places = range(0, pixels * BLOCK_ROW_BYTES, 4 * LANES)
         values = [load(builder, _SUMS, offset(builder, sums, place)) for place in places]
         _end(builder, _Held(builder, held), pixels, values, lambda: channels, [output], [residual])
-
-    @operation(types.void, *[types.int64] * 5)
-    def ending(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, f"integer_ending_{pixels}", arguments, body)
 
     return ending
 
@@ -254,14 +232,8 @@ def _end(
 ) -> None:
     """One of the endings, for `run` pixels from each output on; or the sums are stored.
 
-    Args:
-        builder: where.
-        common: what belongs to many blocks.
-        run: pixels from each of the outputs on.
-        sums: of all these pixels.
-        channels: gives the bytes to the first channel's values.
-        outputs: address of each run's first pixel.
-        residuals: the same of what is added.
+    Outputs and residuals are the addresses of each run's first pixel; `channels` gives the bytes to the first channel's
+    values.
     """
     end, leave = builder.append_basic_block("end"), builder.append_basic_block("leave_sums")
     # The endings that networks have are code; which one is asked once a block, after some hundred products. A function

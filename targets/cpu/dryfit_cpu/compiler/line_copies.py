@@ -37,27 +37,6 @@ LINE_REGISTER = 16
 """Bytes of the shortest lines that are copied by registers which overlap."""
 
 
-@operation(types.void, types.int64, types.int64, types.int64)
-def copy_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
-    """Copy so many bytes; nothing else is read or written."""
-    emit.outlined(builder, "copy_line", [to, at, count], _copy_line)
-
-
-@operation(types.void, types.int64, types.int64, types.int64)
-def stream_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
-    """The same past the cache; `finish_streams` has to follow before anybody else reads."""
-    emit.outlined(builder, "stream_line", [to, at, count], _stream_line)
-
-
-@operation(types.void, types.int64, types.int64, types.int64, types.int64)
-def copy_padded_line(builder: Builder, to: Value, at: Value, count: Value, written: Value) -> None:
-    """Copy so many bytes, and write zeros behind them, so many in all; both are a register's at least.
-
-    The last registers overlap those before.
-    """
-    emit.outlined(builder, "copy_padded_line", [to, at, count, written], _copy_padded_line)
-
-
 @operation(types.void)
 def finish_streams(builder: Builder) -> None:
     """Let what this thread stored past the cache be seen before what it stores from now on."""
@@ -75,6 +54,7 @@ def clear_line(builder: Builder, to: Value, count: Value) -> None:
 
 
 def _copy_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
+    """Copy so many bytes; nothing else is read or written."""
     loop = Loop(builder, builder.udiv(count, word(_BYTES)), [to, at])
     there, here = loop.values
     emit.store(builder, emit.load(builder, _REGISTER, here), there)
@@ -82,7 +62,15 @@ def _copy_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
     _copy_rest(builder, there, here, count)
 
 
-def _copy_padded_line(builder: Builder, to: Value, at: Value, count: Value, written: Value) -> None:
+copy_line = emit.outlined_operation("copy_line", *[types.int64] * 3)(_copy_line)
+
+
+@emit.outlined_operation("copy_padded_line", *[types.int64] * 4)
+def copy_padded_line(builder: Builder, to: Value, at: Value, count: Value, written: Value) -> None:
+    """Copy so many bytes, and write zeros behind them, so many in all; both are a register's at least.
+
+    The last registers overlap those before.
+    """
     register, zero = emit.vector_of(BYTE, LINE_REGISTER), emit.constant(emit.vector_of(BYTE, LINE_REGISTER), 0)
     missing = builder.sub(written, count)
     last = builder.add(to, offset(builder, written, -LINE_REGISTER))
@@ -112,7 +100,9 @@ def _copy_rest(builder: Builder, to: Value, at: Value, count: Value) -> None:
         size //= 2
 
 
-def _stream_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
+@emit.outlined_operation("stream_line", *[types.int64] * 3)
+def stream_line(builder: Builder, to: Value, at: Value, count: Value) -> None:
+    """Copy so many bytes past the cache; `finish_streams` has to follow before anybody else reads."""
     # To the first whole cache line, or to the end where that is nearer.
     missing = builder.and_(builder.neg(to), word(CACHE_LINE - 1))
     head = builder.select(builder.icmp_unsigned("<", missing, count), missing, count)
@@ -193,13 +183,13 @@ def _blocks(builder: Builder, kind: Interleaving, at: Value, step: Value, pixels
             count = pixel.count
             kept = [index if index % kind.pitch < kind.planes else count + index for index in range(count)]
             left = emit.constant(pixel, 0) if kind.clears else emit.load(builder, pixel, there)
-            made = _chosen(builder, made, left, kept)
+            made = emit.shuffled(builder, made, left, kept)
         emit.store(builder, made, there)
     else:
         values = emit.load(builder, pixel, there)
         for number, place in enumerate(places):
             order = range(number, BLOCK_PIXELS * kind.pitch, kind.pitch)
-            emit.store(builder, _chosen(builder, values, values, order), place)
+            emit.store(builder, emit.shuffled(builder, values, values, order), place)
     steps = (BLOCK_PIXELS * kind.size, BLOCK_PIXELS * kind.size * kind.pitch)
     loop.finish([builder.add(value, word(size)) for value, size in zip((here, there), steps, strict=True)])
 
@@ -208,15 +198,11 @@ def _interleaved(builder: Builder, planes: Sequence[Value], pitch: int) -> Value
     """One value of each plane beside the other; anything where the pitch leaves room."""
     pairs = [planes[start : start + 2] for start in range(0, len(planes), 2)]
     ends = range(2 * BLOCK_PIXELS)
-    joined = [_chosen(builder, pair[0], pair[-1], ends) for pair in pairs]
+    joined = [emit.shuffled(builder, pair[0], pair[-1], ends) for pair in pairs]
     order = [
         min(place, len(planes) - 1) * BLOCK_PIXELS + index for index in range(BLOCK_PIXELS) for place in range(pitch)
     ]
-    return _chosen(builder, joined[0], joined[-1], order)
-
-
-def _chosen(builder: Builder, a: Value, b: Value, order: Sequence[int]) -> Value:
-    return builder.shuffle_vector(a, b, ir.Constant(emit.vector_of(INT, len(order)), list(order)))
+    return emit.shuffled(builder, joined[0], joined[-1], order)
 
 
 def _copy_operation(size: int) -> Any:

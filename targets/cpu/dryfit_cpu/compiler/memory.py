@@ -38,12 +38,6 @@ def _addresses(builder: Builder, address: Value, stride: Value, element: Any) ->
     )
 
 
-def _masked(builder: Builder, what: str, kind: Any, arguments: list[Value], result: Any) -> Value:
-    element = {FLOATS: "f32", SHORTS: "i16", BYTES: "i8"}[kind]
-    pointers = f"v{LANES}p0" if what in {"gather", "scatter"} else "p0"
-    return emit.call(builder, f"llvm.masked.{what}.v{LANES}{element}.{pointers}", result, arguments)
-
-
 # Adding rounds in the unit's mode, to nearest even, on every machine: also on those without an instruction that rounds,
 # and one step earlier than a conversion, as the byte is already in the low bits.
 _ROUND = 12582912.0
@@ -96,14 +90,14 @@ def _loader(kind: Any) -> tuple[Any, Any, Any]:
     @operation(VECTOR, types.int64, types.int64, *codes)
     def part(builder: Builder, address: Value, count: Value, *code: Value) -> Value:
         pointer = builder.inttoptr(address, kind.as_pointer())
-        arguments = [pointer, ir.Constant(INT, 1), first_mask(builder, count), emit.constant(kind, 0)]
-        return finished(builder, _masked(builder, "load", kind, arguments, kind), code)
+        return finished(builder, emit.masked_load(builder, kind, pointer, first_mask(builder, count)), code)
 
     @operation(VECTOR, types.int64, types.int64, types.int64, *codes)
     def strided(builder: Builder, address: Value, stride: Value, count: Value, *code: Value) -> Value:
         pointers = _addresses(builder, address, stride, kind.element)
         arguments = [pointers, ir.Constant(INT, 1), first_mask(builder, count), emit.constant(kind, 0)]
-        return finished(builder, _masked(builder, "gather", kind, arguments, kind), code)
+        name = f"llvm.masked.gather.{emit.name_of(kind)}.v{LANES}p0"
+        return finished(builder, emit.call(builder, name, kind, arguments), code)
 
     return whole, part, strided
 
@@ -124,14 +118,13 @@ def _storer(kind: Any) -> tuple[Any, Any, Any]:
     @operation(types.void, types.int64, VECTOR, types.int64, *codes)
     def part(builder: Builder, address: Value, value: Value, count: Value, *code: Value) -> None:
         pointer = builder.inttoptr(address, kind.as_pointer())
-        arguments = [finished(builder, value, code), pointer, ir.Constant(INT, 1), first_mask(builder, count)]
-        _masked(builder, "store", kind, arguments, ir.VoidType())
+        emit.masked_store(builder, finished(builder, value, code), pointer, first_mask(builder, count))
 
     @operation(types.void, types.int64, types.int64, VECTOR, types.int64, *codes)
     def strided(builder: Builder, address: Value, stride: Value, value: Value, count: Value, *code: Value) -> None:
         pointers = _addresses(builder, address, stride, kind.element)
         arguments = [finished(builder, value, code), pointers, ir.Constant(INT, 1), first_mask(builder, count)]
-        _masked(builder, "scatter", kind, arguments, ir.VoidType())
+        emit.call(builder, f"llvm.masked.scatter.{emit.name_of(kind)}.v{LANES}p0", ir.VoidType(), arguments)
 
     return whole, part, strided
 

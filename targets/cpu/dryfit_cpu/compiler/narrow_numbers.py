@@ -76,12 +76,7 @@ def _narrowed_float(
 ) -> tuple[Value, Value, Value]:
     """(code of the magnitude, sign in the highest bit, whether it is NaN) of a type without infinities.
 
-    Args:
-        builder: of the code.
-        value: FP32.
-        mantissa: bits behind the point.
-        smallest: normal number.
-        largest: number.
+    The type has so many bits behind the point, and these smallest normal and largest numbers.
     """
     bits = builder.bitcast(value, INTS)
     sign = builder.and_(bits, _int(_SIGN))
@@ -146,15 +141,14 @@ def _loader(widen: Callable[[Builder, Value], Value]) -> tuple[Any, Any]:
     @operation(VECTOR, types.int64, types.int64)
     def part(builder: Builder, address: Value, count: Value) -> Value:
         pointer = builder.inttoptr(address, BYTES.as_pointer())
-        arguments = [pointer, ir.Constant(INT, 1), first_mask(builder, count), emit.constant(BYTES, 0)]
-        code = emit.call(builder, f"llvm.masked.load.v{LANES}i8.p0", BYTES, arguments)
+        code = emit.masked_load(builder, BYTES, pointer, first_mask(builder, count))
         return widen(builder, builder.zext(code, INTS))
 
     return whole, part
 
 
-def _storer(narrow: Callable[[Builder, Value], Value]) -> tuple[Any, Any]:
-    """Operations that store all lanes, and the first `count` lanes."""
+def _storer(narrow: Callable[[Builder, Value], Value]) -> Any:
+    """A function that stores the first `count` lanes, or all of them."""
 
     @operation(types.void, types.int64, VECTOR)
     def whole(builder: Builder, address: Value, value: Value) -> None:
@@ -163,23 +157,27 @@ def _storer(narrow: Callable[[Builder, Value], Value]) -> tuple[Any, Any]:
     @operation(types.void, types.int64, VECTOR, types.int64)
     def part(builder: Builder, address: Value, value: Value, count: Value) -> None:
         code = builder.trunc(narrow(builder, value), BYTES)
-        pointer = builder.inttoptr(address, BYTES.as_pointer())
         # LLVM 22 stores one byte that it extracts from a vector of words as four bytes, if it knows that it is one.
-        count = emit.opaque(builder, count)
-        arguments = [code, pointer, ir.Constant(INT, 1), first_mask(builder, count)]
-        emit.call(builder, f"llvm.masked.store.v{LANES}i8.p0", ir.VoidType(), arguments)
+        pointer = builder.inttoptr(address, BYTES.as_pointer())
+        emit.masked_store(builder, code, pointer, first_mask(builder, emit.opaque(builder, count)))
 
-    return whole, part
+    @inlined
+    def write_lanes(address: int, value: Any, count: int) -> None:
+        if count >= LANES:
+            whole(address, value)
+        else:
+            part(address, value, count)
+
+    return write_lanes
 
 
 _load_int4, _load_int4_part = _loader(widened_int4)
 _load_fp4, _load_fp4_part = _loader(widened_fp4)
 _load_fp8, _load_fp8_part = _loader(widened_fp8)
 _load_e8m0, _load_e8m0_part = _loader(widened_e8m0)
-_store_int4, _store_int4_part = _storer(_narrowed_int4)
-_store_fp4, _store_fp4_part = _storer(_narrowed_fp4)
-_store_fp8, _store_fp8_part = _storer(_narrowed_fp8)
-_store_e8m0, _store_e8m0_part = _storer(_narrowed_e8m0)
+_store_int4, _store_fp4, _store_fp8, _store_e8m0 = map(
+    _storer, (_narrowed_int4, _narrowed_fp4, _narrowed_fp8, _narrowed_e8m0)
+)
 
 
 @operation(VECTOR, VECTOR)
@@ -225,24 +223,13 @@ def write_narrow(address: int, kind: int, value: Any, count: int) -> None:
     if kind == INT8:
         write(address, 1, kind, value, count)
     elif kind == INT4:
-        if count >= LANES:
-            _store_int4(address, value)
-        else:
-            _store_int4_part(address, value, count)
+        _store_int4(address, value, count)
     elif kind == FP4:
-        if count >= LANES:
-            _store_fp4(address, value)
-        else:
-            _store_fp4_part(address, value, count)
+        _store_fp4(address, value, count)
     elif kind == FP8:
-        if count >= LANES:
-            _store_fp8(address, value)
-        else:
-            _store_fp8_part(address, value, count)
-    elif count >= LANES:
-        _store_e8m0(address, value)
+        _store_fp8(address, value, count)
     else:
-        _store_e8m0_part(address, value, count)
+        _store_e8m0(address, value, count)
 
 
 @operation(VECTOR, VECTOR)
@@ -251,8 +238,8 @@ def largest_or_nan(builder: Builder, values: Value) -> Value:
     count = LANES
     while count > 1:
         count //= 2
-        mask = ir.Constant(INTS, [lane + count if lane < count else lane for lane in range(LANES)])
-        other = builder.shuffle_vector(values, values, mask)
+        order = [lane + count if lane < count else lane for lane in range(LANES)]
+        other = emit.shuffled(builder, values, values, order)
         larger = builder.select(builder.fcmp_ordered(">", values, other), values, other)
         values = builder.select(builder.fcmp_unordered("uno", values, values), values, larger)
     return values

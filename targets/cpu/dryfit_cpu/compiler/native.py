@@ -62,9 +62,7 @@ class NativeFunction:
     def work(self, chunks: int, **arguments: Any) -> Work:
         """One call of it, cut into chunks.
 
-        Args:
-            chunks: how many parts it is cut into.
-            arguments: numbers and descriptors, by the names that the function has for them.
+        Arguments are numbers and descriptors, by the names that the function has for them.
 
         Raises:
             DryfitError: an argument is missing, unknown, or not of the descriptor that the function takes.

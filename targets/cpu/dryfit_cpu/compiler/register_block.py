@@ -35,12 +35,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import FLOAT, WORD, Builder, Loop, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.emit import FLOAT, WORD, Builder, Loop, Value, load, offset, store, word
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import first_mask
 
@@ -194,15 +193,12 @@ def micro_kernel(rows: int, *, runs: int, is_narrow: bool = False) -> Any:
     """
     name = f"{'narrow_' if is_narrow else ''}block_{rows}_{runs}"
 
-    def body(builder: Builder, *arguments: Value) -> None:
-        _block(builder, rows // runs, runs, 1 if is_narrow else VECTORS, *arguments)
-
-    @operation(types.void, *[types.int64] * 16, types.float32, types.float32, types.int64, types.int64)
+    # A function of its own, never inlined: among the code that calls it, LLVM gave some sums a place on the stack
+    # (66 stores and loads in one loop). The arguments that do not fit registers stay on the stack until the end
+    # needs them, which is where they should be.
+    @emit.outlined_operation(name, *[types.int64] * 16, types.float32, types.float32, types.int64, types.int64)
     def block(builder: Builder, *arguments: Value) -> None:
-        # A function of its own, never inlined: among the code that calls it, LLVM gave some sums a place on the stack
-        # (66 stores and loads in one loop). The arguments that do not fit registers stay on the stack until the end
-        # needs them, which is where they should be.
-        emit.outlined(builder, name, arguments, body)
+        _block(builder, rows // runs, runs, 1 if is_narrow else VECTORS, *arguments)
 
     return block
 
@@ -284,10 +280,11 @@ def _finish(
             value, at = sums[pixel * vectors + vector], 4 * LANES * vector
             if residuals is not None:
                 value = builder.fadd(value, _load(builder, offset(builder, residuals[pixel], at), mask))
-            # The limit comes first: where the value is NaN, the comparison fails and the value is taken.
-            value = builder.select(builder.fcmp_ordered(">", low, value), low, value)
-            value = builder.select(builder.fcmp_ordered("<", high, value), high, value)
-            _store(builder, value, offset(builder, output, at), mask)
+            value, to = emit.clamped(builder, value, low, high), offset(builder, output, at)
+            if mask is None:
+                store(builder, value, to)
+            else:
+                emit.masked_store(builder, value, builder.inttoptr(to, _SUMS.as_pointer()), mask)
 
 
 def _load(builder: Builder, address: Value, mask: Value | None) -> Value:
@@ -296,16 +293,4 @@ def _load(builder: Builder, address: Value, mask: Value | None) -> Value:
         return load(builder, _SUMS, address)
     # Masked, although sums of missing channels would be harmless: behind the last channel of the last pixel memory may
     # end, and what follows a pixel's channels is another pixel's.
-    pointer = builder.inttoptr(address, _SUMS.as_pointer())
-    arguments = [pointer, ir.Constant(emit.INT, 1), mask, emit.constant(_SUMS, 0)]
-    return emit.call(builder, f"llvm.masked.load.v{LANES}f32.p0", _SUMS, arguments)
-
-
-def _store(builder: Builder, value: Value, address: Value, mask: Value | None) -> None:
-    """Write a vector, without the lanes that the mask leaves out."""
-    if mask is None:
-        store(builder, value, address)
-        return
-    pointer = builder.inttoptr(address, _SUMS.as_pointer())
-    arguments = [value, pointer, ir.Constant(emit.INT, 1), mask]
-    emit.call(builder, f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), arguments)
+    return emit.masked_load(builder, _SUMS, builder.inttoptr(address, _SUMS.as_pointer()), mask)

@@ -13,7 +13,7 @@ the output that has seen its last column. With windows of three columns in steps
 Nothing is copied beforehand and no output is a special case: what lies in the padding is read from a row of zeros, for
 rows by pointers that stand still, for columns by a choice of address.
 
-What a column is, and how it is added, is `WindowTerms`: `window_terms.py` and `window_terms.py`.
+What a column is, and how it is added, is `WindowTerms`: `window_terms.py`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import attrs
-from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import INT, Builder, Loop, Value, operation, word
+from dryfit_cpu.compiler.emit import Builder, Loop, Value, operation, word
 
 Values = list[Value]
 
@@ -257,4 +256,4 @@ def interleaved(builder: Builder, a: Value, b: Value, *, high: bool) -> Value:
         for place in range(half)
         for source in range(2)
     ]
-    return builder.shuffle_vector(a, b, ir.Constant(emit.vector_of(INT, count), order))
+    return emit.shuffled(builder, a, b, order)

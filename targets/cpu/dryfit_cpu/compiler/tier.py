@@ -113,10 +113,6 @@ def current_tier() -> Tier:
 def find_tier(name: str | None, where: str) -> Tier:
     """A tier of this machine by name; the best for None.
 
-    Args:
-        name: of the tier.
-        where: who names it, for errors.
-
     Raises:
         UnknownNameError: it does not exist, or this machine lacks it.
     """

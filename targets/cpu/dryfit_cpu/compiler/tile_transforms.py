@@ -17,7 +17,7 @@ from numba import types
 
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, load, offset, store, word
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES
 
@@ -67,13 +67,10 @@ def byte_input_transform(name: str, matrix: Sequence[Row]) -> Any:
 def _input_transform(
     name: str, arithmetic: TileArithmetic, matrix: Sequence[Row], read: Callable[[Builder, Value], Value]
 ) -> Any:
-    def body(builder: Builder, *arguments: Value) -> None:
+    @emit.outlined_operation(name, *[types.int64] * 6)
+    def transform(builder: Builder, *arguments: Value) -> None:
         tile = _loaded(builder, read, len(matrix[0]), *arguments[:3])
         _store(builder, _on_both_sides(builder, arithmetic, matrix, tile), *arguments[3:])
-
-    @operation(types.void, *[types.int64] * 6)
-    def transform(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, name, arguments, body)
 
     return transform
 
@@ -84,18 +81,15 @@ def output_transform(name: str, matrix: Sequence[Row]) -> Any:
     Its arguments: those of an input transform; address of what is added; lower and upper limit.
     """
 
-    def body(builder: Builder, *arguments: Value) -> None:
+    @emit.outlined_operation(name, *[types.int64] * 7, types.float32, types.float32)
+    def transform(builder: Builder, *arguments: Value) -> None:
         *places, added, low, high = arguments
         tile = _loaded(builder, _real_vector, len(matrix[0]), *places[:3])
         bias = _real_vector(builder, added)
         limits = emit.splat(builder, low, LANES), emit.splat(builder, high, LANES)
         lines = _on_both_sides(builder, REAL, matrix, tile)
-        finished = [[_clamped(builder, builder.fadd(value, bias), *limits) for value in line] for line in lines]
+        finished = [[emit.clamped(builder, builder.fadd(value, bias), *limits) for value in line] for line in lines]
         _store(builder, finished, *places[3:])
-
-    @operation(types.void, *[types.int64] * 7, types.float32, types.float32)
-    def transform(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, name, arguments, body)
 
     return transform
 
@@ -112,7 +106,8 @@ def exact_output_transform(name: str, matrix: Sequence[Row], multiples: Sequence
     of the result; address of what is added.
     """
 
-    def body(builder: Builder, *arguments: Value) -> None:
+    @emit.outlined_operation(name, *[types.int64] * 7)
+    def transform(builder: Builder, *arguments: Value) -> None:
         *places, added = arguments
         tile = _loaded(builder, _whole_vector, len(matrix[0]), *places[:3])
         lines = _on_both_sides(builder, WHOLE, matrix, tile)
@@ -125,10 +120,6 @@ def exact_output_transform(name: str, matrix: Sequence[Row], multiples: Sequence
             for line, down in zip(lines, multiples, strict=True)
         ]
         _store(builder, finished, *places[3:])
-
-    @operation(types.void, *[types.int64] * 7)
-    def transform(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, name, arguments, body)
 
     return transform
 
@@ -144,7 +135,8 @@ def window_transform(name: str, matrix: Sequence[Row]) -> Any:
     """
     taps = range(len(matrix[0]))
 
-    def body(builder: Builder, index: Value, windows: Value, pairs: Value, to: Value, column_bytes: Value) -> None:
+    @emit.outlined_operation(name, *[types.int64] * 5)
+    def transform(builder: Builder, index: Value, windows: Value, pairs: Value, to: Value, column_bytes: Value) -> None:
         end = builder.append_basic_block("end")
         choice = builder.switch(index, end)
         for first_row in range(0, len(matrix), 2):
@@ -167,10 +159,6 @@ def window_transform(name: str, matrix: Sequence[Row]) -> Any:
             loop.finish([])
             builder.branch(end)
         builder.position_at_end(end)
-
-    @operation(types.void, *[types.int64] * 5)
-    def transform(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, name, arguments, body)
 
     return transform
 
@@ -254,14 +242,6 @@ def _combination(builder: Builder, arithmetic: TileArithmetic, coefficients: Row
         else:
             total = arithmetic.multiply_add(builder, value, emit.constant(value.type, number), total)
     return total
-
-
-def _clamped(builder: Builder, value: Value, low: Value, high: Value) -> Value:
-    """The value within the limits; NaN stays NaN, because a comparison with it fails."""
-    # Comparison and choice, as `maxps` takes them: the constant first, so that the instruction gives the other operand,
-    # the value, where one is NaN.
-    value = builder.select(builder.fcmp_ordered(">", low, value), low, value)
-    return builder.select(builder.fcmp_ordered("<", high, value), high, value)
 
 
 def _real_vector(builder: Builder, address: Value) -> Value:

@@ -144,8 +144,8 @@ def reduction(combine: Callable[[Builder, Value, Value], Value]) -> Callable[...
         count = LANES
         while count > 1:
             count //= 2
-            mask = ir.Constant(INTS, [lane + count if lane < count else lane for lane in range(LANES)])
-            values = combine(builder, values, builder.shuffle_vector(values, values, mask))
+            order = [lane + count if lane < count else lane for lane in range(LANES)]
+            values = combine(builder, values, emit.shuffled(builder, values, values, order))
         return builder.extract_element(values, ir.Constant(INT, 0))
 
     return generate

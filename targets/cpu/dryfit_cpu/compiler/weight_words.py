@@ -17,7 +17,7 @@ from numba import types
 
 from dryfit_cpu.codes import FP4, FP8, INT4, INT8
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import FLOAT, INT, Builder, Loop, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.emit import FLOAT, INT, Builder, Loop, Value, load, offset, store, word
 from dryfit_cpu.compiler.narrow_numbers import widened_fp4, widened_fp8, widened_int4, widened_int8
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, VECTORS
 from dryfit_cpu.compiler.tier import is_x86
@@ -81,7 +81,8 @@ def panel_decoder(kind: int) -> Any:
     """
     units = weights_of_word(kind)
 
-    def body(builder: Builder, words: Value, count: Value, scales: Value, output: Value) -> None:
+    @emit.outlined_operation(f"decode_panel_{kind}", *[types.int64] * 4)
+    def decode(builder: Builder, words: Value, count: Value, scales: Value, output: Value) -> None:
         factors = _scales(builder, scales)
         turns = builder.sdiv(builder.add(count, word(units - 1)), word(units))
         loop = Loop(builder, turns, [words, output])
@@ -91,10 +92,6 @@ def panel_decoder(kind: int) -> Any:
                 weights = builder.fmul(_decoded(builder, codes, kind, _shift(kind, place)), factors[vector])
                 store(builder, weights, offset(builder, to, PANEL_ROW_BYTES * place + _VECTOR_BYTES * vector), 4)
         loop.finish([offset(builder, source, PANEL_ROW_BYTES), offset(builder, to, PANEL_ROW_BYTES * units)])
-
-    @operation(types.void, *[types.int64] * 4)
-    def decode(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, f"decode_panel_{kind}", arguments, body)
 
     return decode
 
@@ -123,7 +120,8 @@ def row_kernel(kind: int) -> Any:
             weights = builder.fmul(_decoded(builder, codes[vector], kind, by), factors[vector])
             sums[vector] = emit.multiply_add(builder, value, weights, sums[vector])
 
-    def body(
+    @emit.outlined_operation(f"add_row_{kind}", *[types.int64] * 6)
+    def add_row(
         builder: Builder, input: Value, words: Value, count: Value, block: Value, scales: Value, sums: Value
     ) -> None:
         start = _scales(builder, sums)
@@ -148,9 +146,5 @@ def row_kernel(kind: int) -> Any:
         after = [builder.sub(left, here), x, at, offset(builder, scale, PANEL_ROW_BYTES), *totals]
         for vector, value in enumerate(outer.finish(after)[4:]):
             store(builder, value, offset(builder, sums, _VECTOR_BYTES * vector), 4)
-
-    @operation(types.void, *[types.int64] * 6)
-    def add_row(builder: Builder, *arguments: Value) -> None:
-        emit.outlined(builder, f"add_row_{kind}", arguments, body)
 
     return add_row

@@ -22,8 +22,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir
-
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, Builder, Value, load, offset, store, word
 from dryfit_cpu.compiler.memory import limited_lanes, whole_lanes
@@ -52,10 +50,7 @@ from dryfit_cpu.compiler.window_variants import (
 class _Sums:
     """What both kinds of sums have in common.
 
-    Args:
-        width: channels of a block.
-        lanes: 32-bit lanes of a register.
-        sums: LLVM's element type of the sums.
+    Blocks of `width` channels, registers of `lanes` sums.
     """
 
     kind = ""
@@ -187,15 +182,12 @@ class ByteSums(_Sums):
     def write_bytes(self, builder: Builder, panel: Value, values: Values, output: Value) -> None:
         """Packed with saturation, which also puts the channels in order."""
         a, b, c, d = (whole_lanes(builder, value) for value in values)
-        family = {64: "avx512", 32: "avx2", 16: "sse2"}[self.width]
-        words, packed = f"llvm.x86.{family}.packssdw", f"llvm.x86.{family}.packsswb"
-        suffix = {64: ".512", 32: "", 16: ".128"}[self.width]
-        halves = [emit.call(builder, words + suffix, self.shorts, pair) for pair in ([a, b], [c, d])]
+        halves = [emit.packed(builder, *pair) for pair in ((a, b), (c, d))]
         zero = emit.splat(builder, load(builder, SHORT, offset(builder, panel, ZERO_POINT), 4), self.width // 2)
         halves = [
             emit.call(builder, f"llvm.sadd.sat.v{self.width // 2}i16", self.shorts, [half, zero]) for half in halves
         ]
-        result = emit.call(builder, packed + suffix, self.bytes, halves)
+        result = emit.packed(builder, *halves)
         for name, place in (("smax", LOW_BYTES), ("smin", HIGH_BYTES)):
             four = load(builder, INT, offset(builder, panel, place), 4)
             limit = builder.bitcast(emit.splat(builder, four, self.lanes), self.bytes)
@@ -204,10 +196,9 @@ class ByteSums(_Sums):
 
     def write_scaled(self, builder: Builder, values: Values, output: Value) -> None:
         """Four channels at a time: those that lie together in a register."""
-        quarter = emit.vector_of(INT, 4)
         for vector, value in enumerate(values):
             for first in range(0, self.lanes, 4):
-                part = builder.shuffle_vector(value, value, ir.Constant(quarter, list(range(first, first + 4))))
+                part = emit.shuffled(builder, value, value, range(first, first + 4))
                 store(builder, part, offset(builder, output, 4 * (4 * first + 4 * vector)))
 
 

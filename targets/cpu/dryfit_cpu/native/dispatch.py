@@ -12,17 +12,7 @@ through the rows and leaves.
 
 from __future__ import annotations
 
-from dryfit_cpu.codes import (
-    ARRIVALS,
-    CURRENT,
-    ENTRY_COUNTERS,
-    ENTRY_ROWS,
-    ENTRY_TABLE,
-    LINE_BYTES,
-    MEMBERS,
-    NUMBER,
-    ROW_WORDS,
-)
+from dryfit_cpu import codes
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.counters import (
     call_function,
@@ -35,7 +25,7 @@ from dryfit_cpu.compiler.counters import (
 )
 from dryfit_cpu.compiler.memory import load_int
 
-ROW_BYTES = 8 * ROW_WORDS
+ROW_BYTES = 8 * codes.ROW_WORDS
 _PATIENCE = 2000
 """Turns of waiting for the last chunk of a row before the core is offered to other threads: about 50 microseconds."""
 _ARRIVALS_A_RUN = 1 << 16
@@ -47,9 +37,9 @@ def lead(entry: int, threads: int, team: int) -> None:
 
     Ends when all is done. Only one thread may lead a team at a time.
     """
-    number = load_acquire(entry + NUMBER) + 1
-    store_release(entry + NUMBER, number)
-    store_release(team + CURRENT, entry)
+    number = load_acquire(entry + codes.NUMBER) + 1
+    store_release(entry + codes.NUMBER, number)
+    store_release(team + codes.CURRENT, entry)
     _run_rows(entry, number, 0, threads)
 
 
@@ -60,20 +50,20 @@ def follow(patience: int, threads: int, team: int, wanted: int) -> None:
     In the last fifth of the turns the core is offered to other threads. What is wanted is a counter that is 0 as long
     as nobody asks. A member too many leaves at once.
     """
-    if fetch_add(team + MEMBERS, 1) < threads - 1:
+    if fetch_add(team + codes.MEMBERS, 1) < threads - 1:
         entry, number, turns = 0, 0, 0
         while turns < patience and (turns == 0 or load_acquire(wanted) == 0):
-            current = load_acquire(team + CURRENT)
-            latest = load_acquire(current + NUMBER) if current != 0 else 0
+            current = load_acquire(team + codes.CURRENT)
+            latest = load_acquire(current + codes.NUMBER) if current != 0 else 0
             if current == entry and latest == number:
                 turns += 1
                 _wait_a_turn(turns < patience - patience // 5)
             else:
                 entry, number, turns = current, latest, 1
-                place = _place(entry + ARRIVALS, number)
+                place = _place(entry + codes.ARRIVALS, number)
                 if place < threads:
                     _run_rows(entry, number, place, threads)
-    fetch_add(team + MEMBERS, -1)
+    fetch_add(team + codes.MEMBERS, -1)
 
 
 @inlined
@@ -91,12 +81,12 @@ def _place(arrivals: int, number: int) -> int:
 @inlined
 def _run_rows(entry: int, number: int, place: int, threads: int) -> None:
     """Run the chunks of all rows that no other thread of the same run does."""
-    table, counters = load_int(entry + ENTRY_TABLE), load_int(entry + ENTRY_COUNTERS)
-    for _ in range(load_int(entry + ENTRY_ROWS)):
+    table, counters = load_int(entry + codes.ENTRY_TABLE), load_int(entry + codes.ENTRY_COUNTERS)
+    for _ in range(load_int(entry + codes.ENTRY_ROWS)):
         function, descriptor, chunks = load_int(table), load_int(table + 8), load_int(table + 16)
         # Layers of small networks take some ten microseconds. Waking a thread by a semaphore takes 10 to 16, a parallel
         # region of Numba's workqueue 46 to 100; spinning on a counter takes 0.13.
-        done, all_done = counters + threads * LINE_BYTES, number * chunks
+        done, all_done = counters + threads * codes.LINE_BYTES, number * chunks
         turns = 0
         for turn in range(threads):
             # Its own share first: neighbouring chunks are neighbouring rows, which this thread wrote in the layer
@@ -104,11 +94,11 @@ def _run_rows(entry: int, number: int, place: int, threads: int) -> None:
             owner = place + turn - threads if place + turn >= threads else place + turn
             start, stop = (owner * chunks + threads - 1) // threads, ((owner + 1) * chunks + threads - 1) // threads
             claimed = 0
-            chunk = start + _claim(counters + owner * LINE_BYTES, number, stop - start)
+            chunk = start + _claim(counters + owner * codes.LINE_BYTES, number, stop - start)
             while chunk < stop:
                 call_function(function, descriptor, chunk, chunks)
                 claimed += 1
-                chunk = start + _claim(counters + owner * LINE_BYTES, number, stop - start)
+                chunk = start + _claim(counters + owner * codes.LINE_BYTES, number, stop - start)
             if claimed:
                 fetch_add(done, claimed)
             if load_acquire(done) >= all_done:
@@ -117,7 +107,7 @@ def _run_rows(entry: int, number: int, place: int, threads: int) -> None:
             turns += 1
             _wait_a_turn(turns < _PATIENCE)
         table += ROW_BYTES
-        counters += (threads + 1) * LINE_BYTES
+        counters += (threads + 1) * codes.LINE_BYTES
 
 
 @inlined

@@ -9,43 +9,7 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import (
-    ABS,
-    CEIL,
-    CLIP,
-    DIV,
-    ELU,
-    ERF,
-    EXP,
-    FLOOR,
-    FP32,
-    GELU_ERF,
-    GELU_TANH,
-    HARD_SIGMOID,
-    LEAKY_RELU,
-    LOG,
-    MAX,
-    MIN,
-    MULTIPLY_ADD,
-    NEG,
-    NONE,
-    POW,
-    PROD,
-    RECIP,
-    RELU,
-    ROUND,
-    SCALED_TANH,
-    SELU,
-    SIGMOID,
-    SIGN,
-    SLOPE,
-    SOFTPLUS,
-    SOFTSIGN,
-    SQRT,
-    SUB,
-    SUM,
-    TANH,
-)
+from dryfit_cpu import codes
 from dryfit_cpu.compiler.compilation import inlined, outlined
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, read, store, write
 from dryfit_cpu.compiler.vectors import (
@@ -90,19 +54,19 @@ def activate(function: Function, x: Any) -> Any:
     that have an activation, and in each place of it, their polynomials would be most of the code.
     """
     kind, alpha, beta = function
-    if kind == NONE:
+    if kind == codes.NONE:
         return x
-    if kind == RELU:
+    if kind == codes.RELU:
         return maximum(splat(float32(0.0)), x)
-    if kind == CLIP:
+    if kind == codes.CLIP:
         return minimum(splat(beta), maximum(splat(alpha), x))
-    if kind == LEAKY_RELU:
+    if kind == codes.LEAKY_RELU:
         return where_negative(x, splat(alpha) * x, x)
-    if kind == SIGMOID:
+    if kind == codes.SIGMOID:
         return sigmoid(x)
-    if kind == TANH:
+    if kind == codes.TANH:
         return hyperbolic_tangent(x)
-    if kind == HARD_SIGMOID:
+    if kind == codes.HARD_SIGMOID:
         scaled = splat(alpha) * x + splat(beta)
         return minimum(splat(float32(1.0)), maximum(splat(float32(0.0)), scaled))
     return rare_activation(kind, x, alpha, beta)
@@ -112,19 +76,19 @@ def activate(function: Function, x: Any) -> Any:
 def rare_activation(kind: int, x: Any, alpha: float, beta: float) -> Any:
     """One of the activations, as `dryfit.reference.activation` defines them."""
     zero = splat(float32(0.0))
-    if kind in (ELU, SELU):
+    if kind in (codes.ELU, codes.SELU):
         below = splat(alpha) * exponential_minus_one(where_negative(x, x, zero))
         y = where_negative(x, below, x)
-        return y * splat(beta) if kind == SELU else y
-    if kind == SOFTPLUS:
+        return y * splat(beta) if kind == codes.SELU else y
+    if kind == codes.SOFTPLUS:
         return splat(alpha) * soft_maximum(splat(beta) * x)
-    if kind == SOFTSIGN:
+    if kind == codes.SOFTSIGN:
         return x / (splat(float32(1.0)) + magnitude(x))
-    if kind == SCALED_TANH:
+    if kind == codes.SCALED_TANH:
         return splat(alpha) * hyperbolic_tangent(splat(beta) * x)
-    if kind == GELU_ERF:
+    if kind == codes.GELU_ERF:
         return gaussian_error_linear_unit(x)
-    if kind == GELU_TANH:
+    if kind == codes.GELU_TANH:
         return _approximate_gelu(x)
     return where_less(splat(alpha), x, x, zero)
 
@@ -145,27 +109,27 @@ def unary_function(kind: int, x: Any) -> Any:
 
     SQRT, RECIP and what rounds or changes a sign are exact; the others' errors stand at their functions.
     """
-    if kind == EXP:
+    if kind == codes.EXP:
         return exponential(x)
-    if kind == LOG:
+    if kind == codes.LOG:
         return logarithm(x)
-    if kind == SQRT:
+    if kind == codes.SQRT:
         return square_root(x)
-    if kind == RECIP:
+    if kind == codes.RECIP:
         return splat(float32(1.0)) / x
-    if kind == ABS:
+    if kind == codes.ABS:
         return magnitude(x)
-    if kind == NEG:
+    if kind == codes.NEG:
         return negative(x)
-    if kind == FLOOR:
+    if kind == codes.FLOOR:
         return floor(x)
-    if kind == CEIL:
+    if kind == codes.CEIL:
         return ceiling(x)
-    if kind == ROUND:
+    if kind == codes.ROUND:
         return nearest_whole(x)
-    if kind == ERF:
+    if kind == codes.ERF:
         return error_function(x)
-    if kind == SIGN:
+    if kind == codes.SIGN:
         zero = splat(float32(0.0))
         ones = where_less(zero, magnitude(x), with_sign_of(splat(float32(1.0)), x), x)
         return where_equal(x, zero, zero, ones)
@@ -175,7 +139,7 @@ def unary_function(kind: int, x: Any) -> Any:
 @inlined
 def apply_function(function: Function, x: Any) -> Any:
     """An activation or a unary function."""
-    if function.kind < EXP:
+    if function.kind < codes.EXP:
         return activate(function, x)
     return unary_function(function.kind, x)
 
@@ -190,38 +154,38 @@ def apply_to_run(function: Function, source: int, destination: int, count: int) 
     kind, alpha, beta = function
     # A loop for each frequent function: asked once a run, which it is costs nothing; asked for each vector, it would be
     # as much work as functions of a few instructions are.
-    if kind == NONE and source == destination:
+    if kind == codes.NONE and source == destination:
         return count
-    if kind == RELU:
+    if kind == codes.RELU:
         _over(_rectified, source, destination, count)
-    elif kind == CLIP:
+    elif kind == codes.CLIP:
         low, high = splat(alpha), splat(beta)
         whole = count // LANES * LANES
         for i in range(0, whole, LANES):
             store(destination + i * 4, minimum(high, maximum(low, load(source + i * 4))))
         if whole < count:
-            x = read(source + whole * 4, 4, FP32, count - whole)
-            write(destination + whole * 4, 4, FP32, minimum(high, maximum(low, x)), count - whole)
-    elif kind == SIGMOID:
+            x = read(source + whole * 4, 4, codes.FP32, count - whole)
+            write(destination + whole * 4, 4, codes.FP32, minimum(high, maximum(low, x)), count - whole)
+    elif kind == codes.SIGMOID:
         _over(sigmoid, source, destination, count)
-    elif kind == TANH:
+    elif kind == codes.TANH:
         _over(hyperbolic_tangent, source, destination, count)
-    elif kind == GELU_ERF:
+    elif kind == codes.GELU_ERF:
         _over(gaussian_error_linear_unit, source, destination, count)
-    elif kind == EXP:
+    elif kind == codes.EXP:
         _over(exponential, source, destination, count)
-    elif kind == ERF:
+    elif kind == codes.ERF:
         _over(error_function, source, destination, count)
-    elif kind == SQRT:
+    elif kind == codes.SQRT:
         _over(square_root, source, destination, count)
-    elif kind == ABS:
+    elif kind == codes.ABS:
         _over(magnitude, source, destination, count)
-    elif kind == ROUND:
+    elif kind == codes.ROUND:
         _over(nearest_whole, source, destination, count)
     else:
         for i in range(0, count, LANES):
-            x = apply_function(function, read(source + i * 4, 4, FP32, count - i))
-            write(destination + i * 4, 4, FP32, x, count - i)
+            x = apply_function(function, read(source + i * 4, 4, codes.FP32, count - i))
+            write(destination + i * 4, 4, codes.FP32, x, count - i)
     return count
 
 
@@ -236,8 +200,8 @@ def _over(function: Any, source: int, destination: int, count: int) -> None:
     for i in range(0, whole, LANES):
         store(destination + i * 4, function(load(source + i * 4)))
     if whole < count:
-        x = function(read(source + whole * 4, 4, FP32, count - whole))
-        write(destination + whole * 4, 4, FP32, x, count - whole)
+        x = function(read(source + whole * 4, 4, codes.FP32, count - whole))
+        write(destination + whole * 4, 4, codes.FP32, x, count - whole)
 
 
 @outlined
@@ -247,21 +211,21 @@ def combine_runs(operation: int, a: int, b: int, b_step: int, c: int, c_step: in
     The result may be where a is. Steps are bytes from vector to vector: 0 where an operand is a vector of one value.
     """
     whole = count // LANES * LANES
-    if operation == SUM:
+    if operation == codes.SUM:
         _over_pairs(_sum, whole, a, b, b_step, to)
-    elif operation == PROD:
+    elif operation == codes.PROD:
         _over_pairs(_product, whole, a, b, b_step, to)
-    elif operation == SUB:
+    elif operation == codes.SUB:
         _over_pairs(_difference, whole, a, b, b_step, to)
-    elif operation == DIV:
+    elif operation == codes.DIV:
         _over_pairs(_quotient, whole, a, b, b_step, to)
-    elif operation == MAX:
+    elif operation == codes.MAX:
         _over_pairs(maximum_or_nan, whole, a, b, b_step, to)
-    elif operation == MIN:
+    elif operation == codes.MIN:
         _over_pairs(minimum_or_nan, whole, a, b, b_step, to)
-    elif operation == SLOPE:
+    elif operation == codes.SLOPE:
         _over_pairs(_sloped, whole, a, b, b_step, to)
-    elif operation == MULTIPLY_ADD:
+    elif operation == codes.MULTIPLY_ADD:
         for i in range(0, whole, LANES):
             vector = i // LANES
             y = load(a + i * 4) * load(b + vector * b_step) + load(c + vector * c_step)
@@ -270,12 +234,12 @@ def combine_runs(operation: int, a: int, b: int, b_step: int, c: int, c_step: in
         whole = 0
     for i in range(whole, count, LANES):
         vector = i // LANES
-        x, y = read(a + i * 4, 4, FP32, count - i), _part(b + vector * b_step, b_step, count - i)
-        if operation == MULTIPLY_ADD:
+        x, y = read(a + i * 4, 4, codes.FP32, count - i), _part(b + vector * b_step, b_step, count - i)
+        if operation == codes.MULTIPLY_ADD:
             x = x * y + _part(c + vector * c_step, c_step, count - i)
         else:
             x = _combined(operation, x, y)
-        write(to + i * 4, 4, FP32, x, count - i)
+        write(to + i * 4, 4, codes.FP32, x, count - i)
     return count
 
 
@@ -289,27 +253,11 @@ def _over_pairs(function: Any, count: int, a: int, b: int, b_step: int, to: int)
 @inlined
 def _part(address: int, step: int, count: int) -> Any:
     """The first lanes of a vector, or one value in all."""
-    return read(address, 4, FP32, count if step == VECTOR_BYTES else LANES)
+    return read(address, 4, codes.FP32, count if step == VECTOR_BYTES else LANES)
 
 
-@inlined
-def _sum(x: Any, y: Any) -> Any:
-    return x + y
-
-
-@inlined
-def _product(x: Any, y: Any) -> Any:
-    return x * y
-
-
-@inlined
-def _difference(x: Any, y: Any) -> Any:
-    return x - y
-
-
-@inlined
-def _quotient(x: Any, y: Any) -> Any:
-    return x / y
+_sum, _product = inlined(lambda x, y: x + y), inlined(lambda x, y: x * y)
+_difference, _quotient = inlined(lambda x, y: x - y), inlined(lambda x, y: x / y)
 
 
 @inlined
@@ -320,18 +268,18 @@ def _sloped(x: Any, y: Any) -> Any:
 @inlined
 def _combined(operation: int, x: Any, y: Any) -> Any:
     """The operation of two operands."""
-    if operation == SUM:
+    if operation == codes.SUM:
         return x + y
-    if operation == PROD:
+    if operation == codes.PROD:
         return x * y
-    if operation == MAX:
+    if operation == codes.MAX:
         return maximum_or_nan(x, y)
-    if operation == MIN:
+    if operation == codes.MIN:
         return minimum_or_nan(x, y)
-    if operation == SUB:
+    if operation == codes.SUB:
         return x - y
-    if operation == DIV:
+    if operation == codes.DIV:
         return x / y
-    if operation == POW:
+    if operation == codes.POW:
         return power(x, y)
     return _sloped(x, y)

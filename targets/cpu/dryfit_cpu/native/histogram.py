@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryfit_cpu.codes import (
-    BIN_BITS,
-    BINS,
-    BLOCK,
-    COLUMNS,
-    HEAD_BYTES,
-    PLACES,
-    SIDE_BYTES,
-    TABLE_BYTES,
-)
+from dryfit_cpu import codes
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.counters import (
-    clear,
     double_bits,
     find_places,
     float_of,
@@ -31,7 +21,7 @@ from dryfit_cpu.compiler.counters import (
     store_counter,
     store_int,
 )
-from dryfit_cpu.compiler.memory import load_int
+from dryfit_cpu.compiler.memory import clear_bytes, load_int
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk
 from dryfit_cpu.native.indices import share
@@ -51,8 +41,8 @@ _INFINITY = 0x7F800000
 def clear_tables(chunk: Chunk, tables: int, number: int) -> None:
     """Make tables empty."""
     for index in range(*share(chunk, number)):
-        table = tables + index * TABLE_BYTES
-        clear(table, PLACES)
+        table = tables + index * codes.TABLE_BYTES
+        clear_bytes(table, codes.PLACES)
         store_int(table, _NO_EXPONENT)
         store_int(table + 8, _NO_EXPONENT)
         store_int(table + _LOWEST, _NO_VALUE)
@@ -63,24 +53,24 @@ def clear_tables(chunk: Chunk, tables: int, number: int) -> None:
 def count_values(chunk: Chunk, source: int, values: int, tables: int) -> None:
     """Count so many FP32 values that lie side by side; each chunk in its own table."""
     # Tables of its own, added up at the end: threads that counted in one would wait for each other's cache lines.
-    table = tables + chunk.number * TABLE_BYTES
+    table = tables + chunk.number * codes.TABLE_BYTES
     start, end = share(chunk, values)
     store_int(table + _VALUES, load_int(table + _VALUES) + end - start)
     while start < end:
-        vectors = min(BLOCK, end - start) // LANES
+        vectors = min(codes.BLOCK, end - start) // LANES
         address = source + 4 * start
         if vectors and _takes_ends(address, vectors, table):
             positive, negative = _inverse_width(load_int(table)), _inverse_width(load_int(table + 8))
             # Places first, for a block, then the counting: vectors find places, and counting is one value after the
             # other anyway. Counters of a bin stand four times, taken in turns, since an addition to memory that has
             # just been added to waits for it: a peak in the distribution would cost five cycles a value.
-            places = table + PLACES
+            places = table + codes.PLACES
             find_places(address, vectors, places, positive, negative)
-            increment_places(places, vectors, table + HEAD_BYTES)
+            increment_places(places, vectors, table + codes.HEAD_BYTES)
             start += vectors * LANES
         else:
             # The rest of a chunk, and blocks with NaN or infinity.
-            some = min(BLOCK, end - start)
+            some = min(codes.BLOCK, end - start)
             for index in range(some):
                 _count_one(load_counter(address + 4 * index), table)
             start += some
@@ -120,23 +110,23 @@ def _widen(table: int, side: int, magnitude: int) -> None:
     if wanted <= exponent:
         return
     store_int(table + 8 * side, wanted)
-    shift = min(wanted - exponent, BIN_BITS)
-    counters = table + HEAD_BYTES + side * SIDE_BYTES
+    shift = min(wanted - exponent, codes.BIN_BITS)
+    counters = table + codes.HEAD_BYTES + side * codes.SIDE_BYTES
     if exponent == _NO_EXPONENT:
         return
-    for place in range(BINS):
-        for column in range(COLUMNS):
-            address = counters + 4 * (place * COLUMNS + column)
+    for place in range(codes.BINS):
+        for column in range(codes.COLUMNS):
+            address = counters + 4 * (place * codes.COLUMNS + column)
             count = load_counter(address)
             store_counter(address, 0)
-            to = counters + 4 * ((place >> shift) * COLUMNS + column)
+            to = counters + 4 * ((place >> shift) * codes.COLUMNS + column)
             store_counter(to, load_counter(to) + count)
 
 
 @inlined
 def _inverse_width(exponent: int) -> Any:
     """`2^(11 - exponent)`; 0 where no value has the sign."""
-    return float_of(0 if exponent == _NO_EXPONENT else (127 + BIN_BITS - exponent) << 23)
+    return float_of(0 if exponent == _NO_EXPONENT else (127 + codes.BIN_BITS - exponent) << 23)
 
 
 @inlined
@@ -153,16 +143,16 @@ def _count_one(bits: int, table: int) -> None:
             bits = 0
         _take_ends(bits, bits, bits - (bits >> 31 << 32), 1 if magnitude == 0 else 0, table)
         place = int(float_of(magnitude) * _inverse_width(load_int(table + 8 * side)))
-        increment(table + HEAD_BYTES + side * SIDE_BYTES + 4 * place * COLUMNS)
+        increment(table + codes.HEAD_BYTES + side * codes.SIDE_BYTES + 4 * place * codes.COLUMNS)
 
 
 @native
 def write_record(_chunk: Chunk, tables: int, number: int, output: int) -> None:
     """The record of all tables, as `dryfit.network.layers.histogram` describes it: `int64[4104]`."""
-    clear(output, 64 + 16 * BINS)
+    clear_bytes(output, 64 + 16 * codes.BINS)
     highest, lowest, largest = 0, _NO_VALUE, _LEAST_INT
     for index in range(number):
-        table = tables + index * TABLE_BYTES
+        table = tables + index * codes.TABLE_BYTES
         highest = max(highest, load_int(table + _HIGHEST))
         lowest = min(lowest, load_int(table + _LOWEST))
         largest = max(largest, load_int(table + _LARGEST))
@@ -185,16 +175,16 @@ def _write_side(tables: int, number: int, output: int, side: int) -> None:
     """Exponent and counts of one sign."""
     exponent = _NO_EXPONENT
     for index in range(number):
-        exponent = max(exponent, load_int(tables + index * TABLE_BYTES + 8 * side))
+        exponent = max(exponent, load_int(tables + index * codes.TABLE_BYTES + 8 * side))
     store_int(output + 8 * side, exponent)
-    counts = output + 64 + side * 8 * BINS
+    counts = output + 64 + side * 8 * codes.BINS
     for index in range(number):
-        table = tables + index * TABLE_BYTES
-        shift = min(exponent - load_int(table + 8 * side), BIN_BITS)
-        counters = table + HEAD_BYTES + side * SIDE_BYTES
-        for place in range(BINS):
+        table = tables + index * codes.TABLE_BYTES
+        shift = min(exponent - load_int(table + 8 * side), codes.BIN_BITS)
+        counters = table + codes.HEAD_BYTES + side * codes.SIDE_BYTES
+        for place in range(codes.BINS):
             count = 0
-            for column in range(COLUMNS):
-                count += load_counter(counters + 4 * (place * COLUMNS + column))
+            for column in range(codes.COLUMNS):
+                count += load_counter(counters + 4 * (place * codes.COLUMNS + column))
             to = counts + 8 * (place >> shift)
             store_int(to, load_int(to) + count)

@@ -137,58 +137,48 @@ def _scales_of(index: int, rows: int, scales: Scales) -> int:
     return scales.address + one * scales.outer_stride + (index - one * rows) // scales.block * scales.row_stride
 
 
-@native
-def dequantize_numbers(
-    chunk: Chunk,
-    source: int,
-    source_kind: int,
-    scales: Scales,
-    output: int,
-    output_kind: int,
-    count: int,
-    outer: int,
-    rows: int,
-    inner: int,
-) -> None:
-    """`x * scale` in FP32, rounded once.
+def _converter(convert: Any) -> Any:
+    """The native function that converts numbers by their scales; `convert` does a vector, at an index, of so many."""
 
-    The numbers are `[outer, rows, inner]`, together in memory, of which the first `count` are there. A scale serves a
-    block of rows, and all of a row or, where its stride is not 0, one column.
-    """
-    # Whatever the granularity, per tensor, per axis or per block, it is this one geometry with other strides.
-    size = 4 >> (output_kind & 3)
-    for index in range(*share(chunk, outer * rows)):
-        start, factors = index * inner, _scales_of(index, rows, scales)
-        stop = min(start + inner, count)
-        for i in range(start, stop, LANES):
-            factor = read_scale(factors + (i - start) * scales.stride, scales.stride, scales.kind, stop - i)
-            x = read_narrow(source + i, source_kind, stop - i) * factor
-            write(output + i * size, size, output_kind, x, stop - i)
+    def convert_numbers(
+        chunk: Chunk,
+        source: int,
+        source_kind: int,
+        scales: Scales,
+        output: int,
+        output_kind: int,
+        count: int,
+        outer: int,
+        rows: int,
+        inner: int,
+    ) -> None:
+        """Convert `[outer, rows, inner]`, together in memory, of which the first `count` are there.
+
+        A scale serves a block of rows, and all of a row or, where its stride is not 0, one column.
+        """
+        # Whatever the granularity, per tensor, per axis or per block, it is this one geometry with other strides.
+        for index in range(*share(chunk, outer * rows)):
+            start, factors = index * inner, _scales_of(index, rows, scales)
+            stop = min(start + inner, count)
+            for i in range(start, stop, LANES):
+                factor = read_scale(factors + (i - start) * scales.stride, scales.stride, scales.kind, stop - i)
+                convert(source, source_kind, factor, output, output_kind, i, stop - i)
+
+    return native(convert_numbers)
 
 
-@native
-def quantize_numbers(
-    chunk: Chunk,
-    source: int,
-    source_kind: int,
-    scales: Scales,
-    output: int,
-    output_kind: int,
-    count: int,
-    outer: int,
-    rows: int,
-    inner: int,
-) -> None:
-    """`saturate(round(x / scale))`, a division in FP32, ties to even; geometry as in `dequantize_numbers`."""
+@inlined
+def _dequantize(source: int, source_kind: int, factor: Any, output: int, kind: int, index: int, count: int) -> None:
+    """`x * scale` in FP32, rounded once."""
+    size = 4 >> (kind & 3)
+    write(output + index * size, size, kind, read_narrow(source + index, source_kind, count) * factor, count)
+
+
+@inlined
+def _quantize(source: int, source_kind: int, factor: Any, output: int, kind: int, index: int, count: int) -> None:
+    """`saturate(round(x / scale))`, a division in FP32, ties to even."""
     # Divided, and not multiplied by a reciprocal: that is rounded itself, and would give another neighbour at ties.
-    size = 4 >> (source_kind & 3)
-    for index in range(*share(chunk, outer * rows)):
-        start, factors = index * inner, _scales_of(index, rows, scales)
-        stop = min(start + inner, count)
-        for i in range(start, stop, LANES):
-            factor = read_scale(factors + (i - start) * scales.stride, scales.stride, scales.kind, stop - i)
-            x = read(source + i * size, size, source_kind, stop - i) / factor
-            write_narrow(output + i, output_kind, x, stop - i)
+    write_narrow(output + index, kind, _number(source, source_kind, index, count) / factor, count)
 
 
 @native
@@ -249,3 +239,6 @@ def _scale(address: int, kind: int, most: Any, limit: Any, factor: Any, count: i
     """Write scales; what their numbers are divided by."""
     write_narrow(address, kind, most / limit, count)
     return read_narrow(address, kind, count) * factor
+
+
+dequantize_numbers, quantize_numbers = _converter(_dequantize), _converter(_quantize)

@@ -6,20 +6,7 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import (
-    DOUBLE_PRODUCTS,
-    FIRST,
-    HALF_AWAY_FROM_ZERO,
-    HALF_TO_EVEN,
-    HALF_UP,
-    INT8,
-    MAX,
-    ONE_STEP,
-    PROD,
-    REAL_PRODUCTS,
-    SUM,
-    TWO_STEPS,
-)
+from dryfit_cpu import codes
 from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES
 from dryfit_cpu.compiler.memory import load, load_integers, read, store_bytes, write
@@ -31,7 +18,7 @@ from dryfit_cpu.descriptors import ChannelScales, Pixels, RequantizationSteps
 @inlined
 def rounded(x: Any, mode: int) -> Any:
     """The whole numbers nearest to numbers between -2**22 and 2**22."""
-    if mode == HALF_TO_EVEN:
+    if mode == codes.HALF_TO_EVEN:
         return nearest(x)
     # Numbers are cut and the part that is cut off is looked at. Adding a half first would be shorter and wrong: the
     # number before 0.5 plus 0.5 is 1 in FP32. Cutting and the difference are exact up to 2**22, whatever the signs.
@@ -39,7 +26,7 @@ def rounded(x: Any, mode: int) -> Any:
     whole = truncated(x)
     part = x - whole
     up = where_negative(part - half, zero, one)
-    if mode == HALF_AWAY_FROM_ZERO:
+    if mode == codes.HALF_AWAY_FROM_ZERO:
         return whole + up - where_negative(zero - half - part, zero, one)
     return whole + up - where_negative(part + half, one, zero)
 
@@ -49,7 +36,7 @@ def fixed_scales(multipliers: int, shifts: int, channel: int, scaling: int) -> A
     """What belongs to a vector of channels: mantissas, or FP32 multipliers; and shifts, where there are such."""
     # The same loads for both, mantissas or multipliers: which they are is the method's, and bits are bits.
     first = load(multipliers + 4 * channel)
-    if scaling in (TWO_STEPS, ONE_STEP):
+    if scaling in (codes.TWO_STEPS, codes.ONE_STEP):
         return first, load(shifts + 4 * channel)
     return first, first
 
@@ -58,12 +45,12 @@ def fixed_scales(multipliers: int, shifts: int, channel: int, scaling: int) -> A
 def fixed_products(sums: Any, scales: Any, doubles: int, scaling: int, rounding: int) -> Any:
     """Sums, as the bits of INT32 numbers, scaled by what belongs to their channels, and rounded to whole numbers.
 
-    `kernels/method_numbers.py` says what scales and doubles are.
+    `kernels/integer_endings.py` says what scales and doubles are.
     """
     mantissas, shifts = scales
-    if scaling == TWO_STEPS:
-        return two_steps(sums, mantissas, shifts, rounding == HALF_UP)
-    if scaling == ONE_STEP:
+    if scaling == codes.TWO_STEPS:
+        return two_steps(sums, mantissas, shifts, rounding == codes.HALF_UP)
+    if scaling == codes.ONE_STEP:
         return one_step(sums, mantissas, shifts)
     return double_products(sums, doubles)
 
@@ -97,7 +84,7 @@ def rounded_as(
     # every processor, and the references can be the oracle.
     if steps.rounds_sum:
         x = rounded(limited(x, steps.sum_low, steps.sum_high), rounding) * splat(steps.sum_multiplier)
-    if steps.operation != FIRST:
+    if steps.operation != codes.FIRST:
         distance = read(residual, residual_stride, residual_kind, count) - splat(steps.residual_zero)
         x = _combined(steps.operation, x, distance * splat(steps.residual_multiplier))
     if steps.rounds_last:
@@ -108,11 +95,11 @@ def rounded_as(
 @inlined
 def _combined(operation: int, x: Any, other: Any) -> Any:
     """A value and the other operand in one."""
-    if operation == SUM:
+    if operation == codes.SUM:
         return x + other
-    if operation == PROD:
+    if operation == codes.PROD:
         return x * other
-    return maximum(other, x) if operation == MAX else minimum(other, x)
+    return maximum(other, x) if operation == codes.MAX else minimum(other, x)
 
 
 @inlined
@@ -129,13 +116,13 @@ def write_limited(
 ) -> None:
     """Store real numbers, or INT8, within limits; a zero point is added to INT8 alone."""
     low, high, zero_point = limits
-    if kind == INT8 and stride == 1 and count >= LANES and rounding == HALF_TO_EVEN and zero_point == 0.0:
+    if kind == codes.INT8 and stride == 1 and count >= LANES and rounding == codes.HALF_TO_EVEN and zero_point == 0.0:
         # The conversion of the processor rounds to even, and packing saturates: nothing of it has to be computed.
         store_bytes(address, x, splat(low), splat(high))
     else:
         x = limited(x, low, high)
         # Rounded before the zero point is added: the sum of both in FP32 would be rounded once more.
-        if kind == INT8 and (rounding != HALF_TO_EVEN or zero_point != 0.0):
+        if kind == codes.INT8 and (rounding != codes.HALF_TO_EVEN or zero_point != 0.0):
             x = rounded(x, rounding) + splat(zero_point)
         write(address, stride, kind, x, count)
 
@@ -164,7 +151,7 @@ def finish_rows(
         to, at = output.address + channel * output_size, residual.address + channel * residual_size
         for place in range(places):
             at_sums = sums + place * BLOCK_ROW_BYTES + 4 * channel
-            if scales.scaling == REAL_PRODUCTS:
+            if scales.scaling == codes.REAL_PRODUCTS:
                 x = load_integers(at_sums) * scale[0]
                 if scales.real_bias != 0:
                     x = x + load(scales.real_bias + 4 * channel)
@@ -181,7 +168,7 @@ def channels_from(scales: ChannelScales, channel: int) -> ChannelScales:
     """What belongs to the channels from one of them on."""
     word = 4 * channel
     # Where FP64 numbers scale, two words of the shifts belong to a channel.
-    shifts = scales.shifts + (2 if scales.scaling == DOUBLE_PRODUCTS else 1) * word
+    shifts = scales.shifts + (2 if scales.scaling == codes.DOUBLE_PRODUCTS else 1) * word
     real_bias = scales.real_bias + word if scales.real_bias != 0 else 0
     return ChannelScales(scales.starts + word, scales.multipliers + word, shifts, scales.scaling, real_bias)
 

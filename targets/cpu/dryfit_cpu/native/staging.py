@@ -22,10 +22,7 @@ from dryfit_cpu.native.indices import pixel, share
 def _stager(value_bytes: int, fill_run: Any, copy_row: Any) -> Any:
     """The native function that stages images as values of so many bytes.
 
-    Args:
-        value_bytes: of a staged value.
-        fill_run: writes a fill to (address, values).
-        copy_row: writes a row of pixels.
+    `fill_run` writes a fill to (address, values), `copy_row` a row of pixels.
     """
 
     def stage(chunk: Chunk, source: Image, padding: ImagePadding, destination: int, pitch: int, fill: int) -> None:

@@ -37,12 +37,8 @@ def tile_place(tile: int, tile_rows: int, tile_columns: int, size: int) -> tuple
 def input_tiles(size: int, transform: Any, *, together: int, value_bytes: int, transformed_bytes: int) -> Any:
     """The function that transforms input tiles, for output tiles of size x size.
 
-    Args:
-        size: of an output tile.
-        transform: of `together` channels, an operation of `tile_transforms.py`.
-        together: channels that are transformed at once.
-        value_bytes: of a value of the source; `together` of them fill no more than a vector register.
-        transformed_bytes: of a transformed value.
+    The transform is an operation of `tile_transforms.py`, of `together` channels at once, which fill no more than a
+    vector register. Source and transformed values have so many bytes.
     """
     extent, place_bytes = size + 2, together * value_bytes
 
