@@ -1,4 +1,8 @@
-"""Convolution over one to three spatial axes, any window, stride, dilation, padding and groups."""
+"""Convolution over one to three axes, any window, stride, dilation, padding and groups; and fully connected layers.
+
+These are a convolution whose window is the whole image. Of quantized images and volumes sums are exact, and requantized
+in the same pass.
+"""
 
 from __future__ import annotations
 
@@ -7,67 +11,123 @@ from typing import cast
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.convolution import Convolution
-from dryfit.network.tensor import Tensor
+from dryfit.network.layers.convolution import Convolution, FullyConnected
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels import epilogues
-from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
+from dryfit_cpu.kernels.constants import WeightedSum, constant_weights, has_constant_weights
 from dryfit_cpu.kernels.epilogues import weighted_kernel
+from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_staging import weight_runs
+from dryfit_cpu.kernels.integer_weights import accepted_weights, integer_weights, pack_integer_panels, packed_runs
 from dryfit_cpu.kernels.matrix_products import pack_panels
-from dryfit_cpu.kernels.operands import fp32_bytes
+from dryfit_cpu.kernels.operands import fp32_bytes, input_of
+from dryfit_cpu.kernels.requantization import integer_kernel, requantization_of
 from dryfit_cpu.kernels.window_products import bind_window
-from dryfit_cpu.kernels.windows import WindowGeometry
+from dryfit_cpu.kernels.windows import WindowGeometry, pair
 
 
-def _input(group: LayerGroup) -> Tensor:
-    return cast("Tensor", group.main.inputs[0])
+def window_of(group: LayerGroup, specs: Specs) -> WindowGeometry:
+    """The geometry of a group's convolution; that of a fully connected layer is a window over the whole image."""
+    layer, x = group.main, specs[input_of(group).name]
+    if not isinstance(layer, FullyConnected):
+        return WindowGeometry.of(cast("Convolution", layer), x, specs[layer.outputs[0].name])
+    N, C, H, W = x.shape
+    output = (N, layer.num_output_channels, 1, 1)
+    return WindowGeometry((N, C, H, W), output, (H, W), (1, 1), (1, 1), ((0, 0), (0, 0)), 1)
 
 
-def _window(group: LayerGroup, specs: Specs) -> WindowGeometry:
-    layer = cast("Convolution", group.main)
-    return WindowGeometry.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
+def _has_image(group: LayerGroup, specs: Specs) -> bool:
+    """Whether a layer is a convolution, or is connected to images."""
+    shape = specs[input_of(group).name].shape
+    is_image = isinstance(group.main, FullyConnected) and len(shape) == 4 and min(shape[1:]) > 0
+    return is_image or isinstance(group.main, Convolution)
 
 
-def pack(group: LayerGroup) -> dict[str, Array]:
-    """The kernel as panels, with the scales of the group folded in.
+def _channels_last(group: LayerGroup, kernel: Array) -> Array:
+    """`[K, *window, C / groups]`: in the order in which a pixel's values lie in memory, slice, row, column, channel."""
+    if isinstance(group.main, FullyConnected):
+        kernel = kernel.reshape(len(kernel), *input_of(group).shape[1:])
+    return np.moveaxis(kernel, 1, -1)
 
-    A panel's rows are in the order in which a pixel's values lie in memory: slice, row, column, channel.
-    """
-    layer = cast("Convolution", group.main)
-    weights, bias = epilogues.folded(group, *constant_weights(layer))
-    weights = np.moveaxis(weights, 1, -1)
-    return pack_panels(weights.reshape(weights.shape[0], -1), bias, layer.num_groups)
+
+def _groups(group: LayerGroup) -> int:
+    return group.main.num_groups if isinstance(group.main, Convolution) else 1
+
+
+def _pack(group: LayerGroup) -> dict[str, Array]:
+    """The kernel as panels, with the scales of the group folded in."""
+    weights, bias = epilogues.folded(group, *constant_weights(cast("WeightedSum", group.main)))
+    return pack_panels(_channels_last(group, weights).reshape(len(weights), -1), bias, _groups(group))
 
 
 def accepts(group: LayerGroup, specs: Specs) -> bool:
     """Weights that are known at build time, and an epilogue of the right form."""
-    layer = group.main
-    return (
-        isinstance(layer, Convolution)
-        and has_constant_weights(layer, specs)
-        and epilogues.epilogue_of(group) is not None
-    )
+    has_weights = _has_image(group, specs) and has_constant_weights(cast("WeightedSum", group.main), specs)
+    return has_weights and epilogues.epilogue_of(group) is not None
 
 
-def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+def workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
     """Room for the staged input and the gathered windows."""
-    del num_threads
-    window, x = _window(group, specs), specs[_input(group).name]
+    window, x = window_of(group, specs), specs[input_of(group).name]
     # Narrow types are staged even where it is not padded; other layouts than the kernel's bring their own memory.
-    widened = fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT and not window.is_padded else 0
-    return window.workspace_bytes + widened
+    is_copied = x.dtype is not DataType.FLOAT and not window.is_padded
+    if isinstance(group.main, FullyConnected):
+        pixel = 4 * x.shape[1]
+        is_copied |= window.has_conflicts(pixel * x.shape[2] * x.shape[3], pixel)
+    return window.workspace_bytes + (fp32_bytes(window.staged_shape) if is_copied else 0)
 
 
-@weighted_kernel(
-    "cpu.convolution",
-    kinds="convolution",
-    accepts=accepts,
-    fuses=epilogues.fuses,
-    pack=pack,
-    workspace_bytes=workspace_bytes,
+def _bind(binding: Binding) -> NativeStep:
+    """A step that convolves, or sums over the image."""
+    return bind_window(binding, window_of(binding.group, binding.specs), input_of(binding.group).name)
+
+
+convolve, fully_connect = (
+    weighted_kernel(
+        f"cpu.{kind}",
+        kinds=kind,
+        accepts=accepts,
+        fuses=epilogues.fuses,
+        pack=_pack,
+        workspace_bytes=workspace_bytes,
+    )(_bind)
+    for kind in ("convolution", "fully_connected")
 )
-def convolve(binding: Binding) -> NativeStep:
-    """A step that convolves."""
-    return bind_window(binding, _window(binding.group, binding.specs), _input(binding.group).name)
+
+
+def _pack_integers(group: LayerGroup) -> dict[str, Array]:
+    kernel, layer = _channels_last(group, accepted_weights(group).kernel), group.main
+    groups, dilation = _groups(group), (1, 1)
+    window = kernel.shape[1:-1]
+    if isinstance(layer, Convolution):
+        window, dilation = layer.kernel_size_nd, pair(layer.dilation_nd)
+    _, length = weight_runs(kernel.shape[-1] * groups, pair(window), dilation, groups)
+    return pack_integer_panels(group, packed_runs(kernel.reshape(len(kernel), -1, length)), groups)
+
+
+def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    is_empty = isinstance(layer, Convolution) and 0 in specs[layer.outputs[0].name].shape
+    is_served = _has_image(group, specs) and not is_empty and integer_weights(group) is not None
+    return is_served and requantization_of(group) is not None
+
+
+def _bind_integers(binding: Binding) -> NativeStep:
+    """A step that convolves, or sums over the image."""
+    return bind_integer_layer(binding, window_of(binding.group, binding.specs))
+
+
+convolve_integers, connect_integers = (
+    integer_kernel(
+        f"cpu.integer_{kind}",
+        kinds=kind,
+        accepts=_accepts_integers,
+        pack=_pack_integers,
+        packs_constants=True,
+        workspace_bytes=lambda group, specs, threads: integer_workspace_bytes(window_of(group, specs)),
+        layout=HostLayout.CHANNELS_LAST,
+    )(_bind_integers)
+    for kind in ("convolution", "fully_connected")
+)

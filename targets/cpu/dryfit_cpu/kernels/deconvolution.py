@@ -2,11 +2,13 @@
 
 It is convolutions with parts of the window, each of which gives some of the outputs; see `transposed_windows.py`. They
 read one copy of the input, with as much padding as the one that reads furthest needs.
+
+Quantized images and volumes are deconvolved in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import attrs
@@ -14,16 +16,26 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Deconvolution
-from dryfit.network.tensor import Shape, Tensor
+from dryfit.network.tensor import Shape
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, Specs
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
 from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
 from dryfit_cpu.kernels.epilogues import weighted_kernel
+from dryfit_cpu.kernels.integer_depthwise import bind_integer_channels, pack_integer_channels, sums_are_exact
+from dryfit_cpu.kernels.integer_products import bind_integer_window, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_staging import weight_runs
+from dryfit_cpu.kernels.integer_weights import accepted_weights, integer_weights, pack_integer_panels, packed_runs
 from dryfit_cpu.kernels.matrix_products import pack_panels
-from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, input_of
+from dryfit_cpu.kernels.requantization import (
+    GroupRequantization,
+    bound_requantization,
+    integer_kernel,
+    requantization_of,
+)
 from dryfit_cpu.kernels.transposed_windows import Phase, parts_of, phases_of
 from dryfit_cpu.kernels.window_products import WindowInput, bind_product, needs_staging, stage_work
 from dryfit_cpu.kernels.windows import Slices, WindowGeometry, images_of
@@ -95,10 +107,9 @@ def _seen(phase: Phase, margin: WindowGeometry, staged: Array) -> tuple[WindowGe
     return attrs.evolve(window, input=seen.shape, padding=_NO_PADDING, slices=slices), seen
 
 
-def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+def _workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
     """Room for the copy, and for the windows that one convolution after the other gathers."""
-    del num_threads
-    phases, x = phases_of(group, specs), specs[cast("Tensor", group.main.inputs[0]).name]
+    phases, x = phases_of(group, specs), specs[input_of(group).name]
     margin = _margin(x.shape, phases)
     staged = fp32_bytes(margin.staged_shape) if margin.is_padded or x.dtype is not DataType.FLOAT else 0
     shapes = [phase.window.windows_shape for phase in phases]
@@ -116,11 +127,14 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
 def deconvolve(binding: Binding) -> NativeStep:
     """A step of all convolutions, of images or of one volume after the other."""
     epilogue, threads = epilogues.required_epilogue(binding), binding.num_threads
-    phases, name = phases_of(binding.group, binding.specs), cast("Tensor", binding.group.main.inputs[0]).name
+    phases, name = phases_of(binding.group, binding.specs), input_of(binding.group).name
     residual = epilogue.residual.name if epilogue.residual is not None else ""
     margin, made = _margin(binding.specs[name].shape, phases), []
     for images in Images.of(binding, name, residual).batches():
-        workspace, dense = Workspace(binding), DenseOperands.between(images.output, images.residual, threads)
+        workspace, dense = (
+            Workspace(binding),
+            DenseOperands.between(images.output, images.residual, threads, np.float32),
+        )
         staged, work = _staged(margin, images.source, workspace, threads)
         steps = [NativeStep(binding.group.name, work, [staged])]
         for phase in phases:
@@ -131,3 +145,90 @@ def deconvolve(binding: Binding) -> NativeStep:
             steps.append(bind_product(binding, window, read, target, added, epilogue, phase.part.name))
         made.append(dense.around(steps))
     return NativeStep.joined(binding.group.name, made)
+
+
+_BindWindow = Callable[[Binding, WindowGeometry, Images, GroupRequantization, str], NativeStep]
+
+
+def _pack_integers(group: LayerGroup) -> dict[str, Array]:
+    layer, packed, weights = cast("Deconvolution", group.main), dict[str, Array](), accepted_weights(group).kernel
+    for part in parts_of(layer):
+        values = np.moveaxis(part.kernel(weights), 1, -1)
+        K, _, rows, columns, C = values.shape
+        dilation = (part.axes[1].dilation, part.axes[2].dilation)
+        _, length = weight_runs(C * layer.num_groups, (rows, columns), dilation, layer.num_groups)
+        packed |= pack_integer_panels(group, packed_runs(values.reshape(K, -1, length)), layer.num_groups, part.name)
+    return packed
+
+
+def _pack_channels(group: LayerGroup) -> dict[str, Array]:
+    layer, packed, weights = cast("Deconvolution", group.main), dict[str, Array](), accepted_weights(group).kernel
+    for part in parts_of(layer):
+        packed |= pack_integer_channels(group, part.kernel(weights)[:, :, 0], part.name)
+    return packed
+
+
+def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    return (
+        isinstance(layer, Deconvolution)
+        and 0 not in specs[layer.outputs[0].name].shape
+        and 0 not in specs[input_of(group).name].shape
+        and integer_weights(group) is not None
+        and requantization_of(group) is not None
+    )
+
+
+def _accepts_channels(group: LayerGroup, specs: Specs) -> bool:
+    layer = group.main
+    if not isinstance(layer, Deconvolution) or not _accepts_integers(group, specs) or len(layer.kernel_size_nd) > 2:
+        return False
+    channels = specs[input_of(group).name].shape[1]
+    return layer.num_groups == channels == layer.num_output_maps and sums_are_exact(integer_weights(group))
+
+
+def _integer_workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
+    """That of the convolution which takes most: they run one after the other."""
+    return max(integer_workspace_bytes(phase.window) for phase in phases_of(group, specs))
+
+
+def _bind(binding: Binding, bind: _BindWindow) -> NativeStep:
+    """A step of all convolutions."""
+    steps, phases = bound_requantization(binding), phases_of(binding.group, binding.specs)
+    made = []
+    for images in Images.of(binding, accepted_weights(binding.group).source.tensor.name, steps.residual).batches():
+        for phase in phases:
+            residual = phase.outputs(images.residual) if images.residual is not None else None
+            part = attrs.evolve(
+                images, source=phase.inputs(images.source), output=phase.outputs(images.output), residual=residual
+            )
+            made.append(bind(binding, phase.window, part, steps, phase.part.name))
+    return NativeStep.joined(binding.group.name, made)
+
+
+@integer_kernel(
+    "cpu.integer_deconvolution",
+    kinds="deconvolution",
+    accepts=_accepts_integers,
+    pack=_pack_integers,
+    packs_constants=True,
+    workspace_bytes=_integer_workspace_bytes,
+    layout=HostLayout.CHANNELS_LAST,
+)
+def deconvolve_integers(binding: Binding) -> NativeStep:
+    """A step that deconvolves."""
+    return _bind(binding, bind_integer_window)
+
+
+@integer_kernel(
+    "cpu.integer_depthwise_deconvolution",
+    kinds="deconvolution",
+    accepts=_accepts_channels,
+    pack=_pack_channels,
+    packs_constants=True,
+    layout=HostLayout.CHANNELS_LAST,
+    priority=10,
+)
+def deconvolve_integer_channels(binding: Binding) -> NativeStep:
+    """A step that deconvolves each channel."""
+    return _bind(binding, bind_integer_channels)

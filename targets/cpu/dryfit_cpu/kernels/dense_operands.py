@@ -79,16 +79,13 @@ class DenseOperands:
     def of(cls, binding: Binding, epilogue: Epilogue, array: Array | None = None) -> DenseOperands:
         """Those of a group; one of three axes is an image of one row.
 
-        Args:
-            binding: of the group.
-            epilogue: what the kernel does with its sums.
-            array: what it writes; by default the group's output.
+        What the kernel writes is `array`, by default the group's output.
         """
         if array is None:
             array = bound_array(binding, binding.group.outputs[0].name)
         added = epilogue.residual
         residual = np.broadcast_to(bound_array(binding, added.name), array.shape) if added is not None else None
-        return cls.between(array, residual, binding.num_threads)
+        return cls.between(array, residual, binding.num_threads, np.float32)
 
     def around(self, steps: Sequence[NativeStep]) -> NativeStep:
         """Steps that write and add these, with the copies that they need, as one."""
@@ -96,23 +93,28 @@ class DenseOperands:
         return attrs.evolve(made, work=[*self.before, *made.work, *self.after], keeps=[self, *steps])
 
     @classmethod
-    def between(cls, array: Array, added: Array | None, threads: int) -> DenseOperands:
-        """Those in the place of an array of 3 or 4 axes and of what is added to it, which has its shape."""
-        output = ImageOperand.of(array)
-        before: list[Work] = []
-        after: list[Work] = []
-        if not output.has_dense_channels:
-            unordered = channels_last(output.shape, np.float32)
-            after = copy_work(unordered, output.array, threads)
-            output = ImageOperand.of(unordered)
-        residual = None
-        if added is not None:
-            residual = ImageOperand.of(added)
-            if not residual.has_dense_channels:
-                copy = channels_last(output.shape, np.float32)
-                before = copy_work(residual.array, copy, threads)
-                residual = ImageOperand.of(copy)
+    def between(cls, array: Array, added: Array | None, threads: int, dtype: type | None = None) -> DenseOperands:
+        """Those in the place of an array of 3 or 4 axes and of what is added to it, which has its shape.
+
+        What is copied has this type, by default that of its array.
+        """
+        output, after = with_dense_channels(array, threads, dtype)
+        if added is None:
+            return cls(output, None, [], after)
+        residual, before = with_dense_channels(added, threads, dtype, is_read=True)
         return cls(output, residual, before, after)
+
+
+def with_dense_channels(
+    array: Array, threads: int, dtype: type | None = None, *, is_read: bool = False
+) -> tuple[ImageOperand, list[Work]]:
+    """An array as it is where its channels lie together; else another one, and the work that copies between them."""
+    operand = ImageOperand.of(array)
+    if operand.has_dense_channels:
+        return operand, []
+    other = channels_last(operand.shape, dtype or array.dtype.type)
+    copy = copy_work(operand.array, other, threads) if is_read else copy_work(other, operand.array, threads)
+    return ImageOperand.of(other), copy
 
 
 def channels_last(shape: Sequence[int], dtype: type) -> Array:

@@ -13,11 +13,10 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Image, WordTable
 from dryfit_cpu.kernels import convolution, epilogues
@@ -25,8 +24,16 @@ from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.epilogues import weighted_kernel
-from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, image_of, require_extents
-from dryfit_cpu.kernels.window_products import WindowInput, needs_staging, stage_work
+from dryfit_cpu.kernels.operands import (
+    ImageOperand,
+    Workspace,
+    bound_array,
+    fp32_bytes,
+    image_of,
+    input_of,
+    require_extents,
+)
+from dryfit_cpu.kernels.window_products import WindowInput, staged
 from dryfit_cpu.kernels.windows import WindowGeometry
 
 _NO_PADDING = ((0, 0), (0, 0))
@@ -47,19 +54,16 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
-    if not isinstance(layer, Convolution) or not convolution.accepts(group, specs):
+    if not isinstance(layer, Convolution) or len(layer.kernel_size_nd) > 2 or not convolution.accepts(group, specs):
         return False
-    if len(layer.kernel_size_nd) > 2:
-        return False
-    channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
+    channels = specs[input_of(group).name].shape[1]
     return layer.num_groups == channels == layer.num_output_maps
 
 
-def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
+def _workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
     """Room for the widened input."""
-    del num_threads
     layer = cast("Convolution", group.main)
-    x = specs[cast("Tensor", layer.inputs[0]).name]
+    x = specs[input_of(group).name]
     window = attrs.evolve(WindowGeometry.of(layer, x, specs[layer.outputs[0].name]), padding=_NO_PADDING)
     return fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT else 0
 
@@ -89,20 +93,12 @@ def _strip(output: Sequence[int], threads: int) -> int:
 def convolve_channels(binding: Binding) -> NativeStep:
     """A step that widens the input where it is no FP32 or not channels last, and convolves each channel."""
     layer = cast("Convolution", binding.group.main)
-    x, y = cast("Tensor", layer.inputs[0]), binding.group.outputs[0]
+    x, y = input_of(binding.group), binding.group.outputs[0]
     window = WindowGeometry.of(layer, binding.specs[x.name], binding.specs[y.name])
-    source, work = ImageOperand.of(bound_array(binding, x.name)), list[Work]()
-    image = source.image
-    keeps: list[object] = [binding, source]
+    source = ImageOperand.of(bound_array(binding, x.name))
     bare = attrs.evolve(window, padding=_NO_PADDING)
-    if needs_staging(bare, source):
-        staged = Workspace(binding).take(bare.staged_shape)
-        work.append(stage_work(bare, source, staged, binding.num_threads))
-        n, h, w, c = staged.strides
-        image = image._replace(
-            address=staged.ctypes.data, image_stride=n, row_stride=h, pixel_stride=w, channel_stride=c
-        )
-        keeps.append(staged)
+    address, (n, h, w), work, keeps = staged(bare, source, Workspace(binding), binding.num_threads)
+    image = source.image._replace(address=address, image_stride=n, row_stride=h, pixel_stride=w, channel_stride=4)
     output = ImageOperand.of(bound_array(binding, y.name))
     require_extents(source.shape, window.input, "input of a window")
     require_extents(output.shape, window.output, "output of a window")
@@ -133,7 +129,7 @@ def convolve_channels(binding: Binding) -> NativeStep:
             finish=epilogue.finish(bypasses=bypasses),
         )
     )
-    return NativeStep(binding.group.name, work, keeps)
+    return NativeStep(binding.group.name, work, [binding, *keeps])
 
 
 _CONVOLVE = NativeFunction("depthwise", "convolve_groups")
@@ -154,7 +150,7 @@ def _accepts_groups(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
     if not isinstance(layer, Convolution) or len(layer.kernel_size_nd) > 2 or not convolution.accepts(group, specs):
         return False
-    inputs, outputs = specs[cast("Tensor", layer.inputs[0]).name].shape[1], layer.num_output_maps
+    inputs, outputs = specs[input_of(group).name].shape[1], layer.num_output_maps
     return inputs == outputs == _GROUP * layer.num_groups and outputs % _PACKED == 0
 
 
@@ -170,7 +166,7 @@ def _accepts_groups(group: LayerGroup, specs: Specs) -> bool:
 def convolve_groups(binding: Binding) -> NativeStep:
     """A step that brings the input into order where it is not, and convolves."""
     layer, epilogue = cast("Convolution", binding.group.main), epilogues.required_epilogue(binding)
-    source = cast("Tensor", layer.inputs[0]).name
+    source = input_of(binding.group).name
     window = WindowGeometry.of(layer, binding.specs[source], binding.specs[layer.outputs[0].name])
     dense = DenseOperands.of(binding, epilogue)
     read = WindowInput.of(window, bound_array(binding, source), Workspace(binding), binding.num_threads)

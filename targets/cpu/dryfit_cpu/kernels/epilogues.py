@@ -21,7 +21,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.descriptors import Finish, Function
-from dryfit_cpu.kernels.affine import Affine, affine_of
+from dryfit_cpu.kernels.constants import Affine, affine_of
 from dryfit_cpu.kernels.copying import NO_FUNCTION
 
 _CODES = {

@@ -9,7 +9,6 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.codes import INT8, ROUNDS_LAST, SCALES
@@ -23,13 +22,18 @@ from dryfit_cpu.compiler.window_variants import (
     TO_SCALED_SUMS,
 )
 from dryfit_cpu.descriptors import WordTable
+from dryfit_cpu.kernels.convolution import window_of
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
 from dryfit_cpu.kernels.dense_operands import Images, channels_last
-from dryfit_cpu.kernels.integer_convolution import window_of
-from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
+from dryfit_cpu.kernels.integer_endings import (
+    PackedFixedPoint,
+    channel_scales,
+    ending_of,
+    largest,
+    without_needless_rounding,
+)
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, IntegerWeights, accepted_weights, integer_weights
-from dryfit_cpu.kernels.method_numbers import PackedFixedPoint, channel_scales
-from dryfit_cpu.kernels.operands import ImageOperand, image_of, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, image_of, input_of, require_extents
 from dryfit_cpu.kernels.requantization import (
     GroupRequantization,
     bound_requantization,
@@ -51,10 +55,8 @@ _FORMS = {SCALES: TO_BYTES, ROUNDS_LAST: TO_BYTES_AGAIN}
 def pack_integer_channels(group: LayerGroup, kernel: Array, part: str = "") -> dict[str, Array]:
     """INT8 weights `[window rows, window columns, C]`; by channel INT32 starts, FP32 multipliers and real bias.
 
-    Args:
-        group: one that a kernel accepted.
-        kernel: INT8 `[C, 1, window rows, window columns]`.
-        part: ends the names of what belongs to this kernel alone, where a layer has several.
+    The kernel is INT8 `[C, 1, window rows, window columns]`. Where a layer has several, `part` ends the names of what
+    belongs to this one alone.
     """
     weights, unit = accepted_weights(group), required_requantization(group).unit
     real_bias = weights.bias_in(unit)
@@ -76,7 +78,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
     if not isinstance(layer, Convolution) or len(layer.kernel_size_nd) > 2:
         return False
-    channels = specs[cast("Tensor", layer.inputs[0]).name].shape[1]
+    channels = specs[input_of(group).name].shape[1]
     return (
         layer.num_groups == channels == layer.num_output_maps
         and 0 not in specs[layer.outputs[0].name].shape
@@ -114,12 +116,7 @@ def bind_integer_channels(
 ) -> NativeStep:
     """A step that convolves each channel of an image.
 
-    Args:
-        binding: a group with weights that `pack_integer_channels` gave.
-        window: the geometry.
-        images: what it reads and writes.
-        steps: what happens to the sums.
-        part: ends the names of the packed weights.
+    The weights are what `pack_integer_channels` gave for this part.
     """
     threads, steps = binding.num_threads, without_needless_rounding(steps)
     output = ImageOperand.of(images.output)

@@ -10,24 +10,17 @@ import math
 from collections.abc import Callable
 from typing import cast
 
-import numpy as np
-
 from dryfit.network.layer import Layer
 from dryfit.network.layers.pooling import Pooling
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs, kernel
+from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.descriptors import Function
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
+from dryfit_cpu.kernels.integer_stages import Quantized
 from dryfit_cpu.kernels.pooling import PoolingEnd, bind_pooling, bind_reduction, can_pool, can_reduce
-from dryfit_cpu.kernels.requantization import (
-    bound_requantization,
-    in_units,
-    requantization_of,
-    takes_scaled,
-)
+from dryfit_cpu.kernels.requantization import bound_requantization, scaled_source, scaling_kernel
 
 _LARGEST_COUNT = 2**24 // 256
 """Values whose sum FP32 holds exactly."""
@@ -47,35 +40,17 @@ def integer_pooling(
     """The kernel of a kind of layer that pools."""
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
-        source = quantized_source(group.main.inputs[0], group)
-        steps = requantization_of(group)
-        if source is None or steps is None or not steps.only_scales:
+        source = scaled_source(group)
+        if source is None:
             return False
         x = specs[source.tensor.name]
         return can_run(group.main, x) and _places(group.main, x) < _LARGEST_COUNT
 
-    @kernel(
-        name,
-        kinds=kind,
-        data_types=SERVED_TYPES,
-        accepts=accepts,
-        fuses=takes_scaled,
-        absorbs_dequantize=True,
-        layout=HostLayout.CHANNELS_LAST,
-    )
+    @scaling_kernel(name, kinds=kind, accepts=accepts, layout=HostLayout.CHANNELS_LAST)
     def pool(binding: Binding) -> NativeStep:
         """A step that pools."""
-        group = binding.group
-        source = cast("Quantized", quantized_source(group.main.inputs[0], group))
-        steps = bound_requantization(binding)
-        ending = PoolingEnd(
-            source.tensor.name,
-            activation=Function(codes.CLIP, *steps.limits),
-            multiplier=float(in_units(np.array([source.scale]), steps.unit)[0]),
-            rounding=steps.rounding_code,
-            source_zero=source.zero_point,
-            zero_point=steps.zero_point,
-        )
+        source, steps = cast("Quantized", scaled_source(binding.group)), bound_requantization(binding)
+        ending = PoolingEnd(source.tensor.name, Function(codes.CLIP, *steps.limits), steps.sampled(source.grid))
         return bind_to(binding, ending)
 
     return pool

@@ -15,9 +15,14 @@ from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
-from dryfit_cpu.kernels.copying import copy_work
-from dryfit_cpu.kernels.dense_operands import Images, channels_last
-from dryfit_cpu.kernels.integer_endings import ending_of, largest, without_needless_rounding
+from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
+from dryfit_cpu.kernels.integer_endings import (
+    PackedFixedPoint,
+    channel_scales,
+    ending_of,
+    largest,
+    without_needless_rounding,
+)
 from dryfit_cpu.kernels.integer_staging import (
     Staged,
     runs_in_place,
@@ -27,7 +32,6 @@ from dryfit_cpu.kernels.integer_staging import (
 )
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
-from dryfit_cpu.kernels.method_numbers import PackedFixedPoint, channel_scales
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, require_extents
 from dryfit_cpu.kernels.requantization import GroupRequantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
@@ -107,11 +111,7 @@ class ChannelNumbers:
     ) -> dict[str, Any]:
         """The arguments by which native functions requantize sums.
 
-        Args:
-            steps: what happens to the sums.
-            output: where results go.
-            residual: what is added; None for nothing.
-            largest_products: what sums of products cannot exceed, without their signs.
+        Sums of products cannot exceed `largest_products`, without their signs.
         """
         largest_scaled = (largest_products + largest(self.starts)) * largest(self.multipliers) + largest(self.real_bias)
         residual_kind = residual.kind if residual is not None else codes.INT8
@@ -138,11 +138,7 @@ class Panels:
     def of(cls, binding: Binding, window: WindowGeometry, read: Input, part: str = "") -> Panels:
         """The packed weights of a group for what is read.
 
-        Args:
-            binding: of the group.
-            window: the geometry.
-            read: the input; it tells how many words are summed.
-            part: ends the names of the packed weights.
+        The input says how many words are summed; `part` ends the names of the packed weights.
         """
         groups, outputs = window.groups, window.output[1] // window.groups
         count = -(-outputs // PANEL_CHANNELS)
@@ -172,12 +168,7 @@ def bind_integer_window(
 ) -> NativeStep:
     """A step that convolves an INT8 image, staged where it has to be.
 
-    Args:
-        binding: a group with packed panels.
-        window: the geometry.
-        images: what it reads and writes.
-        steps: what happens to the sums.
-        part: ends the names of the packed weights.
+    `part` ends the names of the packed weights.
     """
     fill = accepted_weights(binding.group).source.zero_point
     read = read_input(binding, window, ImageOperand.of(images.source), fill)
@@ -188,19 +179,11 @@ def bind_integer_window(
 def bind_integer_product(
     binding: Binding, window: WindowGeometry, read: Input, images: Images, steps: GroupRequantization, weights: Panels
 ) -> NativeStep:
-    """A step that sums what register blocks read.
-
-    Args:
-        binding: the group.
-        window: the geometry.
-        read: the input as blocks read it, and the work that brings it there.
-        images: what it writes and adds.
-        steps: what happens to the sums.
-        weights: what it multiplies by.
-    """
+    """A step that sums what register blocks read."""
     threads, steps = binding.num_threads, without_needless_rounding(steps)
     require_extents(images.output.shape, window.output, "output of a window")
-    output, residual, before, after = dense_results(images, threads)
+    dense = DenseOperands.between(images.output, images.residual, threads)
+    output, residual = dense.output, dense.residual
     panels, numbers = weights.values, weights.numbers
     axes = joined(pixel_axes(window, read.strides, output, residual))
     tiles = tile_table(axes)[0]
@@ -237,7 +220,7 @@ def bind_integer_product(
         **numbers.arguments(steps, output, residual, depth * UNIT * _LARGEST_PRODUCT),
     )
     keeps = [binding, images, read, output, residual, weights, tiles, table]
-    return NativeStep(binding.group.name, [*read.work, *before, main, *after], keeps)
+    return NativeStep(binding.group.name, [*read.work, *dense.before, main, *dense.after], keeps)
 
 
 def read_input(binding: Binding, window: WindowGeometry, source: ImageOperand, fill: int) -> Input:
@@ -267,22 +250,3 @@ def read_input(binding: Binding, window: WindowGeometry, source: ImageOperand, f
     pixel = windows.strides[0]
     strides, begin = (H * W * pixel, W * pixel, pixel), np.zeros(1, np.int64)
     return Input(windows.ctypes.data, strides, begin, windows.shape[1], work, [*keeps, segments, windows])
-
-
-def dense_results(images: Images, threads: int) -> tuple[ImageOperand, ImageOperand | None, list[Work], list[Work]]:
-    """(output, what is added or None, work before, work after): both with a pixel's channels together."""
-    output, after = with_dense_channels(images.output, threads)
-    if images.residual is None:
-        return output, None, [], after
-    residual, before = with_dense_channels(images.residual, threads, is_read=True)
-    return output, residual, before, after
-
-
-def with_dense_channels(array: Array, threads: int, *, is_read: bool = False) -> tuple[ImageOperand, list[Work]]:
-    """An array as it is where its channels lie together; else another one, and the work that copies between them."""
-    operand = ImageOperand.of(array)
-    if operand.has_dense_channels:
-        return operand, []
-    other = channels_last(operand.shape, array.dtype.type)
-    copy = copy_work(operand.array, other, threads) if is_read else copy_work(other, operand.array, threads)
-    return ImageOperand.of(other), copy

@@ -16,8 +16,9 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit_cpu import codes
-from dryfit_cpu.kernels.affine import Affine, affine_of
+from dryfit_cpu.kernels.constants import Affine, affine_of
 from dryfit_cpu.kernels.epilogues import activation_code
+from dryfit_cpu.kernels.operands import input_of
 
 SERVED_TYPES = codes.FLOATS | {DataType.INT8}
 """Types of what integer groups read and write: real operands and results are computed in FP32."""
@@ -144,7 +145,7 @@ def stages_of(group: LayerGroup) -> Sequence[RequantizationStage] | None:
     steps = [layer for layer in group.epilogue if not isinstance(layer, Dequantize)][len(folded) :]
     value = folded[-1].outputs[0] if folded else group.main.outputs[0]
     if isinstance(group.main, (Activation, Elementwise, Quantize)):
-        steps, value = [group.main, *steps], cast("Tensor", group.main.inputs[0])
+        steps, value = [group.main, *steps], input_of(group)
     for layer in steps:
         if stages[-1].grid is not None:
             again = _dequantized(value, group)

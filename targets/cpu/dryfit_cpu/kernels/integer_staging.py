@@ -75,13 +75,7 @@ def stage_integers_work(
 ) -> Work:
     """Work that stages an INT8 image with its padding.
 
-    Args:
-        window: the geometry.
-        staged: where values go.
-        source: the image.
-        destination: the memory.
-        threads: how many will run it.
-        fill: the padding: what stands for 0.
+    The fill is what stands for 0.
     """
     return _STAGE.work(
         chunks_for(staged.words, threads),
@@ -114,9 +108,8 @@ def with_pixels_of(window: WindowGeometry, source: ImageOperand) -> ImageOperand
 def runs_in_place(window: WindowGeometry, strides: tuple[int, int, int, int]) -> tuple[Sequence[int], int] | None:
     """Byte offsets of the runs of an INT8 image where it lies, and units in each; None where it has to be staged.
 
-    Args:
-        window: the geometry, without steps where it has one pixel.
-        strides: bytes from one element of the image to the next along N, C, H, W.
+    A window of one pixel is one without steps. Strides are bytes from one element of the image to the next along N, C,
+    H, W.
     """
     image, channel, row, pixel = strides
     _, C, H, W = window.input

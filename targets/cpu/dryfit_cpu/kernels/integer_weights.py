@@ -21,8 +21,8 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS
 from dryfit_cpu.kernels.constants import WeightedSum
+from dryfit_cpu.kernels.integer_endings import MethodNumbers
 from dryfit_cpu.kernels.integer_stages import Quantized, folded_layers, quantized_source
-from dryfit_cpu.kernels.method_numbers import MethodNumbers
 from dryfit_cpu.kernels.requantization import StatedGroup, in_units, required_requantization
 
 
@@ -115,8 +115,7 @@ class IntegerWeights:
     def starts(self, weight_sums: Array) -> Array:
         """INT32 `[K]`: what sums begin at, so that they are those of distances from the zero point.
 
-        Args:
-            weight_sums: INT32 `[K]`, of the weights that each sum goes over.
+        The weight sums, INT32 `[K]`, are over the weights that each sum goes over.
         """
         return self.bias - np.int32(self.source.zero_point) * weight_sums
 
@@ -216,12 +215,8 @@ def pack_integer_panels(
     That is what sums begin at and the sum of the weights (INT32), the multiplier, and what is added to scaled sums, if
     there is such (FP32). All is filled up with zeros.
 
-    Args:
-        group: one that a kernel accepted, whose kernel the runs are.
-        runs: what `packed_runs` gave.
-        groups: of the convolution.
-        part: ends the names of what belongs to these runs alone, where a layer has several.
-        together: weights of an output channel that lie together.
+    The runs are what `packed_runs` gave, with so many weights of an output channel together. Where a layer has several,
+    `part` ends the names of what belongs to these alone.
     """
     weights, unit = accepted_weights(group), required_requantization(group).unit
     K, bias = runs.shape[0], weights.bias_in(unit)

@@ -30,23 +30,18 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.packed_elements import is_stand_in
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs
 from dryfit_cpu.codes import PANEL_CHANNELS, WHOLE_TILE
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import WordTable
-from dryfit_cpu.kernels.dense_operands import Images
-from dryfit_cpu.kernels.integer_convolution import convolve_integers, window_of
+from dryfit_cpu.kernels.convolution import convolve_integers, window_of
+from dryfit_cpu.kernels.dense_operands import DenseOperands, Images, with_dense_channels
 from dryfit_cpu.kernels.integer_endings import without_needless_rounding
-from dryfit_cpu.kernels.integer_products import (
-    ChannelNumbers,
-    bind_integer_layer,
-    dense_results,
-    with_dense_channels,
-)
+from dryfit_cpu.kernels.integer_products import ChannelNumbers, bind_integer_layer
 from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, pack_integer_panels
 from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, image_of, require_extents
-from dryfit_cpu.kernels.requantization import bound_requantization, takes_requantized
+from dryfit_cpu.kernels.requantization import bound_requantization, integer_kernel
 from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.kernels.winograd import require_tiles, suits
 from dryfit_cpu.kernels.winograd_tiling import Tiling, positions_of
@@ -115,13 +110,10 @@ def _scratch_shape(window: WindowGeometry, threads: int) -> tuple[int, int, int,
     return 1 if threads == 1 else 2 * threads, 2 * (WHOLE_TILE + 2), window.input[1] // PAIR + 1, PANEL_CHANNELS
 
 
-@kernel(
+@integer_kernel(
     "cpu.integer_winograd",
-    kinds=convolve_integers.kinds,
-    data_types=convolve_integers.data_types,
+    kinds="convolution",
     accepts=_accepts,
-    fuses=takes_requantized,
-    absorbs_dequantize=True,
     pack=_pack,
     packs_constants=True,
     workspace_bytes=_workspace_bytes,
@@ -151,7 +143,8 @@ def _bind(binding: Binding, window: WindowGeometry, panels: Array) -> NativeStep
     source, steps = accepted_weights(binding.group).source, without_needless_rounding(bound_requantization(binding))
     images = Images.of(binding, source.tensor.name, steps.residual)
     read, work = with_dense_channels(images.source, threads, is_read=True)
-    output, residual, before, after = dense_results(images, threads)
+    dense = DenseOperands.between(images.output, images.residual, threads)
+    output, residual = dense.output, dense.residual
     require_extents(read.shape, window.input, "input of a window")
     require_extents(output.shape, window.output, "output of a window")
     transformed, products = map(workspace.take, tiling.plane_shapes)
@@ -163,7 +156,7 @@ def _bind(binding: Binding, window: WindowGeometry, panels: Array) -> NativeStep
         "residual": image_of(residual, output.kind),
         **numbers.arguments(steps, output, residual, largest_products),
     }
-    work = [*work, *before]
+    work += dense.before
     for strip in tiling.strips():
         work.append(tiling.input_work(_TRANSFORM_INPUT, read, transformed, strip, source.zero_point))
         product, tables = _multiply_work(strip[1], transformed, panels, scratch, products)
@@ -171,7 +164,7 @@ def _bind(binding: Binding, window: WindowGeometry, panels: Array) -> NativeStep
         keeps += tables
         work.append(tiling.output_work(_TRANSFORM_OUTPUT, products, strip, results))
     keeps += [binding, images, read, output, residual, transformed, products, panels, scratch, numbers]
-    return NativeStep(binding.group.name, [*work, *after], keeps)
+    return NativeStep(binding.group.name, [*work, *dense.after], keeps)
 
 
 def _multiply_work(

@@ -19,7 +19,15 @@ from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
-from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes, require_extents
+from dryfit_cpu.kernels.operands import (
+    Workspace,
+    aligned_empty,
+    bound_array,
+    element_code,
+    fp32_bytes,
+    input_of,
+    require_extents,
+)
 from dryfit_cpu.kernels.windows import pixel_pitch, share_sets
 
 _MOST_BATCH_AXES = 2
@@ -143,8 +151,7 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
     return _can_take(longer, epilogues.epilogue_of(longer))
 
 
-def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-    del num_threads
+def _workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
     layer = cast("MatrixMultiply", group.main)
     x, y = (specs[cast("Tensor", tensor).name] for tensor in layer.inputs)
     nothing = np.empty((), np.float32)
@@ -173,7 +180,7 @@ def multiply(binding: Binding) -> NativeStep:
     """A step that brings operands that do not lie right into the workspace, multiplies, and copies if it has to."""
     layer, threads = cast("MatrixMultiply", binding.group.main), binding.num_threads
     workspace, work = Workspace(binding), list[Work]()
-    rows = _as_rows(bound_array(binding, cast("Tensor", layer.inputs[0]).name), layer.op0)
+    rows = _as_rows(bound_array(binding, input_of(binding.group).name), layer.op0)
     given = bound_array(binding, binding.group.outputs[0].name)
     output = target = _as_output(given, layer)
     is_dense = rows.dtype == np.float32 and _stride(rows, -1) == rows.itemsize

@@ -145,12 +145,8 @@ def panel_table(
 ) -> Array:
     """Byte offsets of the panels, cut to blocks of this machine.
 
-    Args:
-        group_offsets: independent products: where each begins, in bytes, in weights, bias, input, output and residual.
-        blocks: (first channel, channels) of the blocks of a group.
-        depth: words that each output sums over.
-        output_size: bytes of an element of the output.
-        residual_size: bytes of an element of the residual.
+    Group offsets say of independent products where each begins, in bytes, in weights, bias, input, output and residual.
+    Blocks are (first channel, channels); each output sums over `depth` words.
     """
     cut, rows = list(blocks), []
     for weights, bias, source, output, residual in group_offsets:

@@ -11,23 +11,15 @@ import numpy as np
 
 from dryfit.network.layers.convolution import Convolution, FullyConnected
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
-from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.native import NativeStep, Work
+from dryfit_cpu.kernels.convolution import window_of
 from dryfit_cpu.kernels.copying import copy_work
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.epilogues import require_one_shape
 from dryfit_cpu.kernels.matrix_products import Axis
-from dryfit_cpu.kernels.narrow_groups import (
-    NARROW_TYPES,
-    NarrowGroup,
-    accepts_narrow,
-    fuses_narrow,
-    narrow_group,
-    pack_narrow,
-)
 from dryfit_cpu.kernels.narrow_products import (
     IMAGE_RANK,
     NarrowProduct,
@@ -36,14 +28,29 @@ from dryfit_cpu.kernels.narrow_products import (
     real_input,
     real_output,
 )
-from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, element_code, fp32_bytes, require_extents
+from dryfit_cpu.kernels.narrow_weights import (
+    NARROW_TYPES,
+    NarrowGroup,
+    accepts_narrow,
+    fuses_narrow,
+    narrow_group,
+    pack_narrow,
+)
+from dryfit_cpu.kernels.operands import (
+    Workspace,
+    aligned_empty,
+    bound_array,
+    element_code,
+    fp32_bytes,
+    input_of,
+    require_extents,
+)
 from dryfit_cpu.kernels.window_products import WindowInput, pixel_axes
-from dryfit_cpu.kernels.windows import WindowGeometry
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
-    x = specs[cast("Tensor", layer.inputs[0]).name]
+    x = specs[input_of(group).name]
     if isinstance(layer, FullyConnected):
         return x.rank >= 3 and x.shape[-2:] == (1, 1) and accepts_narrow(group, specs)
     is_row = isinstance(layer, MatrixMultiply) and layer.op0 is MatrixOperation.NONE and x.rank >= 2
@@ -51,7 +58,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 
 
 def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-    x = specs[cast("Tensor", group.main.inputs[0]).name]
+    x = specs[input_of(group).name]
     return fp32_bytes(x.shape) + product_bytes(group, specs, num_threads)
 
 
@@ -120,21 +127,16 @@ def _residual(
     return dense.reshape(rows.shape), copy_work(whole, dense, binding.num_threads)
 
 
-def _window(group: LayerGroup, specs: Specs) -> WindowGeometry:
-    layer = cast("Convolution", group.main)
-    return WindowGeometry.of(layer, specs[cast("Tensor", layer.inputs[0]).name], specs[layer.outputs[0].name])
-
-
 def _accepts_windows(group: LayerGroup, specs: Specs) -> bool:
     """Two spatial axes, and one group."""
     layer = group.main
     is_image = isinstance(layer, Convolution) and layer.num_groups == 1
-    rank = specs[cast("Tensor", layer.inputs[0]).name].rank
+    rank = specs[input_of(group).name].rank
     return is_image and rank == IMAGE_RANK and accepts_narrow(group, specs)
 
 
 def _window_workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-    window = _window(group, specs)
+    window = window_of(group, specs)
     staged = 0 if window.is_padded else fp32_bytes(window.staged_shape)
     return product_bytes(group, specs, num_threads) + window.workspace_bytes + staged
 
@@ -154,7 +156,7 @@ def _window_workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -
 )
 def convolve_by_narrow_weights(binding: Binding) -> NativeStep:
     """A step that dequantizes the image, convolves, and quantizes the result, as far as the group does."""
-    found, window = cast("NarrowGroup", narrow_group(binding.group)), _window(binding.group, binding.specs)
+    found, window = cast("NarrowGroup", narrow_group(binding.group)), window_of(binding.group, binding.specs)
     require_one_shape(binding)
     workspace = Workspace(binding)
     x, work, keeps = real_input(binding, found, workspace)

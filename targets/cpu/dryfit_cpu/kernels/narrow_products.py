@@ -29,10 +29,9 @@ from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.matrix_products import Axis, joined, panel_table, tile_table, whole_blocks
-from dryfit_cpu.kernels.narrow_groups import NarrowGroup, narrow_group
 from dryfit_cpu.kernels.narrow_quantization import conversion_work
-from dryfit_cpu.kernels.narrow_weights import NarrowWeights, dequantization, panels_of
-from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, fp32_bytes
+from dryfit_cpu.kernels.narrow_weights import NarrowGroup, NarrowWeights, dequantization, narrow_group, panels_of
+from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, fp32_bytes, input_of
 
 _MULTIPLY = NativeFunction("narrow_products", "multiply")
 _DECODED_VALUES = 128
@@ -92,7 +91,7 @@ def ending_work(binding: Binding, found: NarrowGroup, made: Array) -> tuple[list
 
 def input_bytes(group: LayerGroup, specs: Specs) -> int:
     """Workspace for what `real_input` dequantizes."""
-    x = cast("Tensor", group.main.inputs[0])
+    x = input_of(group)
     return fp32_bytes(specs[x.name].shape) if dequantization(x, group) is not None else 0
 
 

@@ -22,7 +22,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, NARROW_CODES
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.kernels.copying import chunks_for, copy_work
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array, require_extents
+from dryfit_cpu.kernels.operands import aligned_empty, aligned_in_order, bound_array, input_of, require_extents
 from dryfit_cpu.kernels.quantization import quantized, scale_and_round
 from dryfit_cpu.kernels.scale_geometry import ScaleGeometry, is_dense, memory_order, scale_blocks
 
@@ -49,12 +49,7 @@ def conversion_work(
 ) -> tuple[list[Work], list[Array]]:
     """Work that quantizes or dequantizes, and the arrays that have to be kept for it.
 
-    Args:
-        layer: one that `can_convert`.
-        x: its input.
-        scale: its scales.
-        output: of the layer's output type, or FP32, of any strides.
-        threads: how many will run it.
+    The layer is one that `can_convert`. The output is of its output type, or FP32, of any strides.
     """
     require_extents(output.shape, x.shape, "output of a quantization")
     if not x.size:
@@ -67,7 +62,7 @@ def conversion_work(
         target = aligned_empty(output.shape, output.dtype)
         after = _copying(target, output, threads)
     if not is_dense(x, order):
-        source = _in_order(x, order)
+        source = aligned_in_order(x, order)
         before = _copying(x, source, threads)
     scales = scale if scale.ndim < max(x.ndim, 2) else np.transpose(scale, order)
     if not scales.flags.c_contiguous:
@@ -106,12 +101,6 @@ def _even_blocks(x: Array, scale: Array) -> tuple[int, ...]:
 
 def _code(array: Array) -> int:
     return NARROW_CODES[DataType.from_numpy(array.dtype)]
-
-
-def _in_order(x: Array, order: list[int]) -> Array:
-    """A new array like this one whose axes lie in this order."""
-    dense = aligned_empty([x.shape[axis] for axis in order], x.dtype)
-    return dense.transpose(np.argsort(order))
 
 
 def _copying(source: Array, destination: Array, threads: int) -> list[Work]:
@@ -179,7 +168,7 @@ def _accepts_dynamic(group: LayerGroup, specs: Specs) -> bool:
 def quantize_dynamically(binding: Binding) -> NativeStep:
     """A step that finds the scales and divides by them."""
     layer, threads = cast("DynamicQuantize", binding.group.main), binding.num_threads
-    x = bound_array(binding, cast("Tensor", layer.inputs[0]).name)
+    x = bound_array(binding, input_of(binding.group).name)
     given = [bound_array(binding, tensor.name) for tensor in layer.outputs]
     before, after = list[Work](), list[Work]()
     source = x

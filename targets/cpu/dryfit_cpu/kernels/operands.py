@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import attrs
 import numpy as np
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
-from dryfit.target.kernels import Array, Binding
+from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Array, Binding, Specs
 from dryfit.target.memory import aligned_bytes
 from dryfit_cpu.codes import ELEMENT_CODES
 from dryfit_cpu.descriptors import Image
@@ -75,6 +78,17 @@ def image_of(operand: ImageOperand | None, kind: int) -> Image:
     return operand.image if operand is not None else Image(0, kind, *[0] * 8)
 
 
+def input_of(group: LayerGroup) -> Tensor:
+    """The first input of a group's main layer."""
+    return cast("Tensor", group.main.inputs[0])
+
+
+def all_specs(group: LayerGroup, specs: Specs) -> dict[str, TensorSpec]:
+    """Specs with those of a group that stands for another: its own tensors and the inner ones among them."""
+    tensors = [tensor for layer in group.layers for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
+    return {**specs, **{tensor.name: tensor.spec for tensor in tensors}}
+
+
 def element_code(array: Array) -> int:
     """The code of an array's element type."""
     return ELEMENT_CODES[DataType.from_numpy(array.dtype)]
@@ -103,10 +117,7 @@ def bound_array(binding: Binding, name: str) -> Array:
 def require_extents(found: Sequence[int], allowed: Sequence[int], where: str) -> None:
     """Refuse an array whose extents are not those that addresses are computed from.
 
-    Args:
-        found: of the array.
-        allowed: what they have to be.
-        where: which array of which function.
+    `where` says which array of which function.
 
     Raises:
         ExecutionError: they differ. A native function would read or write beyond the array.
@@ -119,6 +130,12 @@ def require_extents(found: Sequence[int], allowed: Sequence[int], where: str) ->
             allowed=tuple(allowed),
             remedy="Build the engine again",
         )
+
+
+def aligned_in_order(array: Array, order: Sequence[int]) -> Array:
+    """A new array like another one, which is row-major once its axes are in this order."""
+    ordered = aligned_empty([array.shape[axis] for axis in order], array.dtype)
+    return ordered.transpose(np.argsort(order))
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype | type) -> Array:

@@ -32,7 +32,7 @@ from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Elements, Extents
 from dryfit_cpu.kernels.copying import chunks_for, copy_work, placed_arguments
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array, require_extents
+from dryfit_cpu.kernels.operands import aligned_in_order, bound_array, require_extents
 
 _PICK = NativeFunction("lookup", "pick")
 _SELECT = NativeFunction("lookup", "select")
@@ -172,13 +172,6 @@ def _view(layer: Layer, source: Array, others: Sequence[Array | None]) -> Array 
     return moved if np.may_share_memory(moved, source) else None
 
 
-def _row_major(source: Array, order: tuple[int, ...]) -> Array:
-    """A new array of the source's shape that is row-major once its axes are in this order."""
-    axes = order or tuple(range(source.ndim))
-    ordered = aligned_empty([source.shape[axis] for axis in axes], source.dtype)
-    return ordered.transpose(np.argsort(axes))
-
-
 def _moves(group: LayerGroup, specs: Specs) -> bool:
     """One layer, whose other inputs (axes, extents, bounds) are known, and which reads nothing outside its input."""
     layer = group.main
@@ -205,7 +198,8 @@ def move_values(binding: Binding) -> NativeStep:
     work: list[Work] = []
     view = _view(layer, source, others)
     if view is None:
-        ordered = _row_major(source, layer.first_transpose if isinstance(layer, Shuffle) else ())
+        order = layer.first_transpose if isinstance(layer, Shuffle) else ()
+        ordered = aligned_in_order(source, order or range(source.ndim))
         work += copy_work(source, ordered, threads)
         source, view = ordered, _view(layer, ordered, others)
     if view is None:

@@ -6,6 +6,7 @@ these, but not two functions alone. So `x * sigmoid(x)` is one pass, and so is t
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import cast
 
@@ -23,8 +24,8 @@ from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.descriptors import Function
-from dryfit_cpu.kernels.affine import Affine, affine_of, coefficient, has_power
-from dryfit_cpu.kernels.copying import NO_FUNCTION, copy_work, pointwise_work
+from dryfit_cpu.kernels.constants import Affine, affine_of, coefficient, has_power
+from dryfit_cpu.kernels.copying import NO_FUNCTION, copy_work, parts_along, pointwise_work
 from dryfit_cpu.kernels.epilogues import function_code
 from dryfit_cpu.kernels.operands import bound_array
 
@@ -196,13 +197,8 @@ def map_elements(binding: Binding) -> NativeStep:
 def concatenate(binding: Binding) -> NativeStep:
     """A step that copies each input to its place in the output."""
     layer = binding.group.main
-    axis = layer.axis  # type: ignore[attr-defined]
     output = bound_array(binding, layer.outputs[0].name)
-    work, start = [], 0
-    for tensor in layer.inputs:
-        source = bound_array(binding, cast("Tensor", tensor).name)
-        place = [slice(None)] * output.ndim
-        place[axis] = slice(start, start + source.shape[axis])
-        start += source.shape[axis]
-        work += copy_work(source, output[tuple(place)], binding.num_threads)
-    return NativeStep(binding.group.name, work, [binding])
+    sources = [bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs]
+    parts = parts_along(layer.axis, sources, output)  # type: ignore[attr-defined]
+    work = [copy_work(source, part, binding.num_threads) for source, part in zip(sources, parts, strict=True)]
+    return NativeStep(binding.group.name, list(itertools.chain(*work)), [binding])

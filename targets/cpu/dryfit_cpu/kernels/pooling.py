@@ -15,9 +15,9 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.codes import FLOATS, INT8
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
@@ -26,7 +26,7 @@ from dryfit_cpu.descriptors import Function, SampleSteps, WindowAxis, WordTable
 from dryfit_cpu.kernels.copying import NO_FUNCTION, chunks_for
 from dryfit_cpu.kernels.dense_operands import Images
 from dryfit_cpu.kernels.epilogues import activation_code
-from dryfit_cpu.kernels.operands import ImageOperand, bound_array, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, bound_array, input_of, require_extents
 from dryfit_cpu.kernels.window_panels import Limits, block_table, outside_of, packed_panel
 
 _MAX_POOL = NativeFunction("pooling", "max_pool")
@@ -99,6 +99,7 @@ def _arguments(
 
 _POOL = NativeFunction("pooling", "pool")
 _SPATIAL_AXES = 0b1100
+_AS_THEY_ARE = SampleSteps()
 
 
 @attrs.frozen
@@ -106,25 +107,21 @@ class PoolingEnd:
     """Where pooled values come from, and what happens to them.
 
     Attributes:
-        source: name of the input.
-        activation: of the results.
-        multiplier: of maxima and averages, before the activation.
-        rounding: code of the rounding mode of INT8 results.
-        source_zero, zero_point: zero points of INT8 values and results.
+        source: name of the input. activation: of the results. steps: the multiplier of maxima and averages, before the
+        activation, which is their limits; rounding mode and zero
+            points of INT8.
     """
 
     source: str
     activation: Function = NO_FUNCTION
-    multiplier: float = 1.0
-    rounding: int = codes.HALF_TO_EVEN
-    source_zero: int = 0
-    zero_point: int = 0
+    steps: SampleSteps = _AS_THEY_ARE
 
     @property
     def keeps_bytes(self) -> bool:
         """Whether INT8 maxima are the results."""
-        everything = Function(codes.CLIP, -128.0 - self.zero_point, 127.0 - self.zero_point)
-        is_same_grid = self.multiplier == 1.0 and self.source_zero == self.zero_point
+        zero_point = self.steps.zero_point
+        everything = Function(codes.CLIP, -128.0 - zero_point, 127.0 - zero_point)
+        is_same_grid = self.steps.multiplier == 1.0 and self.steps.source_zero == zero_point
         return is_same_grid and self.activation == everything
 
     @classmethod
@@ -135,7 +132,7 @@ class PoolingEnd:
             activation = Function(codes.CLIP, -128.0, 127.0)
         for layer in group.epilogue:
             activation = activation_code(layer) or NO_FUNCTION
-        return cls(cast("Tensor", group.main.inputs[0]).name, activation)
+        return cls(input_of(group).name, activation)
 
 
 def bind_pooling(binding: Binding, ending: PoolingEnd) -> NativeStep:
@@ -193,7 +190,7 @@ def _work(
     code, low, high = ending.activation
     chunks = chunks_for(arrays[1].size * slices.extent * rows.extent * columns.extent, threads)
     if is_average and code == codes.CLIP and is_flat and can_sum_bytes(source, rows, columns):
-        steps = SampleSteps(ending.source_zero, ending.multiplier, low, high, ending.zero_point, ending.rounding)
+        steps = ending.steps._replace(low=low, high=high)
         return byte_averages_work(chunks, source, output, rows, columns, steps, counts_padding=counts_padding)
     keeps_bytes = ending.keeps_bytes and is_flat
     # Maxima of one grid are codes, and stay codes: 64 channels an instruction instead of 16 numbers.
@@ -208,21 +205,17 @@ def _work(
         window_columns=columns,
         is_average=int(is_average),
         counts_padding=int(counts_padding),
-        multiplier=ending.multiplier,
+        multiplier=ending.steps.multiplier,
         function=ending.activation,
-        rounding=ending.rounding,
-        source_zero=ending.source_zero,
-        zero_point=ending.zero_point,
+        rounding=ending.steps.rounding,
+        source_zero=ending.steps.source_zero,
+        zero_point=ending.steps.zero_point,
     )
     return work, None
 
 
 def _fuses(group: LayerGroup, layer: Layer) -> bool:
     return len(group.layers) == 1 and activation_code(layer) is not None
-
-
-def _has_known_epilogue(group: LayerGroup) -> bool:
-    return len(group.layers) <= 2 and all(activation_code(layer) is not None for layer in group.epilogue)
 
 
 def _is_maximum(layer: Layer) -> bool:
@@ -253,37 +246,35 @@ def can_reduce(layer: Layer, x: TensorSpec) -> bool:
     )
 
 
-def _accepting(can_run: Callable[[Layer, TensorSpec], bool]) -> Callable[[LayerGroup, Specs], bool]:
+def _pooling(
+    name: str,
+    kind: str,
+    bind_to: Callable[[Binding, PoolingEnd], NativeStep],
+    can_run: Callable[[Layer, TensorSpec], bool],
+) -> Kernel:
+    """The kernel of a kind of layer that pools."""
+
     def accepts(group: LayerGroup, specs: Specs) -> bool:
-        x = specs[cast("Tensor", group.main.inputs[0]).name]
+        x = specs[input_of(group).name]
         if x.dtype is DataType.INT8 and not (len(group.layers) == 1 and _is_maximum(group.main)):
             return False
-        return can_run(group.main, x) and _has_known_epilogue(group)
+        has_known_end = len(group.layers) <= 2 and all(activation_code(layer) is not None for layer in group.epilogue)
+        return has_known_end and can_run(group.main, x)
 
-    return accepts
+    @kernel(
+        name,
+        kinds=kind,
+        data_types=FLOATS | {DataType.INT8},
+        accepts=accepts,
+        fuses=_fuses,
+        layout=HostLayout.CHANNELS_LAST,
+    )
+    def pool(binding: Binding) -> NativeStep:
+        """A step that pools."""
+        return bind_to(binding, PoolingEnd.of(binding.group))
+
+    return pool
 
 
-@kernel(
-    "cpu.pooling",
-    kinds="pooling",
-    data_types=FLOATS | {DataType.INT8},
-    accepts=_accepting(can_pool),
-    fuses=_fuses,
-    layout=HostLayout.CHANNELS_LAST,
-)
-def pool(binding: Binding) -> NativeStep:
-    """A step that pools."""
-    return bind_pooling(binding, PoolingEnd.of(binding.group))
-
-
-@kernel(
-    "cpu.global_pooling",
-    kinds="reduce",
-    data_types=FLOATS | {DataType.INT8},
-    accepts=_accepting(can_reduce),
-    fuses=_fuses,
-    layout=HostLayout.CHANNELS_LAST,
-)
-def pool_images(binding: Binding) -> NativeStep:
-    """A step that pools over the whole image."""
-    return bind_reduction(binding, PoolingEnd.of(binding.group))
+pool = _pooling("cpu.pooling", "pooling", bind_pooling, can_pool)
+pool_images = _pooling("cpu.global_pooling", "reduce", bind_reduction, can_reduce)

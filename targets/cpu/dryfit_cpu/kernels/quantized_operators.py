@@ -7,6 +7,7 @@ load.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import cast
 
@@ -15,21 +16,15 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantized_operator import QuantizedOperator
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import Tensor
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, is_activation, kernel
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
-from dryfit_cpu.kernels import (
-    fully_connected,
-    integer_convolution,
-    integer_deconvolution,
-    integer_depthwise,
-    integer_matrix_multiply,
-)
-from dryfit_cpu.kernels.copying import placed_arguments
-from dryfit_cpu.kernels.integer_functions import CodeTable, lookup_work
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array
+from dryfit_cpu.kernels import convolution, deconvolution, integer_depthwise, integer_matrix_multiply
+from dryfit_cpu.kernels.copying import parts_along, placed_arguments
+from dryfit_cpu.kernels.integer_pointwise import CodeTable, lookup_work
+from dryfit_cpu.kernels.operands import aligned_empty, all_specs, bound_array, input_of
 from dryfit_cpu.kernels.requantization import StatedGroup
 from dryfit_cpu.kernels.unsigned_quantization import flip_work, memory_alike
 from dryfit_cpu.kernels.written_out import CODE_TYPES, written_out
@@ -51,14 +46,6 @@ def _reads_codes(group: LayerGroup, specs: Specs, operators: frozenset[str]) -> 
         and all(is_activation(tensor, specs) and specs[tensor.name].dtype in CODE_TYPES for tensor in inputs)
         and all(scale is not None and scale.ndim == 0 for scale in layer.scales)
     )
-
-
-def _accepts_one(group: LayerGroup, specs: Specs) -> bool:
-    return _reads_codes(group, specs, _OF_ONE_CODE)
-
-
-def _accepts_joined(group: LayerGroup, specs: Specs) -> bool:
-    return _reads_codes(group, specs, frozenset({"concat"}))
 
 
 def _accepts_pairs(group: LayerGroup, specs: Specs) -> bool:
@@ -90,13 +77,13 @@ def _bytes(array: Array) -> Array:
     "cpu.quantized_function",
     kinds="quantized_operator",
     data_types=CODE_TYPES | {DataType.FLOAT},
-    accepts=_accepts_one,
+    accepts=functools.partial(_reads_codes, operators=_OF_ONE_CODE),
     layout=HostLayout.ANY,
 )
 def look_up_codes(binding: Binding) -> NativeStep:
     """A step that looks up each code."""
     layer = cast("QuantizedOperator", binding.group.main)
-    source = bound_array(binding, cast("Tensor", layer.inputs[0]).name)
+    source = bound_array(binding, input_of(binding.group).name)
     output = _bytes(bound_array(binding, layer.outputs[0].name))
     table = CodeTable(_results(layer, [_EVERY_CODE.view(source.dtype)]), None)
     work = lookup_work(table, _bytes(source), output, binding.num_threads)
@@ -107,7 +94,7 @@ def look_up_codes(binding: Binding) -> NativeStep:
     "cpu.quantized_concatenation",
     kinds="quantized_operator",
     data_types=CODE_TYPES,
-    accepts=_accepts_joined,
+    accepts=functools.partial(_reads_codes, operators=frozenset({"concat"})),
     layout=HostLayout.ANY,
 )
 def concatenate_codes(binding: Binding) -> NativeStep:
@@ -118,9 +105,8 @@ def concatenate_codes(binding: Binding) -> NativeStep:
     axis = cast("int", getattr(layer.real_layer(), "axis", 0)) % output.ndim
     every = [_codes(DataType.from_numpy(array.dtype), array.ndim, axis) for array in arrays]
     tables = np.ascontiguousarray(_results(layer, every).reshape(-1, 256))
-    ends = np.cumsum([array.shape[axis] for array in arrays])
     work = []
-    for array, values, part in zip(arrays, tables, np.split(output, ends[:-1], axis), strict=True):
+    for array, values, part in zip(arrays, tables, parts_along(axis, arrays, output), strict=True):
         work += lookup_work(CodeTable(values, None), _bytes(array), part, binding.num_threads)
     return NativeStep(binding.group.name, work, [binding, tables])
 
@@ -154,22 +140,21 @@ def look_up_pairs(binding: Binding) -> NativeStep:
 def for_quantize_methods(base: Kernel) -> Kernel:
     """A kernel of quantized operators that computes what a kernel of integer groups does.
 
-    Args:
-        base: whose groups begin with the dequantizations of data and weights, and may end with a quantization.
+    Groups of the base begin with the dequantizations of data and weights, and may end with a quantization.
     """
 
     def accepts(group: LayerGroup, specs: Specs) -> bool:
         if getattr(group.main, "computes", "") not in base.kinds:
             return False
         stated = _stated(group, specs)
-        return stated is not None and base.accepts(stated, _all_specs(stated, specs))
+        return stated is not None and base.accepts(stated, all_specs(stated, specs))
 
     def pack(group: LayerGroup) -> Mapping[str, Array]:
         return base.pack(cast("StatedGroup", _stated(group)))
 
     def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
         stated = cast("StatedGroup", _stated(group, specs))
-        return base.workspace_bytes(stated, _all_specs(stated, specs), num_threads)
+        return base.workspace_bytes(stated, all_specs(stated, specs), num_threads)
 
     @kernel(
         base.name.replace("integer", "quantized"),
@@ -199,12 +184,6 @@ def _stated(group: LayerGroup, specs: Specs | None = None) -> StatedGroup | None
     return written_out(layer, specs) if isinstance(layer, QuantizedOperator) and len(group.layers) == 1 else None
 
 
-def _all_specs(stated: StatedGroup, specs: Specs) -> dict[str, TensorSpec]:
-    """Specs of a group's tensors, INT8 ones and inner ones among them."""
-    tensors = [tensor for layer in stated.layers for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
-    return {**specs, **{tensor.name: tensor.spec for tensor in tensors}}
-
-
 def _bind(base: Kernel, stated: StatedGroup, binding: Binding) -> NativeStep:
     """The step of the integer group, with UINT8 codes flipped before and after it."""
     before, after, arrays = list[Work](), list[Work](), dict(binding.arrays)
@@ -217,7 +196,7 @@ def _bind(base: Kernel, stated: StatedGroup, binding: Binding) -> NativeStep:
             after += flip_work(flipped, array, binding.num_threads)
         else:
             before += flip_work(array, flipped, binding.num_threads)
-    inner = attrs.evolve(binding, group=stated, specs=_all_specs(stated, binding.specs), arrays=arrays)
+    inner = attrs.evolve(binding, group=stated, specs=all_specs(stated, binding.specs), arrays=arrays)
     step = cast("NativeStep", base.bind(inner))
     return NativeStep(binding.group.name, [*before, *step.work, *after], [inner, *step.keeps])
 
@@ -225,11 +204,11 @@ def _bind(base: Kernel, stated: StatedGroup, binding: Binding) -> NativeStep:
 WEIGHTED = tuple(
     for_quantize_methods(base)
     for base in (
-        integer_convolution.convolve_integers,
+        convolution.convolve_integers,
         integer_depthwise.convolve_integer_channels,
-        integer_deconvolution.deconvolve_integers,
-        integer_deconvolution.deconvolve_integer_channels,
-        fully_connected.connect_integers,
+        deconvolution.deconvolve_integers,
+        deconvolution.deconvolve_integer_channels,
+        convolution.connect_integers,
         integer_matrix_multiply.multiply_integers,
     )
 )

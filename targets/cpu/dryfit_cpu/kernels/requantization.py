@@ -36,9 +36,17 @@ from dryfit.quantization.rounding import Rounding, RoundingFunction, RoundingMod
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, kernel
 from dryfit_cpu import codes
-from dryfit_cpu.descriptors import RequantizationSteps
+from dryfit_cpu.descriptors import RequantizationSteps, SampleSteps
 from dryfit_cpu.kernels.epilogues import require_one_shape
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, RequantizationStage, stages_of
+from dryfit_cpu.kernels.integer_stages import (
+    SERVED_TYPES,
+    UNLIMITED,
+    CodeGrid,
+    Quantized,
+    RequantizationStage,
+    quantized_source,
+    stages_of,
+)
 
 if TYPE_CHECKING:
     from dryfit_cpu.kernels.integer_weights import IntegerWeights
@@ -89,21 +97,21 @@ class GroupRequantization:
         scaling: code of how sums are scaled; by FP32 multipliers, unless a quantize method says otherwise.
     """
 
-    unit: float
-    rounds_sum: bool
-    sum_limits: tuple[float, float]
-    sum_multiplier: float
-    operation: int
-    residual: str
-    residual_multiplier: float
-    residual_zero: int
-    limits: tuple[float, float]
-    rounds_last: bool
-    last_multiplier: float
-    last_limits: tuple[float, float]
-    zero_point: int
-    rounding: Rounding
-    is_quantized: bool
+    unit: float = 1.0
+    rounds_sum: bool = False
+    sum_limits: tuple[float, float] = UNLIMITED
+    sum_multiplier: float = 1.0
+    operation: int = codes.FIRST
+    residual: str = ""
+    residual_multiplier: float = 0.0
+    residual_zero: int = 0
+    limits: tuple[float, float] = UNLIMITED
+    rounds_last: bool = False
+    last_multiplier: float = 1.0
+    last_limits: tuple[float, float] = UNLIMITED
+    zero_point: int = 0
+    rounding: Rounding = RoundingMode.HALF_TO_EVEN
+    is_quantized: bool = True
     scaling: int = codes.REAL_PRODUCTS
 
     @property
@@ -125,6 +133,15 @@ class GroupRequantization:
             self.residual_multiplier, self.residual_zero, *self.limits, int(self.rounds_last), self.last_multiplier,
             *self.last_limits, self.zero_point,
         )  # fmt: skip
+
+    def multiplier_of(self, scale: float) -> float:
+        """By which values in units of a scale are multiplied: one number for both scales, rounded once in FP32."""
+        return float(in_units(np.array([scale]), self.unit)[0])
+
+    def sampled(self, source: CodeGrid) -> SampleSteps:
+        """What native functions are told that average or sample values of a grid, where it `only_scales`."""
+        multiplier, (low, high) = self.multiplier_of(source.scale), self.limits
+        return SampleSteps(source.zero_point, multiplier, low, high, self.zero_point, self.rounding_code)
 
 
 def rounding_code(mode: Rounding) -> int:
@@ -192,10 +209,19 @@ integer_kernel = functools.partial(kernel, data_types=SERVED_TYPES, fuses=takes_
 """The decorator of kernels that sum quantized values, and end by a requantization."""
 
 
-def takes_scaled(group: LayerGroup, layer: Layer) -> bool:
-    """What `fuses` of an integer kernel is that scales, limits and rounds once."""
+def _takes_scaled(group: LayerGroup, layer: Layer) -> bool:
     steps = requantization_of(LayerGroup((*group.layers, layer)))
     return steps is not None and steps.only_scales
+
+
+scaling_kernel = functools.partial(integer_kernel, fuses=_takes_scaled)
+"""The decorator of integer kernels that scale, limit and round once."""
+
+
+def scaled_source(group: LayerGroup) -> Quantized | None:
+    """The quantized tensor that a group reads; None where it does more to it than a kernel of this kind."""
+    steps = requantization_of(group)
+    return quantized_source(group.main.inputs[0], group) if steps is not None and steps.only_scales else None
 
 
 def required_requantization(group: LayerGroup, rounding: Rounding = RoundingMode.HALF_TO_EVEN) -> GroupRequantization:

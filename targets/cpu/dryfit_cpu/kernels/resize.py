@@ -18,7 +18,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import TensorSpec
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
@@ -26,14 +26,9 @@ from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep
 from dryfit_cpu.descriptors import SampleSteps
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
-from dryfit_cpu.kernels.operands import ImageOperand, bound_array, require_extents
-from dryfit_cpu.kernels.requantization import (
-    bound_requantization,
-    in_units,
-    requantization_of,
-    takes_scaled,
-)
+from dryfit_cpu.kernels.integer_stages import Quantized
+from dryfit_cpu.kernels.operands import ImageOperand, bound_array, input_of, require_extents
+from dryfit_cpu.kernels.requantization import bound_requantization, scaled_source, scaling_kernel
 
 _RESIZE = NativeFunction("lookup", "resize")
 
@@ -103,7 +98,7 @@ def bind_resize(binding: Binding, x: Array, y: Array, steps: SampleSteps) -> Nat
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
     """Real images, and quantized ones where values are only picked."""
     layer = group.main
-    x, y = specs[cast("Tensor", layer.inputs[0]).name], specs[layer.outputs[0].name]
+    x, y = specs[input_of(group).name], specs[layer.outputs[0].name]
     is_served = x.dtype in FLOATS or cast("Resize", layer).resize_mode is InterpolationMode.NEAREST
     return len(group.layers) == 1 and is_served and can_resize(layer, x, y)
 
@@ -118,37 +113,23 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 def resize_image(binding: Binding) -> NativeStep:
     """A step that samples the image."""
     layer = binding.group.main
-    x, y = (bound_array(binding, tensor.name) for tensor in (cast("Tensor", layer.inputs[0]), layer.outputs[0]))
+    x, y = (bound_array(binding, tensor.name) for tensor in (input_of(binding.group), layer.outputs[0]))
     return bind_resize(binding, x, y, _OF_INT8 if y.dtype == np.int8 else SampleSteps())
 
 
 def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
-    layer, steps = group.main, requantization_of(group)
-    x, y = specs[cast("Tensor", layer.inputs[0]).name], specs[layer.outputs[0].name]
-    is_known = quantized_source(layer.inputs[0], group) is not None and steps is not None and steps.only_scales
-    return is_known and can_resize(layer, x, y)
+    x, y = specs[input_of(group).name], specs[group.main.outputs[0].name]
+    return scaled_source(group) is not None and can_resize(group.main, x, y)
 
 
-@kernel(
+@scaling_kernel(
     "cpu.integer_resize",
     kinds="resize",
-    data_types=SERVED_TYPES,
     accepts=_accepts_integers,
-    fuses=takes_scaled,
-    absorbs_dequantize=True,
     layout=HostLayout.CHANNELS_LAST,
 )
 def resize_integers(binding: Binding) -> NativeStep:
     """A step that samples the image and requantizes."""
-    group, steps = binding.group, bound_requantization(binding)
-    source = cast("Quantized", quantized_source(group.main.inputs[0], group))
-    x, y = (bound_array(binding, tensor.name) for tensor in (source.tensor, group.outputs[0]))
-    sampled = SampleSteps(
-        source_zero=source.zero_point,
-        multiplier=float(in_units(np.array([source.scale]), steps.unit)[0]),
-        low=steps.limits[0],
-        high=steps.limits[1],
-        zero_point=steps.zero_point,
-        rounding=steps.rounding_code,
-    )
-    return bind_resize(binding, x, y, sampled)
+    source = cast("Quantized", scaled_source(binding.group))
+    x, y = (bound_array(binding, tensor.name) for tensor in (source.tensor, binding.group.outputs[0]))
+    return bind_resize(binding, x, y, bound_requantization(binding).sampled(source.grid))

@@ -63,11 +63,8 @@ class ScaleGeometry:
     def of(cls, shape: Shape, scale: Array, axis: int, block_shape: Shape) -> ScaleGeometry:
         """Of data of this shape.
 
-        Args:
-            shape: of the data, row-major.
-            scale: one number; one for each index of `axis`; or one for each block.
-            axis: of a vector of scales.
-            block_shape: extents of a block, of which one at most is not 1.
+        Row-major data has one scale, one for each index of an axis, or one for each block, of whose extents one at most
+        is not 1.
 
         Raises:
             ExecutionError: more of them are not, now that dynamic extents are known.

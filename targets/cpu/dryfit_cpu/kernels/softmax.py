@@ -24,32 +24,18 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
-from dryfit_cpu.descriptors import Elements, Extents, SampleSteps
+from dryfit_cpu.descriptors import Elements, Extents
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.integer_stages import SERVED_TYPES, Quantized, quantized_source
+from dryfit_cpu.kernels.integer_stages import CodeGrid, Quantized
 from dryfit_cpu.kernels.operands import bound_array, element_code, require_extents
-from dryfit_cpu.kernels.requantization import (
-    GroupRequantization,
-    bound_requantization,
-    requantization_of,
-    takes_scaled,
-)
+from dryfit_cpu.kernels.requantization import bound_requantization, scaled_source, scaling_kernel
 
 _SOFTMAX = NativeFunction("reduction", "softmax")
 _OTHER_AXES = 3
 
 
 def softmax_work(function: NativeFunction, x: Array, y: Array, axis: int, threads: int, **arguments: Any) -> list[Work]:
-    """Work of a native function that goes along one axis, for each index of three others.
-
-    Args:
-        function: what is called.
-        x: input.
-        y: output.
-        axis: along which it goes.
-        threads: how many will run it.
-        arguments: what else the function takes.
-    """
+    """Work of a native function that goes along one axis, for each index of three others."""
     require_extents(y.shape, x.shape, "output of a softmax")
     x, y = (np.moveaxis(array, axis, -1) for array in (x, y))
     # More than three other axes: work for each index of those in front.
@@ -72,8 +58,7 @@ def _elements(array: Array) -> Elements:
     return Elements(array.ctypes.data, element_code(array), stride0, stride1, stride2, last)
 
 
-def _accepts(group: LayerGroup, specs: Specs) -> bool:
-    del specs
+def _accepts(group: LayerGroup, _specs: Specs) -> bool:
     return isinstance(group.main, Softmax) and len(group.layers) == 1
 
 
@@ -102,35 +87,20 @@ def exponentials(scale: float) -> Array:
     return np.rint(_ONE * np.exp(-scale * np.arange(256, dtype=np.float64))).astype(np.int64)
 
 
-def _multiplier(steps: GroupRequantization) -> np.float32:
-    return np.float32(1.0 / steps.unit)
-
-
-def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
-    del specs
-    steps = requantization_of(group)
-    is_known = isinstance(group.main, Softmax) and quantized_source(group.main.inputs[0], group) is not None
-    return is_known and steps is not None and steps.only_scales
+def _accepts_integers(group: LayerGroup, _specs: Specs) -> bool:
+    return isinstance(group.main, Softmax) and scaled_source(group) is not None
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
-    source = cast("Quantized", quantized_source(group.main.inputs[0], group))
+    source = cast("Quantized", scaled_source(group))
     return {"exponentials": exponentials(source.scale)}
 
 
-@kernel(
-    "cpu.integer_softmax",
-    kinds="softmax",
-    data_types=SERVED_TYPES,
-    accepts=_accepts_integers,
-    fuses=takes_scaled,
-    absorbs_dequantize=True,
-    pack=_pack,
-)
+@scaling_kernel("cpu.integer_softmax", kinds="softmax", accepts=_accepts_integers, pack=_pack)
 def normalize_integers(binding: Binding) -> NativeStep:
     """A step that goes along the axis for each index of the others."""
     group, steps = binding.group, bound_requantization(binding)
-    source = cast("Quantized", quantized_source(group.main.inputs[0], group))
+    source = cast("Quantized", scaled_source(group))
     values, output = (bound_array(binding, tensor.name) for tensor in (source.tensor, group.outputs[0]))
     table = binding.weight("exponentials", (256,), DataType.INT64)
     work = softmax_work(
@@ -140,12 +110,7 @@ def normalize_integers(binding: Binding) -> NativeStep:
         cast("Softmax", group.main).axis,
         binding.num_threads,
         exponentials=table.ctypes.data,
-        steps=SampleSteps(
-            multiplier=float(_multiplier(steps)),
-            low=steps.limits[0],
-            high=steps.limits[1],
-            zero_point=steps.zero_point,
-            rounding=steps.rounding_code,
-        ),
+        # The table has the scale of what is read: quotients of its sums are numbers of scale 1.
+        steps=steps.sampled(CodeGrid(1.0)),
     )
     return NativeStep(group.name, work, [binding, table])

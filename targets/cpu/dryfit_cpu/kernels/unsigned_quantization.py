@@ -23,8 +23,8 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.dense_operands import channels_last
-from dryfit_cpu.kernels.integer_functions import CodeTable, lookup_work
-from dryfit_cpu.kernels.operands import aligned_empty, bound_array
+from dryfit_cpu.kernels.integer_pointwise import CodeTable, lookup_work
+from dryfit_cpu.kernels.operands import aligned_empty, all_specs, bound_array, input_of
 from dryfit_cpu.kernels.quantization import scale_and_round
 
 _FLIPS = CodeTable((np.arange(256, dtype=np.uint8) ^ np.uint8(128)).view(np.int8), None)
@@ -66,14 +66,9 @@ def _signed(group: LayerGroup, specs: Specs) -> LayerGroup | None:
     return LayerGroup([added])
 
 
-def _all_specs(group: LayerGroup, specs: Specs) -> Specs:
-    tensors = [*(tensor for tensor in group.main.inputs if tensor is not None), *group.main.outputs]
-    return {**specs, **{tensor.name: tensor.spec for tensor in tensors}}
-
-
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
     signed = _signed(group, specs)
-    return signed is not None and scale_and_round.accepts(signed, _all_specs(signed, specs))
+    return signed is not None and scale_and_round.accepts(signed, all_specs(signed, specs))
 
 
 @kernel(
@@ -87,9 +82,9 @@ def scale_and_round_unsigned(binding: Binding) -> NativeStep | Callable[[], None
     """The step of the INT8 layer, with codes flipped before or after it."""
     layer, threads, arrays = binding.group.main, binding.num_threads, dict(binding.arrays)
     signed = cast("LayerGroup", _signed(binding.group, binding.specs))
-    inner = attrs.evolve(binding, group=signed, specs=_all_specs(signed, binding.specs), arrays=arrays)
+    inner = attrs.evolve(binding, group=signed, specs=all_specs(signed, binding.specs), arrays=arrays)
     before, after = list[Work](), list[Work]()
-    name = (layer.outputs[0] if isinstance(layer, Quantize) else cast("Tensor", layer.inputs[0])).name
+    name = (layer.outputs[0] if isinstance(layer, Quantize) else input_of(binding.group)).name
     codes = bound_array(binding, name)
     if isinstance(layer, Quantize):
         arrays[name] = codes.view(np.int8)

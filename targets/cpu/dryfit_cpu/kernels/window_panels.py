@@ -37,12 +37,7 @@ def block_table(
 ) -> Array:
     """The blocks of an image as native functions read them.
 
-    Args:
-        variants: the code that there is.
-        channels: of the image.
-        rows: the window along the rows.
-        columns: the window along the columns.
-        panels: of the blocks, which have to be kept; none where nothing is read from them.
+    The panels of the blocks have to be kept; there are none where nothing is read from them.
 
     Returns:
         INT64 `[blocks, 4]`: first channel, width, number of the code, address of the panel or 0.
@@ -90,12 +85,8 @@ def packed_panel(
 ) -> Array:
     """The panel of a block.
 
-    Args:
-        kernel: INT8 `[window rows, window columns, width]`.
-        bias: INT32 `[width]`, in units of the products.
-        multipliers: FP32 `[width]`.
-        limits: of what follows.
-        real_bias: FP32 `[width]`, added to scaled sums.
+    Of an INT8 kernel `[window rows, window columns, width]`, INT32 bias in units of the products, FP32 multipliers, and
+    a real bias that is added to scaled sums.
 
     Returns:
         Bytes, aligned to 64.

@@ -48,18 +48,9 @@ class WindowInput:
 
         It is staged where it is padded, no FP32 or not channels last; windows are gathered where rows are too short.
         """
-        work: list[Work] = []
         source = ImageOperand.of(x)
         require_extents(source.shape, window.input, "input of a window")
-        keeps: list[object] = [source]
-        if needs_staging(window, source):
-            staged = workspace.take(window.staged_shape)
-            work.append(stage_work(window, source, staged, threads))
-            keeps.append(staged)
-            address, strides = staged.ctypes.data, staged.strides[:3]
-        else:
-            n, _, h, w = source.strides
-            address, strides = source.address, (n, h, w)
+        address, strides, work, keeps = staged(window, source, workspace, threads)
         segments, length = _segments(window, strides)
         steps = window.steps(strides)
         if window.windows_shape is None:
@@ -77,17 +68,12 @@ def bind_window(binding: Binding, window: WindowGeometry, source: str) -> Native
     """A step that convolves images, or one volume after the other.
 
     The input is made ready; then comes the product; then a copy where the output is not channels last.
-
-    Args:
-        binding: a group with packed panels and an epilogue.
-        window: the geometry.
-        source: name of the input.
     """
     epilogue, threads = required_epilogue(binding), binding.num_threads
     residual = epilogue.residual.name if epilogue.residual is not None else ""
     made = []
     for images in Images.of(binding, source, residual).batches():
-        dense = DenseOperands.between(images.output, images.residual, threads)
+        dense = DenseOperands.between(images.output, images.residual, threads, np.float32)
         read = WindowInput.of(window, images.source, Workspace(binding), threads)
         product = bind_product(binding, window, read, dense.output, dense.residual, epilogue)
         made.append(dense.around([product]))
@@ -105,14 +91,7 @@ def bind_product(
 ) -> NativeStep:
     """A step that brings images where tiles read them, and multiplies.
 
-    Args:
-        binding: a group with packed panels.
-        window: the geometry.
-        read: the images.
-        target: what is written, channels together.
-        residual: what is added, the same; None for nothing.
-        epilogue: what follows the sums.
-        part: ends the name of the packed panels.
+    What is written and added has its channels together; `part` ends the name of the packed panels.
     """
     require_extents(target.shape, window.output, "output of a window")
     group_inputs, group_outputs = window.input[1] // window.groups, window.output[1] // window.groups
@@ -155,14 +134,30 @@ def needs_staging(window: WindowGeometry, source: ImageOperand) -> bool:
     return window.is_padded or not is_dense or window.has_conflicts(source.strides[0], source.strides[3])
 
 
-def stage_work(window: WindowGeometry, source: ImageOperand, staged: Array, threads: int) -> Work:
+def staged(
+    window: WindowGeometry, source: ImageOperand, workspace: Workspace, threads: int, *, must_copy: bool = False
+) -> tuple[int, tuple[int, int, int], list[Work], list[object]]:
+    """An image where tiles can read it: as it lies, or a copy in the workspace.
+
+    Returns:
+        Its address, bytes from one image, row and pixel to the next, the work that copies it, what has to be kept.
+    """
+    n, _, h, w = source.strides
+    if not must_copy and not needs_staging(window, source):
+        return source.address, (n, h, w), [], [source]
+    copy = workspace.take(window.staged_shape)
+    n, h, w, _ = copy.strides
+    return copy.ctypes.data, (n, h, w), [stage_work(window, source, copy, threads)], [source, copy]
+
+
+def stage_work(window: WindowGeometry, source: ImageOperand, copy: Array, threads: int) -> Work:
     """Work that copies the input to FP32, channels last, with its padding."""
     return _STAGE.work(
-        chunks_for(staged.size, threads),
+        chunks_for(copy.size, threads),
         source=source.image,
         padding=window.around,
-        destination=staged.ctypes.data,
-        pitch=staged.strides[2],
+        destination=copy.ctypes.data,
+        pitch=copy.strides[2],
         fill=0,
     )
 
@@ -178,14 +173,8 @@ def gather_work(
 ) -> Work:
     """Work that writes the words that each output pixel sums over one after the other.
 
-    Args:
-        window: the geometry.
-        address: of the first pixel.
-        strides: bytes from one output image, row and pixel to the next in the input.
-        segments: byte offsets of the runs, INT64.
-        length: words of four bytes in each run.
-        windows: where they go, FP32 `[pixels, words]`.
-        threads: how many will run it.
+    Strides are bytes from one output image, row and pixel to the next in the input; segments INT64 byte offsets of runs
+    of so many words of four bytes. Windows are FP32 `[pixels, words]`.
     """
     N, _, H, W = window.output
     return _GATHER_WINDOWS.work(

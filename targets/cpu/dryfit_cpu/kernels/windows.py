@@ -49,10 +49,7 @@ def read_paddings(layer: Convolution, x: Shape, y: Shape) -> list[tuple[int, int
 def pixel_pitch(channels: int, size: int, step: int = 1) -> int:
     """Values from pixel to pixel of a copy, so that pixels `step` apart do not share few sets of the cache.
 
-    Args:
-        channels: of a pixel.
-        size: bytes of a value.
-        step: pixels from one that is read to the next.
+    Values have `size` bytes.
     """
     return channels + (_PITCH_PADDING // size if pixel_conflicts(size * channels * step) else 0)
 
@@ -123,9 +120,8 @@ class WindowGeometry:
     def has_conflicts(self, image_bytes: int, pixel_bytes: int) -> bool:
         """Whether a block's pixels share one set of the first-level cache, for so long that a copy costs less.
 
-        Args:
-            image_bytes: from one image of the input to the next; its pixels are a block's where outputs have one each.
-            pixel_bytes: from one pixel to the next.
+        The distances are from one to the next in the input. Pixels of several images are a block's where outputs have
+        one each.
         """
         N, K, H, W = self.output
         is_image = H * W == 1
@@ -158,9 +154,7 @@ class WindowGeometry:
     def segments(self, strides: Sequence[int], columns: int) -> list[int]:
         """Byte offsets of the runs of values of an output pixel's window.
 
-        Args:
-            strides: bytes from one image, row and pixel of the input to the next.
-            columns: how many runs a row of the window is.
+        Strides are bytes from one image, row and pixel of the input to the next; a row of the window is `columns` runs.
         """
         image, row, pixel = strides
         return [

@@ -17,16 +17,24 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
+from dryfit_cpu.kernels.convolution import window_of
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
-from dryfit_cpu.kernels.operands import ImageOperand, Workspace, aligned_empty, bound_array, image_of, require_extents
+from dryfit_cpu.kernels.operands import (
+    ImageOperand,
+    Workspace,
+    aligned_empty,
+    bound_array,
+    image_of,
+    input_of,
+    require_extents,
+)
 from dryfit_cpu.kernels.window_products import stage_work
 from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.kernels.winograd_tiling import Tiling
@@ -43,11 +51,11 @@ _NO_PADDING = ((0, 0), (0, 0))
 def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], binding: Binding) -> NativeStep:
     """A step that convolves strip by strip: transform, multiply, transform back."""
     threads, workspace = binding.num_threads, Workspace(binding)
-    window = _window(binding.group, binding.specs)
+    window = window_of(binding.group, binding.specs)
     C, K = window.input[1], window.output[1]
     require_tiles(window, CHANNEL_MULTIPLE)
     tiling = Tiling(size, window, C, threads)
-    source = ImageOperand.of(bound_array(binding, _input(binding.group).name))
+    source = ImageOperand.of(bound_array(binding, input_of(binding.group).name))
     work: list[Work] = []
     keeps: list[object] = [binding]
     if not source.has_dense_channels:
@@ -111,15 +119,6 @@ def _multiply_positions(
     )
 
 
-def _input(group: LayerGroup) -> Tensor:
-    return cast("Tensor", group.main.inputs[0])
-
-
-def _window(group: LayerGroup, specs: Specs) -> WindowGeometry:
-    layer = cast("Convolution", group.main)
-    return WindowGeometry.of(layer, specs[_input(group).name], specs[layer.outputs[0].name])
-
-
 def suits(layer: Convolution, channels: int, multiple: int) -> bool:
     """Whether the window is the one that the matrices are for, and input and output channels come in such multiples."""
     return (
@@ -147,7 +146,7 @@ def _accepts(group: LayerGroup, specs: Specs, size: int) -> bool:
     layer = group.main
     return (
         isinstance(layer, Convolution)
-        and suits(layer, specs[_input(group).name].shape[1], CHANNEL_MULTIPLE)
+        and suits(layer, specs[input_of(group).name].shape[1], CHANNEL_MULTIPLE)
         and min(specs[layer.outputs[0].name].shape[2:]) >= _LEAST_EXTENT[size]
         and has_constant_weights(layer, specs)
         and epilogues.epilogue_of(group) is not None
@@ -185,7 +184,7 @@ def _kernel_in_tiles_of(size: int) -> Kernel:
     )
 
     def workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-        window = _window(group, specs)
+        window = window_of(group, specs)
         return Tiling(size, window, window.input[1], num_threads).workspace_bytes
 
     def bind(binding: Binding) -> NativeStep:

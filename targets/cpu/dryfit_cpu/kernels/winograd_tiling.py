@@ -94,12 +94,7 @@ class Tiling:
     ) -> Work:
         """Work that transforms the input tiles of a strip.
 
-        Args:
-            function: which does.
-            source: images with dense channels.
-            transformed: where the tiles go.
-            strip: first tile, tiles.
-            fill: each byte of what surrounds the images.
+        A strip is (first tile, tiles). Images have dense channels; `fill` is each byte of what surrounds them.
         """
         return function.work(
             chunks_for(strip[1] * self.positions * self.window.input[1], self.threads),
@@ -116,11 +111,7 @@ class Tiling:
     ) -> Work:
         """Work that transforms the products of a strip back.
 
-        Args:
-            function: which does.
-            products: of the strip.
-            strip: first tile, tiles.
-            results: the arguments that say where results go and what happens to them before.
+        Results are the arguments that say where they go, and what happens to them before.
         """
         return function.work(
             chunks_for(strip[1] * self.positions * self.window.output[1], self.threads),

@@ -29,9 +29,9 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Specs
 from dryfit_cpu import codes
 from dryfit_cpu.kernels import requantization
-from dryfit_cpu.kernels.integer_stages import UNLIMITED, CodeGrid, Quantized
+from dryfit_cpu.kernels.integer_endings import DOUBLES, MANTISSAS, SHIFTS, MethodNumbers
+from dryfit_cpu.kernels.integer_stages import CodeGrid, Quantized
 from dryfit_cpu.kernels.integer_weights import IntegerWeights, is_within_int32, quantized_kernel
-from dryfit_cpu.kernels.method_numbers import DOUBLES, MANTISSAS, SHIFTS, MethodNumbers
 from dryfit_cpu.kernels.requantization import StatedGroup
 
 CODE_TYPES = frozenset({DataType.INT8, DataType.UINT8})
@@ -58,9 +58,7 @@ def offset_of(dtype: DataType) -> int:
 def written_out(layer: QuantizedOperator, specs: Specs | None = None) -> StatedGroup | None:
     """The group that a weighted operator stands for; None where no kernel of such groups computes what its method says.
 
-    Args:
-        layer: the operator, of a network.
-        specs: of its tensors, where these are more than the network knows.
+    Specs may know more of the tensors than the network does.
     """
     inputs = [None if tensor is None else _spec(tensor, specs) for tensor in layer.inputs]
     if inputs[0] is None or not all(_is_known(spec, index) for index, spec in enumerate(inputs) if spec is not None):
@@ -188,20 +186,8 @@ def _steps(call: OperatorCall, rule: MethodRule, numbers: MethodNumbers) -> requ
     low, high = output_range(call, rule)
     zero_point = call.output_grid[1]
     return requantization.GroupRequantization(
-        unit=1.0,
-        rounds_sum=False,
-        sum_limits=UNLIMITED,
-        sum_multiplier=1.0,
-        operation=codes.FIRST,
-        residual="",
-        residual_multiplier=0.0,
-        residual_zero=0,
         limits=(float(low - zero_point), float(high - zero_point)),
-        rounds_last=False,
-        last_multiplier=1.0,
-        last_limits=UNLIMITED,
         zero_point=zero_point - offset_of(call.to_type),
         rounding=cast("Requantization", rule.requantization).rounding,
-        is_quantized=True,
         scaling=numbers.scaling,
     )

@@ -23,7 +23,7 @@ from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.inference import infer_specs
 from dryfit.target.kernels import Binding
 from dryfit_cpu import codes
-from dryfit_cpu.kernels.integer_convolution import convolve_integers
+from dryfit_cpu.kernels.convolution import convolve_integers
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
 from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of

@@ -12,7 +12,7 @@ from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_li
 from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.layers.window_layer import PaddingMode
-from dryfit_cpu.kernels.integer_deconvolution import deconvolve_integer_channels, deconvolve_integers
+from dryfit_cpu.kernels.deconvolution import deconvolve_integer_channels, deconvolve_integers
 from dryfit_cpu.kernels.integer_weights import integer_weights
 
 

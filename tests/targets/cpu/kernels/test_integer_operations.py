@@ -24,11 +24,10 @@ from dryfit.network.network import Network
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels import integer_pooling
-from dryfit_cpu.kernels.integer_convolution import convolve_integers
+from dryfit_cpu.kernels.convolution import convolve_integers
 from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
-from dryfit_cpu.kernels.integer_functions import look_up
-from dryfit_cpu.kernels.integer_matrices import multiply_matrices
-from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, map_integers
+from dryfit_cpu.kernels.integer_matrix_multiply import multiply_matrices
+from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, look_up, map_integers
 from dryfit_cpu.kernels.operands import ImageOperand
 from dryfit_cpu.kernels.requantization import in_units, requantization_of
 from dryfit_cpu.kernels.resize import axis_tables, resize_integers

@@ -19,9 +19,8 @@ from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup
-from dryfit_cpu.kernels import fully_connected, integer_matrix_multiply, integer_pooling
-from dryfit_cpu.kernels.integer_functions import look_up
-from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, map_integers
+from dryfit_cpu.kernels import convolution, integer_matrix_multiply, integer_pooling
+from dryfit_cpu.kernels.integer_pointwise import concatenate_integers, look_up, map_integers
 from dryfit_cpu.kernels.integer_weights import integer_weights
 from dryfit_cpu.kernels.requantization import in_units, requantization_of
 
@@ -173,7 +172,7 @@ def test_a_fully_connected_layer_sums_over_the_image(outputs, is_real):
     total = (sums if is_real else sums + whole).astype(np.int32)[..., None, None]
     scales = integer_weights(chain.group).scales[:, None, None]
     exact = total, scales, bias.astype(np.float64)[:, None, None] if is_real else None
-    assert_like_definition(chain, fully_connected.connect_integers, exact)
+    assert_like_definition(chain, convolution.connect_integers, exact)
 
 
 @pytest.mark.parametrize("layout", ["linear", "strided"])

@@ -16,7 +16,7 @@ from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.kernels import Binding
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import integer_winograd, winograd_tiling
-from dryfit_cpu.kernels.integer_convolution import convolve_integers
+from dryfit_cpu.kernels.convolution import convolve_integers
 from dryfit_cpu.kernels.integer_winograd import block_table, convolve_integers_in_tiles, has_small_sums
 from dryfit_cpu.native.winograd_matrices import (
     WHOLE_INPUT_TRANSFORM,

@@ -29,6 +29,7 @@ from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding
 from dryfit_cpu.kernels import winograd, winograd_tiling
+from dryfit_cpu.kernels.convolution import window_of
 from dryfit_cpu.native.winograd_matrices import INPUT_TRANSFORMS, KERNEL_TRANSFORMS, OUTPUT_TRANSFORMS
 
 KERNELS = {2: winograd.convolve_in_tiles_of_2, 4: winograd.convolve_in_tiles_of_4}
@@ -115,7 +116,7 @@ def test_strips_and_threads_change_no_bit(size, threads, monkeypatch):
     feeds = random_feeds(network, np.random.default_rng(0))
     whole = run_group(network, [layer], feeds, kernel=KERNELS[size])
     monkeypatch.setattr(winograd_tiling, "_STRIP_BYTES", 1 << 17)
-    window = winograd._window(LayerGroup([layer]), specs_of(network))
+    window = window_of(LayerGroup([layer]), specs_of(network))
     assert len(list(winograd_tiling.Tiling(size, window, 32, 1).strips())) > 2
     np.testing.assert_array_equal(run_group(network, [layer], feeds, kernel=KERNELS[size], threads=threads), whole)
 
