@@ -34,7 +34,7 @@ PAGES = {
     "calibrate.schema.json": (
         "dryfit.answers.calibration:CalibrationAnswer|dryfit.answers.calibration:CalibratorsAnswer"
     ),
-    "calibration-cache.schema.json": "dryfit.quantization.cache_document_schema:schema_text",
+    "calibration-cache.schema.json": "dryfit.quantization.cache_document:schema_text",
     "check.schema.json": "dryfit.answers.check:CheckAnswer",
     "compare-methods.schema.json": "dryfit.answers.compare_methods:CompareMethodsAnswer",
     "compare.schema.json": "dryfit.answers.comparison.answer:CompareAnswer",

@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 import dryfit
+from dryfit.network.layers.activation import ScaleMode
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduction import ReduceOperation
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.window_layer import PoolingType
 
 _STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
 """Of ResNet-50: blocks, channels of their 3x3 convolutions, stride of the first one."""

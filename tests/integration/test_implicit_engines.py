@@ -13,8 +13,8 @@ from tests.core.builder.networks import activation, add, image_network, named
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.pooling import PoolingType
-from dryfit.quantization.dynamic_range import int8_scale
+from dryfit.network.layers.window_layer import PoolingType
+from dryfit.quantization.int8_steps import int8_scale
 from dryfit.quantization.rounding import RoundingMode, round_values
 
 F32, INT8 = np.float32, DataType.INT8

@@ -11,11 +11,10 @@ from dryfit.answers.asked import quiet_log
 from dryfit.atomic_file import write_atomically
 from dryfit.board.board_build import BoardBuild, BoardFiles
 from dryfit.board.from_config import board_build
-from dryfit.board.lowered_limits import lowered_limits
 from dryfit.board.python_script import comment_text, python_script
 from dryfit.board.script_data import parse_script
 from dryfit.board.trtexec_arguments import arguments_of
-from dryfit.board.trtexec_line import TrtexecLine, trtexec_line
+from dryfit.board.trtexec_line import TrtexecLine, lowered_limits, trtexec_line
 from dryfit.board.trtexec_parser import parse_trtexec
 from dryfit.board.versions import Version
 from dryfit.builder.config.builder_config import BuilderConfig

@@ -10,7 +10,6 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Asked, Model, asked
 from dryfit.answers.compare import Samples, samples_of
 from dryfit.answers.comparison.overflows import LISTED, Overflow, found_overflows, overflow_title
@@ -26,7 +25,7 @@ from dryfit.answers.placement_text import (
     summary_line,
     verdict_lines,
 )
-from dryfit.answers.text import Block, Line, bytes_text
+from dryfit.answers.text import Answer, Block, Line, bytes_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.config.layer_rules import LayerPattern

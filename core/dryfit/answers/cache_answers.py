@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count, Share
-from dryfit.answers.text import Block, Entries, Line, Table, scale_text
+from dryfit.answers.text import Answer, Block, Entries, Line, Table, scale_text
 from dryfit.quantization.cache_forms import FORMS
 from dryfit.short_text import count_text
 

@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.json_data import Amount, Count
-from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.quantization.calibrator import Solution
-from dryfit.quantization.clipping import clipping_of
-from dryfit.quantization.network_ranges import FULL_RANGE, SHARED_WITH
+from dryfit.quantization.network_ranges import FULL_RANGE, SHARED_WITH, clipping_of
 from dryfit.short_text import count_text
 
 _NAMED = 4

@@ -7,13 +7,12 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.conditions import PERCENT, PLACEMENT_SUBJECTS, FailCondition, Outcome, beginnings
 from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import heading, placement_blocks, summary_line
-from dryfit.answers.text import Block, bytes_text
+from dryfit.answers.text import Answer, Block, bytes_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import assess
 from dryfit.short_text import count_text

@@ -9,7 +9,6 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked, no_defaults
 from dryfit.answers.builder_config import METHOD_OPTION
 from dryfit.answers.compare import Samples, samples_of
@@ -20,7 +19,7 @@ from dryfit.answers.comparison.compared_codes import CodeDifference, ComparedCod
 from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import NetworkOptions, Options
-from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.short_text import count_text

@@ -7,14 +7,13 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.defaults import with_scales
 from dryfit.answers.json_data import Amount, Count
 from dryfit.answers.network_cost import NetworkCost, SegmentCost, TotalEnergy, TransferCost, network_cost
 from dryfit.answers.options import Options, Sparsity
 from dryfit.answers.placement_text import defaults_line
-from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name
+from dryfit.answers.text import Answer, Block, Entries, Line, Table, bytes_text, device_text, table_name
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.refusals import require_places
 from dryfit.building import design_for_assessment

@@ -8,7 +8,6 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.arithmetic import LayerArithmetic, arithmetic_of
 from dryfit.answers.asked import Asked, Model, asked, quiet_log
 from dryfit.answers.explain_text import explanation_blocks, explanation_line
@@ -34,7 +33,7 @@ from dryfit.answers.reformat_removal import (
     find_removals,
     io_formats_together,
 )
-from dryfit.answers.text import Block
+from dryfit.answers.text import Answer, Block
 from dryfit.builder.assessment import OperatorRule
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.progress import ProgressMonitor

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Defaults, Model, asked, quiet_log
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Count
@@ -17,7 +16,7 @@ from dryfit.answers.placement import PlacementHeading, placement_of
 from dryfit.answers.placement_text import heading, unknown_layer
 from dryfit.answers.quantization_text import quantization_blocks, summary_text
 from dryfit.answers.quantization_trace import QuantizationTrace, trace_quantizations
-from dryfit.answers.text import Block
+from dryfit.answers.text import Answer, Block
 from dryfit.answers.traced_quantization import TracedQuantization
 from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig

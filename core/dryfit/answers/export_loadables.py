@@ -10,13 +10,12 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Asked, Model, asked, no_defaults
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import Options
 from dryfit.answers.placement import Placement, placement_of
 from dryfit.answers.placement_text import defaults_line, heading, offloading_blocks, pools_text, summary_line
-from dryfit.answers.text import Block, Line, Table, bytes_text
+from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
 from dryfit.atomic_file import write_atomically
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder, Loadables

@@ -10,12 +10,11 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Model, quiet_log
 from dryfit.answers.board_exports import BoardFile, Exports
 from dryfit.answers.exported_config import board_version, config_for_board, config_of_engine, every_device_stated
 from dryfit.answers.options import NetworkOptions, Options
-from dryfit.answers.text import Block, Line
+from dryfit.answers.text import Answer, Block, Line
 from dryfit.board.board_build import BoardFiles
 from dryfit.board.versions import version_text
 from dryfit.builder.config.builder_config import BuilderConfig

@@ -13,8 +13,7 @@ from dryfit.answers.asked import Asked, Model, asked
 from dryfit.answers.builder_config import refuse_quantize_methods
 from dryfit.answers.options import NetworkOptions
 from dryfit.board.from_config import TENSORRT_DEVICES
-from dryfit.board.layer_names import layers_by_name
-from dryfit.board.versions import Version
+from dryfit.board.versions import Version, layers_by_name
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile

@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.arithmetic import LayerArithmetic, arithmetic_blocks, arithmetic_of
 from dryfit.answers.json_data import Count, members
 from dryfit.answers.placement import Placement, placement_of
 from dryfit.answers.placement_text import offloading_blocks, operator_blocks, segment_blocks
 from dryfit.answers.refit import refit_line
-from dryfit.answers.text import Block, Line, Table, bytes_text
+from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import ProfileShapes
 from dryfit.short_text import count_text

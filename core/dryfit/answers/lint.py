@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Model, load_network, model_source
 from dryfit.answers.conditions import LINT_SUBJECTS, FailCondition, Outcome, beginnings
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import NetworkOptions, ShapesSaid
-from dryfit.answers.text import Block, Entries, Line
+from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
 from dryfit.rule import Rule
 from dryfit.short_text import count_text

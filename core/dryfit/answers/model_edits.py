@@ -12,13 +12,12 @@ from typing import ClassVar, Unpack
 import attrs
 from onnx import ModelProto
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Asked, Model, asked, load_network, quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import LISTED_NAMES, has_left
-from dryfit.answers.text import Block, Line, bytes_text
+from dryfit.answers.text import Answer, Block, Line, bytes_text
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.builder.assessment import assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig

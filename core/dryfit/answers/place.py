@@ -8,7 +8,6 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.defaults import with_every_precision
 from dryfit.answers.json_data import Amount, Count
@@ -16,10 +15,9 @@ from dryfit.answers.network_cost import TotalEnergy
 from dryfit.answers.options import Options
 from dryfit.answers.place_text import conclusion, proposal_blocks, proposal_heading, write_placement
 from dryfit.answers.placement_search.changes import Change
-from dryfit.answers.placement_search.lower_bounds import LowerBounds
-from dryfit.answers.placement_search.objective import Objective
+from dryfit.answers.placement_search.objective import LowerBounds, Objective
 from dryfit.answers.placement_search.proposal import PlacementOption, PlacementProposal, propose_placement
-from dryfit.answers.text import Block
+from dryfit.answers.text import Answer, Block
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import UnknownNameError

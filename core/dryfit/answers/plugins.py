@@ -13,8 +13,7 @@ from typing import ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
-from dryfit.answers.text import Block, Line, Table
+from dryfit.answers.text import Answer, Block, Line, Table
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import CHOOSE_ONE, PluginOwner, switching_off
 from dryfit.plugins.failures import PluginFailure

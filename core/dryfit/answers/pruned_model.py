@@ -10,7 +10,6 @@ from typing import ClassVar, Unpack
 import attrs
 from onnx import ModelProto
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Model, asked, load_network, quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.defaults import with_every_precision
@@ -31,7 +30,7 @@ from dryfit.answers.sparsity_layers import (
     sparsity_layers,
     sparsity_summary,
 )
-from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.building import designed
 from dryfit.errors import ConfigError

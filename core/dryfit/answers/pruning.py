@@ -7,7 +7,7 @@ several layers share stay shared, so they are pruned where all of their readers 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -24,13 +24,11 @@ from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.movement import Identity
 from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.network.weights_role import NamedWeights, WeightsRole, set_weights
-from dryfit.quantization.sparse_pattern import SparsePattern
+from dryfit.quantization.int8_weights import SparsePattern
 from dryfit.reference.quantization import spread
 from dryfit.short_text import count_text
-
-Array = np.ndarray[Any, Any]
 
 ACCURACY = (
     "Pruned weights compute something else: measure the accuracy, and train the model again with the zeros held, "

@@ -12,8 +12,7 @@ from typing import Any
 
 import attrs
 
-from dryfit.answers.quantization_obstacles import Obstacles
-from dryfit.answers.traced_quantization import QuantizationOutcome, TracedQuantization
+from dryfit.answers.traced_quantization import Obstacles, QuantizationOutcome, TracedQuantization
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.design import Design

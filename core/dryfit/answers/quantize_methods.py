@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
-from dryfit.answers.text import Block, Line, Table
+from dryfit.answers.text import Answer, Block, Line, Table
 from dryfit.errors import UnknownNameError
 from dryfit.plugins import quantize_methods as installed
 from dryfit.quantization.methods.method import QuantizeMethod

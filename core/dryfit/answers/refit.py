@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.json_data import Count
-from dryfit.answers.text import Block, Line, Table, bytes_text
+from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
 from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import Plan

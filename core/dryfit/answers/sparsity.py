@@ -7,7 +7,6 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.conditions import PERCENT, SPARSITY_SUBJECTS, FailCondition, Outcome, beginnings
 from dryfit.answers.defaults import with_every_precision
@@ -20,7 +19,7 @@ from dryfit.answers.sparsity_layers import (
     sparsity_layers,
     sparsity_summary,
 )
-from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.building import design_for_assessment

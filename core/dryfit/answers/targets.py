@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.json_data import Count
-from dryfit.answers.text import Block, Line, Table, bytes_text
+from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import TARGETS

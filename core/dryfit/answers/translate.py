@@ -9,17 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import attrs
-import numpy as np
 
 from dryfit.answers.asked import EXAMPLE_INPUTS, Model, load_network, model_source, require_shapes
 from dryfit.answers.builder_config import config_of, refuse_quantize_methods
 from dryfit.answers.conditions import TRANSLATE_SUBJECTS, FailCondition, counted_outcomes
 from dryfit.answers.options import ALGORITHMS, NetworkOptions, Options, one_of
-from dryfit.answers.translation import IntegerBorder, TranslateAnswer, TranslatedFile, TranslatedTensor
-from dryfit.answers.translation_proof import ProofSamples, proof_of
+from dryfit.answers.translation import (
+    IntegerBorder,
+    ProofSamples,
+    TranslateAnswer,
+    TranslatedFile,
+    TranslatedTensor,
+    proof_of,
+)
 from dryfit.builder.decisions import layer_placements
 from dryfit.builder.design import Design
 from dryfit.building import designed
@@ -31,14 +36,12 @@ from dryfit.onnx.translation.agreement import ProvedTensor
 from dryfit.onnx.translation.carried_scales import ScaleConflict, UnequalScales
 from dryfit.onnx.translation.explicit_model import ExplicitModel, explicit_model
 from dryfit.onnx.translation.implicit_model import ImplicitModel, ImplicitPolicy, implicit_model, write_implicit_files
-from dryfit.onnx.translation.implicit_precisions import LayerPrecision
-from dryfit.onnx.translation.prepared_model import inlined, prepared_model
+from dryfit.onnx.translation.implicit_precisions import LayerPrecision, inlined, prepared_model
 from dryfit.plugins import registry
 from dryfit.quantization.cache_header import CacheHeader, parse_version
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.scale_table import RangeOrigin
 
-Array = np.ndarray[Any, Any]
 FORMS = ("qdq", "implicit")
 
 

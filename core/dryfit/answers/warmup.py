@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.json_data import Amount
-from dryfit.answers.text import Block, Line, Table
+from dryfit.answers.text import Answer, Block, Line, Table
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.errors import PluginError
 from dryfit.plugins import registry

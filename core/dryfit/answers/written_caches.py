@@ -9,10 +9,9 @@ from typing import ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import ALGORITHMS
-from dryfit.answers.text import Block, Line
+from dryfit.answers.text import Answer, Block, Line
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.quantization.cache_comparison import ConflictRule, merge
 from dryfit.quantization.cache_forms import read_ranges_file, write_ranges_file

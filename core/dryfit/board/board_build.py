@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
-from dryfit.board.layer_names import layers_by_name
-from dryfit.board.versions import Version, version_text
+from dryfit.board.versions import (
+    FLAG_VERSIONS,
+    OPTIMIZATION_LEVEL,
+    POOL_LIMITS,
+    STRONG_TYPING,
+    TYPE_VERSIONS,
+    Version,
+    Versions,
+    layers_by_name,
+    version_text,
+)
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import (
     BuilderFlag,
     DeviceType,
     EngineCapability,
+    MemoryPoolType,
     ProfilingVerbosity,
     QuantizationFlag,
 )
@@ -171,3 +181,39 @@ def _profile(shapes: ProfileShapes) -> OptimizationProfile:
     for name, (least, best, largest) in shapes.values.items():
         profile.set_shape_input(name, least, best, largest)
     return profile
+
+
+# What a version of TensorRT does not have at all ----------------------------------------------------------------------
+
+
+def api_problems(build: BoardBuild) -> Iterator[str]:
+    """Why the build's version of TensorRT cannot build it, all reasons; none where it can."""
+    for what, versions in _needed(build):
+        if versions is None:
+            yield f"TensorRT has no {what}"
+        elif build.software not in versions:
+            yield f"TensorRT {version_text(build.software)} has no {what} ({versions})"
+
+
+def _needed(build: BoardBuild) -> Iterator[tuple[str, Versions | None]]:
+    """What the build takes, and the versions that have it; None for none."""
+    for flag in sorted(build.flags):
+        yield f"flag {flag.name}", FLAG_VERSIONS[flag]
+    for dtype in dict.fromkeys(_types(build)):
+        yield f"type {dtype.name}", TYPE_VERSIONS.get(dtype)
+    for pool in build.pools:
+        if pool not in set(MemoryPoolType):
+            yield f"memory pool {pool}", None
+        elif pool != MemoryPoolType.WORKSPACE:
+            yield f"limit of memory pool {pool}", POOL_LIMITS
+    if build.is_strongly_typed:
+        yield "strongly typed networks", STRONG_TYPING
+    if build.optimization_level != DEFAULT_LEVEL:
+        yield "builder optimization level", OPTIMIZATION_LEVEL
+
+
+def _types(build: BoardBuild) -> Iterator[DataType]:
+    yield from (one.dtype for one in (*build.input_formats, *build.output_formats))
+    yield from build.precisions.values()
+    for types in build.output_types.values():
+        yield from types

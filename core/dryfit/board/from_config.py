@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from dryfit.board.board_build import BoardBuild
-from dryfit.board.layer_names import words_by_name
-from dryfit.board.versions import Version, require_known
+from dryfit.board.versions import Version, require_known, words_by_name
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag, DeviceType, QuantizationFlag
 from dryfit.builder.config.quantization_mode import QuantizationMode, quantization_mode
@@ -19,7 +18,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange
 
 TENSORRT_DEVICES = (str(DeviceType.GPU), str(DeviceType.DLA))
 

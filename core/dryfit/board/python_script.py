@@ -9,9 +9,8 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from dryfit.board import script_parts
-from dryfit.board.board_build import BoardBuild, BoardFiles
+from dryfit.board.board_build import BoardBuild, BoardFiles, api_problems
 from dryfit.board.script_data import Constants, constants_of, constants_text
-from dryfit.board.version_checks import api_problems
 from dryfit.board.versions import LAYER_METADATA, POOL_LIMITS, version_text
 from dryfit.builder.config.enumerations import BuilderFlag, MemoryPoolType
 from dryfit.errors import ConfigError

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from dryfit.board.board_build import DEFAULT_LEVEL, BoardBuild, BoardFiles
-from dryfit.board.trtexec_lists import shapes_text, types_text
-from dryfit.board.trtexec_meaning import (
-    OBEY,
-    PREFER,
-    as_trtexec_builds,
-    trtexec_complaints,
-    trtexec_problems,
-)
-from dryfit.board.trtexec_options import CONSTRAINT_WORDS, FLAG_OPTIONS, missing_option
+from dryfit.board.trtexec_meaning import OBEY, PREFER, as_trtexec_builds, trtexec_complaints, trtexec_problems
+from dryfit.board.trtexec_options import CONSTRAINT_WORDS, FLAG_OPTIONS, missing_option, shapes_text, types_text
 from dryfit.board.versions import version_text
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, MemoryPoolType, ProfilingVerbosity
 from dryfit.builder.config.layer_rules import layer_list
 from dryfit.builder.config.trtexec_spellings import io_formats_text, memory_pool_sizes_text
+from dryfit.building import design_for_assessment
 from dryfit.engine.plan import ProfileShapes
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
+from dryfit.plugins import registry
 
 
 @attrs.frozen
@@ -153,3 +149,47 @@ def _profiles(profiles: Sequence[ProfileShapes]) -> Iterator[str]:
 
 def _other_flags(flags: frozenset[BuilderFlag]) -> Iterator[str]:
     yield from (FLAG_OPTIONS[flag] for flag in sorted(flags - _TOLD_ELSEWHERE))
+
+
+# Limits that a build lowers to what a core has ------------------------------------------------------------------------
+
+
+@attrs.frozen
+class LoweredLimits:
+    """What became of the limits of a config.
+
+    Attributes:
+        limits: memory pool to bytes, of those that were set and lowered.
+        notes: what was lowered, and why, in sentences.
+    """
+
+    limits: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def lowered_limits(network: Network, config: BuilderConfig) -> LoweredLimits:
+    """The limits that were set and that a build of this network lowers; the network is placed only where that matters.
+
+    Raises:
+        DryfitError: a limit may have to be lowered, and the network cannot be placed.
+    """
+    asked: Mapping[str, int] = config.settings(network)["memory_pool_limits"]
+    if not any(_may_be_lowered(name, limit, config) for name, limit in asked.items()):
+        return LoweredLimits({})
+    design = design_for_assessment(network, config)
+    kept = {name: limit for variant in design.variants.values() for name, limit in variant.pool_limits.items()}
+    lowered = {
+        name: limit for name, before in asked.items() if (limit := kept.get(name)) is not None and limit < before
+    }
+    return LoweredLimits(lowered, tuple(design.memory_warnings))
+
+
+def _may_be_lowered(name: str, limit: int, config: BuilderConfig) -> bool:
+    """Whether a pool is a cache of which a core has less than segments may hold at a time."""
+    return any(
+        limit * pool.segments_at_once > pool.core_bytes[family]
+        for target in registry.targets().values()
+        for pool in target.memory_pools
+        if pool.name == name and pool.holds == "cache"
+        if (family := config.platform(target.device).family) in pool.core_bytes
+    )

@@ -11,15 +11,14 @@ from collections.abc import Iterator
 
 import attrs
 
-from dryfit.board.board_build import BoardBuild
-from dryfit.board.layer_names import layers_by_name, strayed_names
+from dryfit.board.board_build import BoardBuild, api_problems
 from dryfit.board.trtexec_options import (
     FLAG_OPTIONS,
     STANDALONE_FORMATS,
     STANDALONE_INPUT_FORMATS,
     missing_option,
 )
-from dryfit.board.version_checks import api_problems
+from dryfit.board.versions import layers_by_name, strayed_names
 from dryfit.builder.config.enumerations import BuilderFlag, DeviceType, EngineCapability, MemoryPoolType
 from dryfit.builder.config.layer_rules import PRECISION_WORDS, layer_list
 from dryfit.builder.config.quantization_mode import is_explicit

@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from dryfit.board.board_build import DEFAULT_LEVEL, BoardBuild, BoardFiles
-from dryfit.board.layer_names import layers_by_name, plausible_name
 from dryfit.board.trtexec_arguments import SHAPE_OPTIONS, TrtexecArguments, read_arguments
-from dryfit.board.trtexec_lists import pairs, parse_shapes, parse_types
 from dryfit.board.trtexec_meaning import as_trtexec_builds, trtexec_problems
-from dryfit.board.trtexec_options import CONSTRAINT_WORDS, FLAG_OPTIONS, SPARSITY_WORDS
-from dryfit.board.versions import Version, require_known
+from dryfit.board.trtexec_options import (
+    CONSTRAINT_WORDS,
+    FLAG_OPTIONS,
+    SPARSITY_WORDS,
+    pairs,
+    parse_shapes,
+    parse_types,
+)
+from dryfit.board.versions import Version, layers_by_name, plausible_name, require_known
 from dryfit.builder.config.enumerations import (
     BuilderFlag,
     DeviceType,

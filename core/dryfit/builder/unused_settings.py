@@ -21,8 +21,8 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
-from dryfit.quantization.clipping import clipping_text
 from dryfit.quantization.int8_steps import has_scales
+from dryfit.quantization.network_ranges import clipping_text
 from dryfit.reference.inference import infer_specs
 
 EXPLICIT_FLAGS = {BuilderFlag.FP8: DataType.FP8, BuilderFlag.INT4: DataType.INT4, BuilderFlag.FP4: DataType.FP4}

@@ -20,7 +20,7 @@ from dryfit.quantization.calibration import calibrate_ranges
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.network_ranges import solve_network
-from dryfit.quantization.observed_tensors import floating_point_network
+from dryfit.quantization.range_sharing import floating_point_network
 from dryfit.quantization.sample_arrays import Samples
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import click
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.json_data import json_text
-from dryfit.answers.text import Block, Entries, Line, Table, plain_lines
+from dryfit.answers.text import Answer, Block, Entries, Line, Table, plain_lines
 from dryfit.short_text import printable
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

@@ -14,7 +14,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange
 from dryfit.quantization.rounding import Rounding, round_values
 from dryfit.reference.precision import rounded
 from dryfit.target.kernels import Array

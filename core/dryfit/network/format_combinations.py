@@ -16,8 +16,8 @@ import numpy as np
 from dryfit.errors import NetworkError, PluginError
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Inputs
-from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, MemoryLayout, plugin_title
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.layer_plugin import Fields, LayerPlugin, MemoryLayout, plugin_title
+from dryfit.network.tensor import Array, TensorSpec
 
 LINEAR, CHANNELS_LAST = "LINEAR", "HWC"
 PLUGIN_FORMATS = (LINEAR, CHANNELS_LAST)

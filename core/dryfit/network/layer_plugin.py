@@ -16,9 +16,8 @@ from dryfit.errors import NetworkError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import WrongTypeError, check_for, described
 from dryfit.network.layer import Inputs
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Array, TensorSpec
 
-Array = np.ndarray[Any, Any]
 FieldValue = bool | int | float | str | bytes | Array | tuple[Any, ...]
 """What a field can hold; a tuple holds such values, tuples of them, or None."""
 Fields = Mapping[str, Any]

@@ -10,7 +10,7 @@ import numpy as np
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.grid_sample import GridSample
+from dryfit.network.layers.resize import GridSample
 from dryfit.network.tensor import Tensor
 
 SOURCE = "TensorRT 11 inference library, Precision Control: strongly typed networks"

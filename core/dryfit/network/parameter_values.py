@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from dryfit.errors import NetworkError
-
-Array = np.ndarray[Any, Any]
+from dryfit.network.tensor import Array
 
 _LARGEST_INT = 2**64
 _DEEPEST_TUPLE = 16

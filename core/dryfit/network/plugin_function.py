@@ -13,8 +13,8 @@ import numpy as np
 from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs
-from dryfit.network.layer_plugin import REQUIRED, SCALE_FIELDS, Array, Fields, LayerPlugin, PluginField, Slot
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.layer_plugin import REQUIRED, SCALE_FIELDS, Fields, LayerPlugin, PluginField, Slot
+from dryfit.network.tensor import Array, TensorSpec
 
 OutputFunction = Callable[..., TensorSpec | Sequence[TensorSpec]]
 

@@ -16,8 +16,8 @@ from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
 from dryfit.network.layer import LAYER_KINDS, Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
-from dryfit.network.parameter_values import Array, ArrayNames, from_plain, to_plain
-from dryfit.network.tensor import Tensor, TensorLocation, TensorSpec
+from dryfit.network.parameter_values import ArrayNames, from_plain, to_plain
+from dryfit.network.tensor import Array, Tensor, TensorLocation, TensorSpec
 
 Plain = dict[str, Any]
 

@@ -19,9 +19,8 @@ from dryfit.building import Builder
 from dryfit.engine.execution_context import ExecutionContext
 from dryfit.errors import ExecutionError
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape
+from dryfit.network.tensor import Array, Shape
 from dryfit.onnx.importer import network_from_onnx
-from dryfit.onnx.operand import Array
 from dryfit.onnx.problems import ModelRefusedError
 from dryfit.plugins import registry
 

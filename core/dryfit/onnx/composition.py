@@ -18,10 +18,11 @@ from dryfit.network.layers.plugin import Plugin
 from dryfit.network.layers.quantization import Cast
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.shape_inference import mask_of
+from dryfit.network.tensor import Array
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.shapes import with_rank
+from dryfit.onnx.tensors import Operand
 
 
 def positive_axis(node: Node, axis: int, rank: int) -> int:

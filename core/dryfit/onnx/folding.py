@@ -16,7 +16,8 @@ from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Cast
-from dryfit.onnx.operand import Array, Extent, Operand, specs_of, values_of
+from dryfit.network.tensor import Array
+from dryfit.onnx.tensors import Extent, Operand, specs_of, values_of
 from dryfit.reference.registry import evaluate
 
 LARGEST_FOLDED_BYTES = 2**30

@@ -9,9 +9,8 @@ from typing import Any
 import onnx
 from onnx import FunctionProto, NodeProto, TypeProto
 
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.problems import NodeRefusedError
-from dryfit.onnx.tensors import DATA_TYPES
+from dryfit.onnx.tensors import DATA_TYPES, Operand
 
 LARGEST_NODE_COUNT = 500_000
 """Nodes after functions are put in their callers' places. Our choice: a small file can nest functions so that the

@@ -18,8 +18,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.movement import Identity
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.onnx.operand import Operand
-from dryfit.onnx.tensors import data_type
+from dryfit.onnx.tensors import Operand, data_type
 
 
 def named_results(

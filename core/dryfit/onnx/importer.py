@@ -12,15 +12,7 @@ from onnx import FunctionProto, NodeProto, TensorProto, ValueInfoProto
 from dryfit.errors import DryfitError, OnnxImportError
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
-from dryfit.onnx.behind import (
-    TrialNetwork,
-    UnseenOperand,
-    UnseenValueError,
-    looked_at_behind,
-    stated_spec,
-    unseen_operand,
-)
+from dryfit.network.tensor import Array, Tensor
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.functions import LARGEST_NODE_COUNT, bound_body, nodes_written_out, sorted_nodes, too_many_nodes
 from dryfit.onnx.graph_borders import (
@@ -36,10 +28,19 @@ from dryfit.onnx.graph_borders import (
 from dryfit.onnx.model_file import ModelSource, read_model
 from dryfit.onnx.node import LayerHost, Node
 from dryfit.onnx.node_meaning import meaning_of
-from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError, NodeRefusedError
-from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, Result
-from dryfit.onnx.tensors import array_of
+from dryfit.onnx.registry import (
+    NEWEST_OPSET,
+    OLDEST_OPSET,
+    Result,
+    TrialNetwork,
+    UnseenOperand,
+    UnseenValueError,
+    looked_at_behind,
+    stated_spec,
+    unseen_operand,
+)
+from dryfit.onnx.tensors import Operand, array_of
 
 DEEPEST_NESTING = 64
 """Functions inside functions. Our choice: real models have a few, and a file can let a function call itself."""

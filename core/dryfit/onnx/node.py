@@ -11,11 +11,10 @@ from onnx import AttributeProto, NodeProto, TensorProto
 from dryfit.network.layer import Layer
 from dryfit.network.layer_plugin import FieldValue
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.onnx.folding import folded, followed_extents
-from dryfit.onnx.operand import Array, Operand, specs_of
 from dryfit.onnx.problems import ErrorCode, NodeRefusedError
-from dryfit.onnx.tensors import attribute_fields
+from dryfit.onnx.tensors import Operand, attribute_fields, specs_of
 
 _HELPERS = ("shuffle", "cast", "constant")
 

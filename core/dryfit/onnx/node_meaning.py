@@ -21,9 +21,9 @@ from dryfit.network.layers.plugin import Plugin
 from dryfit.network.plugin_table import find_plugin, likely_meant
 from dryfit.onnx.functions import function_of, is_unchanged
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.problems import NodeRefusedError
 from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, OperatorFunction, find_importer
+from dryfit.onnx.tensors import Operand
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import HOOKS, IMPORTERS, LAYERS, PluginOwner, owner_of
 from dryfit.plugins.layer_plugins import why_no_layer_plugin

@@ -9,9 +9,8 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.scale_granularity import wrong_scales
 from dryfit.onnx.composition import positive_axis
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.problems import ErrorCode
-from dryfit.onnx.tensors import data_type
+from dryfit.onnx.tensors import Operand, data_type
 
 
 def add_quantize(node: Node, x: Operand, scale: Operand, to_type: DataType) -> Operand:

@@ -17,11 +17,10 @@ from dryfit.network.layers.indexing import Gather
 from dryfit.network.layers.movement import Concatenation, Squeeze, Unsqueeze
 from dryfit.network.layers.quantization import Cast
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
-from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import SampleMode, Slice
+from dryfit.network.layers.slice import SampleMode, Shuffle, Slice
 from dryfit.onnx.folding import reshape_target
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
+from dryfit.onnx.tensors import Operand
 
 Length = int | Operand
 SliceBounds = tuple[Length, Length, Length]

@@ -11,11 +11,10 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.shape_inference import known_ints
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import Array, Tensor, TensorSpec
 from dryfit.passes.pipeline import network_pass
 from dryfit.reference.executor import needed_layers
 from dryfit.reference.inference import infer_with_values
-from dryfit.reference.registry import Array
 
 LARGEST_FOLDED_ELEMENTS = 2**28
 """A result that is larger is computed by the engine instead. Our choice: real constants are smaller, and a network of

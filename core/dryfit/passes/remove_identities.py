@@ -9,8 +9,7 @@ from dryfit.network.copying import copy_tensor_notes, note_origin
 from dryfit.network.layer import Layer
 from dryfit.network.layers.movement import Concatenation, Identity, Squeeze, Unsqueeze
 from dryfit.network.layers.quantization import Cast
-from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import Shuffle, Slice
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
 from dryfit.passes.pipeline import network_pass

@@ -1,7 +1,7 @@
 """dryfit's own file of ranges: JSON that keeps what the other forms have no place for.
 
 It has where each range comes from, both of its ends, what calibration saw of the tensor, and of which model and samples
-the ranges are. The schema is `dryfit.quantization.cache_document_schema`.
+the ranges are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dryfit.errors import CalibrationError
 from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.histogram import Histogram
-from dryfit.quantization.json_text import JsonObject, is_plain, is_text, json_number, parse_json
 from dryfit.quantization.network_ranges import SHARED_WITH
 from dryfit.quantization.scale_table import RangeOrigin
 from dryfit.quantization.stored_ranges import Damage, StoredRange, StoredRanges
@@ -159,3 +158,129 @@ def _stored(tensor: Any, place: str) -> StoredRange | Damage:
     if found.flaw is None and json_number(scale) != found.scale:
         return Damage(place, "Scale and range contradict each other", f"{name!r}: {scale}", f"{found.scale}")
     return found
+
+
+# JSON -----------------------------------------------------------------------------------------------------------------
+
+
+class JsonObject(dict[str, Any]):
+    """An object, and its members as they stand in the text.
+
+    Attributes:
+        members: every (key, value), repeated keys included.
+    """
+
+    def __init__(self, members: list[tuple[str, Any]]) -> None:
+        super().__init__(members)
+        self.members = members
+
+
+def parse_json(data: bytes, name: str) -> Any:
+    """What a JSON text says; objects are `JsonObject`.
+
+    Args:
+        data: the text, in UTF-8.
+        name: what errors call it.
+
+    Raises:
+        CalibrationError: it is no JSON, with the line; or is nested deeper than can be read.
+    """
+    try:
+        return json.loads(data.decode(), object_pairs_hook=JsonObject)
+    except json.JSONDecodeError as error:
+        where = f"{name}, line {error.lineno}"
+        raise CalibrationError("This is no JSON", where=where, found=f"{error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise CalibrationError("This JSON is nested too deeply", where=name) from None
+    except ValueError as error:  # no UTF-8, or a whole number of thousands of digits
+        raise CalibrationError("This is no JSON", where=name, found=str(error)) from None
+
+
+def json_number(value: Any) -> float | None:
+    """A JSON number as binary64, infinite where it is too large; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a JSON value is an object of texts, finite numbers, truth values and nulls."""
+    return isinstance(value, JsonObject) and all(map(_is_plain_member, value.values()))
+
+
+def _is_plain_member(value: Any) -> bool:
+    number = json_number(value)
+    return math.isfinite(number) if number is not None else value is None or isinstance(value, (str, bool))
+
+
+def is_text(value: Any) -> bool:
+    """Whether a JSON value is a string that can be written again: JSON may hold halves of characters, files cannot."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+# The JSON Schema ------------------------------------------------------------------------------------------------------
+
+
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+_PLAIN: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+}
+
+TENSOR: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "scale": {
+            "type": ["number", "null"],
+            "exclusiveMinimum": 0,
+            "description": "The larger magnitude of the range divided by 127, rounded to binary32; null for none.",
+        },
+        "range": {
+            "type": ["array", "null"],
+            "items": {"type": "number"},
+            "minItems": 2,
+            "maxItems": 2,
+            "description": "The least and the largest value.",
+        },
+        "origin": {"enum": [origin.value for origin in RangeOrigin]},
+        "details": {**_PLAIN, "description": "What the calibrator told of the tensor."},
+        "statistics": {
+            "type": "object",
+            "properties": {
+                "count": {**_COUNT, "description": "Values that were seen."},
+                "zeros": {**_COUNT, "description": "How many of them are zero."},
+                "skipped": {**_COUNT, "description": "Values that were not finite and left out."},
+                "minimum": {"type": "number", "description": "The least value that was seen."},
+                "maximum": {"type": "number", "description": "The largest value that was seen."},
+            },
+            "description": "What calibration saw; empty where that is not known.",
+        },
+    },
+    "required": ["name", "scale", "range"],
+}
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "dryfit calibration cache",
+    "type": "object",
+    "properties": {
+        "format": {"const": MARK, "description": "The first key."},
+        "version": {"const": VERSION},
+        "header": {"type": "string", "description": "TensorRT's first line; empty where there is none."},
+        "facts": {
+            **_PLAIN,
+            "description": "How the ranges were found, such as model (sha256 of its file), calibrator and samples.",
+        },
+        "tensors": {"type": "array", "items": TENSOR, "description": "No tensor occurs twice."},
+    },
+    "required": ["format", "version", "tensors"],
+}
+
+
+def schema_text() -> str:
+    """The schema as the text of a file."""
+    return json.dumps(SCHEMA, indent=2)

@@ -18,7 +18,7 @@ from dryfit.network.network import Network
 from dryfit.quantization import cache_document, calibration_cache, onnxruntime_files
 from dryfit.quantization.cache_header import CacheHeader
 from dryfit.quantization.calibration_cache import ONNXRUNTIME_LINES, RANGE_LINES
-from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange
 from dryfit.quantization.stored_ranges import StoredRanges
 
 LARGEST_BYTES = 1 << 28

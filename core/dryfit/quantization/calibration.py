@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from dryfit.errors import CalibrationError, ExecutionError, NetworkError
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.quantization import cache_forms, calibration_cache
 from dryfit.quantization.cache_header import CacheHeader
 from dryfit.quantization.calibration_stream import (
@@ -17,12 +17,11 @@ from dryfit.quantization.calibration_stream import (
     stream_samples,
 )
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.clipping import Rivals
-from dryfit.quantization.collector import Array, Collector, require_mergeable
+from dryfit.quantization.collector import Collector, require_mergeable
 from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.integer_inputs import integer_inputs
-from dryfit.quantization.network_ranges import solve_network
-from dryfit.quantization.observed_tensors import fill_implied, floating_point_network, implied_states, observed_tensors
+from dryfit.quantization.network_ranges import Rivals, solve_network
+from dryfit.quantization.range_sharing import fill_implied, floating_point_network, implied_states, observed_tensors
 from dryfit.quantization.sample_arrays import Feeds, Samples, named_samples
 from dryfit.reference.executor import needed_layers, run_reference
 

@@ -19,8 +19,7 @@ import numpy as np
 
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
-from dryfit.quantization.collector import Array
+from dryfit.network.tensor import Array, Tensor
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.quantization.sample_arrays import ARRAYS, Feeds, batch_of, cut_batches, load_arrays, sample_feeds
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
-from dryfit.quantization.collector import Array
+from dryfit.network.tensor import Array, Tensor
 from dryfit.quantization.sample_arrays import as_array
 
 logger = logging.getLogger("dryfit.builder")

@@ -15,8 +15,8 @@ import attrs
 from dryfit.errors import DryfitError, PluginError, UnknownNameError
 from dryfit.quantization.calibration_stream import CalibrationStream
 from dryfit.quantization.collector import Collector
-from dryfit.quantization.dynamic_range import DynamicRange, int8_scale
 from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.int8_steps import DynamicRange, int8_scale
 
 
 @attrs.frozen

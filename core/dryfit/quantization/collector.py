@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dryfit.errors import CalibrationError
-
-Array = np.ndarray[Any, Any]
+from dryfit.network.tensor import Array
 
 _MAGIC = b"dryfit collector 1\n"
 

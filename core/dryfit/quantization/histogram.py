@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import CalibrationError
-from dryfit.network.layers.histogram import (
+from dryfit.network.layers.ranking import (
     BIN_BITS,
     BINS,
     HEAD_WORDS,
@@ -34,8 +34,9 @@ from dryfit.network.layers.histogram import (
     VALUES,
     ZEROS,
 )
-from dryfit.quantization.collector import Array, Collector
-from dryfit.reference.histogram import exponent_of, histogram_record
+from dryfit.network.tensor import Array
+from dryfit.quantization.collector import Collector
+from dryfit.reference.reduction import exponent_of, histogram_record
 
 Counts = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dryfit.errors import CalibrationError
-from dryfit.quantization.json_text import JsonObject, is_text, json_number, parse_json
+from dryfit.quantization.cache_document import JsonObject, is_text, json_number, parse_json
 from dryfit.quantization.stored_ranges import Damage, StoredRange, StoredRanges
 
 JSON_FORM = "onnxruntime-json"

@@ -12,8 +12,7 @@ import numpy as np
 
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
-from dryfit.network.tensor import Tensor
-from dryfit.quantization.collector import Array
+from dryfit.network.tensor import Array, Tensor
 
 if TYPE_CHECKING:
     from PIL.Image import Image

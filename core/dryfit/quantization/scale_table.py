@@ -15,8 +15,8 @@ import attrs
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.calibrator import Solution
-from dryfit.quantization.clipping import Clipping, clipping_of
-from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange
+from dryfit.quantization.network_ranges import Clipping, clipping_of
 from dryfit.quantization.range_sharing import SharingGroup, coverings, sharing_groups
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from dryfit.errors import CalibrationError
-from dryfit.quantization.dynamic_range import DynamicRange, int8_scale
+from dryfit.quantization.int8_steps import DynamicRange, int8_scale
 from dryfit.quantization.scale_table import RangeOrigin
 
 

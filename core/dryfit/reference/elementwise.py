@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import Scale
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Select, Unary, UnaryOperation
-from dryfit.network.layers.scale import Scale
+from dryfit.network.tensor import Array
 from dryfit.reference.activation import erf
 from dryfit.reference.precision import rounded, weights_for, widened
-from dryfit.reference.registry import Array, compute_type, reference
+from dryfit.reference.registry import compute_type, reference
 
 
 def _is_integer(x: Array) -> bool:

@@ -11,10 +11,10 @@ from dryfit.errors import ExecutionError
 from dryfit.network.data_types import EXCHANGED_TYPES
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.reference.inference import checked_input_shapes
 from dryfit.reference.quantization import check_run_time_scale
-from dryfit.reference.registry import Array, evaluate
+from dryfit.reference.registry import evaluate
 
 Observer = Callable[[Tensor, Array], None]
 """Called with every tensor that is computed, and its contents, in the order of execution."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dryfit.network.layers.grid_sample import GridSample
-from dryfit.network.layers.resize import InterpolationMode
+from dryfit.network.layers.resize import GridSample, InterpolationMode
 from dryfit.network.layers.slice import SampleMode
+from dryfit.network.tensor import Array
 from dryfit.reference.precision import cut_off, widened
-from dryfit.reference.registry import Array, reference
+from dryfit.reference.registry import reference
 from dryfit.reference.resize import cubic_kernel, linear_kernel
 
 _CUBIC_COEFFICIENT = -0.75

@@ -1,4 +1,4 @@
-"""Indices that come from data (counted from the end where negative, and checked), and indices that become data."""
+"""Indices that come from data (counted from the end where negative, and checked) or become data, and made values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layers.generators import Constant, Fill, FillOperation, ShapeLayer
 from dryfit.network.layers.indexing import Gather, GatherMode, NonZero, OneHot, Scatter, ScatterMode, ScatterReduction
+from dryfit.network.tensor import Array
 from dryfit.reference.precision import convert
-from dryfit.reference.registry import Array, compute_type, reference
+from dryfit.reference.registry import compute_type, reference
 
 
 def from_start(layer: Layer, indices: Array, extent: int) -> Array:
@@ -125,3 +127,51 @@ def one_hot(layer: OneHot, inputs: Sequence[Array]) -> list[Array]:
 def non_zero(layer: NonZero, inputs: Sequence[Array]) -> list[Array]:
     """The indices as `[rank, count]`, in row-major order."""
     return [np.argwhere(convert(inputs[0], DataType.BOOL)).T.astype(layer.indices_type.numpy)]
+
+
+# Layers that make values ----------------------------------------------------------------------------------------------
+
+
+@reference(Constant)
+def constant(layer: Constant, inputs: Sequence[Array]) -> list[Array]:  # noqa: ARG001
+    """The weights, not copied."""
+    return [layer.weights.reshape(layer.shape)]
+
+
+@reference(Fill)
+def fill(layer: Fill, inputs: Sequence[Array | None]) -> list[Array]:
+    """The filled tensor, computed in `to_type`, or in FP32 where that is narrower; random numbers in FP32.
+
+    Random numbers come from PCG64 with the layer's seed: the same ones each time, on every machine.
+    """
+    given = [*inputs, None, None, None]
+    shape = layer.shape if given[0] is None else tuple(int(extent) for extent in given[0])
+    alpha: Any = layer.alpha if given[1] is None else given[1].reshape(())
+    if layer.operation is FillOperation.LINSPACE:
+        kind = _computed_in(layer, alpha, layer.beta if given[2] is None else given[2])
+        steps = np.asarray(layer.beta if given[2] is None else given[2], dtype=kind).reshape(-1)
+        output = np.full(shape, alpha, dtype=kind)
+        for axis, extent in enumerate(shape):
+            along = [-1 if i == axis else 1 for i in range(len(shape))]
+            output += np.arange(extent).astype(kind).reshape(along) * steps[axis]
+        return [convert(output, layer.to_type)]
+    beta = layer.beta if given[2] is None else given[2].reshape(())
+    low, second = np.float32(alpha), np.float32(beta)
+    generator = np.random.Generator(np.random.PCG64(layer.seed % 2**64))
+    if layer.operation is FillOperation.RANDOM_UNIFORM:
+        output = low + (second - low) * generator.random(shape, dtype=np.float32)
+    else:
+        output = low + second * generator.standard_normal(shape, dtype=np.float32)
+    return [convert(np.asarray(output, dtype=DataType.FLOAT.numpy), layer.to_type)]
+
+
+def _computed_in(layer: Fill, start: Any, steps: Any) -> np.dtype[Any]:
+    """The type of a linear fill: of integers their own, but FP64 where the start or a step is no whole number."""
+    is_whole = all(bool((np.asarray(values) == np.trunc(values)).all()) for values in (start, steps))
+    return compute_type(layer.to_type.numpy) if is_whole or not layer.to_type.is_integer else np.dtype(np.float64)
+
+
+@reference(ShapeLayer)
+def shape(layer: ShapeLayer, inputs: Sequence[Array]) -> list[Array]:  # noqa: ARG001
+    """The extents as `int64[rank]`."""
+    return [np.asarray(inputs[0].shape, dtype=np.int64).reshape(-1)]

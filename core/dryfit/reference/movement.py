@@ -12,11 +12,10 @@ import numpy as np
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.movement import Concatenation, Identity, Padding, ReverseSequence, Squeeze, Unsqueeze
-from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import SampleMode, Slice
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.layers.slice import SampleMode, Shuffle, Slice
+from dryfit.network.tensor import Array, TensorSpec
 from dryfit.reference.precision import convert
-from dryfit.reference.registry import Array, reference
+from dryfit.reference.registry import reference
 
 
 @reference(Concatenation)

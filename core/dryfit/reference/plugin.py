@@ -22,8 +22,8 @@ from dryfit.network.format_combinations import (
 )
 from dryfit.network.layer import Inputs
 from dryfit.network.layers.plugin import Plugin
-from dryfit.network.tensor import TensorSpec
-from dryfit.reference.registry import Array, reference
+from dryfit.network.tensor import Array, TensorSpec
+from dryfit.reference.registry import reference
 
 
 @reference(Plugin)

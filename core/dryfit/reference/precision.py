@@ -17,7 +17,7 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantization import CastRounding
-from dryfit.reference.registry import Array
+from dryfit.network.tensor import Array
 
 _FLOAT8 = (DataType.FP8, DataType.FP8_E4M3FNUZ, DataType.FP8_E5M2, DataType.FP8_E5M2FNUZ)
 _LARGEST = {

@@ -16,9 +16,9 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Cast, Dequantize, DynamicQuantize, Quantize
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.layers.scale_granularity import block_extents, wrong_scales
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.reference.precision import convert, limits
-from dryfit.reference.registry import Array, reference
+from dryfit.reference.registry import reference
 
 
 def spread(layer: Layer, scale: Array, shape: tuple[int, ...], axis: int, block_shape: Sequence[int]) -> Array:

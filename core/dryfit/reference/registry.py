@@ -13,8 +13,8 @@ import numpy as np
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.tensor import Array
 
-Array = np.ndarray[Any, Any]
 Arrays = Sequence[Array]
 Reference = Callable[[Any, Sequence[Any]], Arrays]
 """`(layer, inputs) -> outputs`. Inputs are arrays (None where an optional input is absent); they are never changed."""

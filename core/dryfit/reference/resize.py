@@ -22,8 +22,9 @@ from dryfit.network.layers.resize import (
     ResizeRoundMode,
     ResizeSelector,
 )
+from dryfit.network.tensor import Array
 from dryfit.reference.precision import cut_off, rounded, widened
-from dryfit.reference.registry import Array, reference
+from dryfit.reference.registry import reference
 
 
 def linear_kernel(distance: Array) -> Array:

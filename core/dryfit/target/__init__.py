@@ -36,6 +36,6 @@ STABLE_NAMES: Mapping[str, Sequence[str]] = {
     "dryfit.target.cost": ("CostQuestion", "TransferQuestion", "CostEstimate", "StepCost", "Energy"),
     "dryfit.target.segments": ("PlannedSegment", "SegmentBinding", "LoadedSegment", "HostRun", "HostOperation"),
     "dryfit.target.sparsity": ("Sparsity", "zeros_follow"),
-    "dryfit.quantization.sparse_pattern": ("SparsePattern",),
+    "dryfit.quantization.int8_weights": ("SparsePattern",),
 }
 """Module to the names that a target is declared with. They change only as other public names do."""

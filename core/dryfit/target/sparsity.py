@@ -15,7 +15,7 @@ from dryfit.target.question import Finding, Question
 from dryfit.target.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dryfit.quantization.sparse_pattern import SparsePattern
+    from dryfit.quantization.int8_weights import SparsePattern
 
 
 @attrs.frozen(eq=False)

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dryfit.errors import CalibrationError, DryfitError
+from dryfit.network.tensor import Array
 from dryfit.quantization.calibrator import Calibrator
-from dryfit.quantization.collector import Array, Collector
+from dryfit.quantization.collector import Collector
 
 TENSOR = "tensor under test"
 Named = Sequence[tuple[str, Array]]

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduction import ReduceOperation
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.testing.example_layers import EXAMPLES, Examples

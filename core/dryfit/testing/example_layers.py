@@ -15,17 +15,16 @@ import numpy as np
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.generators import FillOperation
 from dryfit.network.layers.indexing import ScatterMode
 from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.movement import ReverseSequence
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.ranking import TopKOperation
 from dryfit.network.layers.reduction import CumulativeOperation, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, ResizeCoordinateTransformation
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 

@@ -15,11 +15,11 @@ from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import WrongTypeError, check_for
 from dryfit.network.format_combinations import FormatCombination, arranged, rearranged, stated_combinations
-from dryfit.network.layer_plugin import REQUIRED, Array, Fields, LayerPlugin, all_declared_fields, complete_fields
+from dryfit.network.layer_plugin import REQUIRED, Fields, LayerPlugin, all_declared_fields, complete_fields
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.plugin_table import register_layer_plugin
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Array, TensorSpec
 from dryfit.reference.plugin import ConfiguredPlugin
 
 Oracle = Callable[[Fields, Sequence[Array | None]], Sequence[Array]]

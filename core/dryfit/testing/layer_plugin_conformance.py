@@ -15,9 +15,10 @@ from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.format_combinations import FormatCombination
-from dryfit.network.layer_plugin import Array, Fields, LayerPlugin
+from dryfit.network.layer_plugin import Fields, LayerPlugin
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.plugin_table import check_layer_plugin
+from dryfit.network.tensor import Array
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import LAYERS, owner_of
 from dryfit.testing import layer_plugin_checks

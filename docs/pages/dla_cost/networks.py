@@ -17,7 +17,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.target.question import Question

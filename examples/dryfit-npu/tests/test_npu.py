@@ -6,7 +6,8 @@ import numpy as np
 from dryfit_npu import TARGET
 from dryfit_npu.kernels import swish
 
-from dryfit.testing import LayerPluginConformance, TargetConformance
+from dryfit.testing.layer_plugin_conformance import LayerPluginConformance
+from dryfit.testing.target_conformance import TargetConformance
 
 
 class TestAcmeNpu(TargetConformance):

@@ -9,7 +9,7 @@ from quantized_swish import LARGEST, QuantizedSwish, swish, table_of
 import dryfit
 from dryfit import DataType
 from dryfit.reference.executor import run_reference
-from dryfit.testing import LayerPluginConformance
+from dryfit.testing.layer_plugin_conformance import LayerPluginConformance
 
 SCALES = {"input_scales": (np.array(0.05, np.float32),), "output_scales": (np.array(0.03, np.float32),)}
 CODES = np.arange(256, dtype=np.uint8).reshape(1, 4, 8, 8)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dryfit.errors import CalibrationError
+from dryfit.network.tensor import Array
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.collector import Array, Collector
+from dryfit.quantization.collector import Collector
 from dryfit.quantization.histogram import Counts
 from dryfit_plugins.calibrators.entropy2 import relative_entropies
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs
-from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, PluginField
-from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.window_layer import PaddingMode
+from dryfit.network.layer_plugin import Fields, LayerPlugin, PluginField
+from dryfit.network.layers.window_layer import PaddingMode, Pooling, PoolingType
 from dryfit.network.plugin_function import layer_plugin
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Array, TensorSpec
 from dryfit.reference.registry import compute_type
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dryfit.network.layer import Inputs
-from dryfit.network.layer_plugin import Array, Fields, LayerPlugin, PluginField
+from dryfit.network.layer_plugin import Fields, LayerPlugin, PluginField
 from dryfit.network.layers.window_layer import PaddingMode, output_extent
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Array, TensorSpec
 from dryfit.reference.registry import compute_type
 
 

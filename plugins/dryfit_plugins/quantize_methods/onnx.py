@@ -21,13 +21,12 @@ from dryfit.quantization.methods.conditions import (
 )
 from dryfit.quantization.methods.definitions.activations import sigmoid_by_quotient
 from dryfit.quantization.methods.definitions.averages import average_of_real_values, average_of_sums
-from dryfit.quantization.methods.definitions.output_codes import LIMIT_ROUNDING
 from dryfit.quantization.methods.definitions.real_numbers import dequantize, in_real_numbers, quantize
 from dryfit.quantization.methods.definitions.requantized import concatenated_by_value
 from dryfit.quantization.methods.definitions.resized import resized_and_cut_off
 from dryfit.quantization.methods.definitions.softmaxes import softmax_by_large_table
 from dryfit.quantization.methods.definitions.sums import sum_by_fused_products
-from dryfit.quantization.methods.definitions.weighted import weighted
+from dryfit.quantization.methods.definitions.weighted import LIMIT_ROUNDING, weighted
 from dryfit.quantization.methods.method import Definition, MethodRule, QuantizeMethod
 from dryfit_plugins.quantize_methods.records import EVEN, REAL_FLOAT, formula_of, real, rule_of
 

@@ -27,7 +27,6 @@ from dryfit.quantization.methods.definitions.averages import (
     mean_by_divided_multiplier,
     mean_of_codes,
 )
-from dryfit.quantization.methods.definitions.output_codes import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.real_numbers import (
     TIMES_RECIPROCAL,
     dequantize,
@@ -42,6 +41,7 @@ from dryfit.quantization.methods.definitions.resized import (
 )
 from dryfit.quantization.methods.definitions.softmaxes import softmax_by_table, softmax_in_fixed_point
 from dryfit.quantization.methods.definitions.sums import CUT_OPERANDS, sum_by_three_multipliers
+from dryfit.quantization.methods.definitions.weighted import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import ScaleRule
 from dryfit_plugins.quantize_methods.records import AWAY, EVEN, INT8, UINT8, UP, fixed, real, rule_of

@@ -22,9 +22,8 @@ from dryfit.quantization.methods.conditions import (
     is_grouped,
     negated,
 )
-from dryfit.quantization.methods.definitions.output_codes import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.requantized import requantized
-from dryfit.quantization.methods.definitions.weighted import weighted
+from dryfit.quantization.methods.definitions.weighted import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS, weighted
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Requantization
 from dryfit.quantization.rounding import RoundingMode

@@ -25,11 +25,10 @@ from dryfit.quantization.methods.conditions import (
 )
 from dryfit.quantization.methods.definitions.activations import FRACTION_BITS, leaky_relu_by_shift, sigmoid_in_double
 from dryfit.quantization.methods.definitions.averages import mean_of_scaled_codes
-from dryfit.quantization.methods.definitions.output_codes import LIMIT_ROUNDING, LIMIT_ZERO_POINT_FIRST
 from dryfit.quantization.methods.definitions.requantized import requantized_by_shift
 from dryfit.quantization.methods.definitions.resized import resized_by_whole_weights
 from dryfit.quantization.methods.definitions.sums import SHIFT_BITS, sum_by_common_shift
-from dryfit.quantization.methods.definitions.weighted import weighted
+from dryfit.quantization.methods.definitions.weighted import LIMIT_ROUNDING, LIMIT_ZERO_POINT_FIRST, weighted
 from dryfit.quantization.methods.method import Definition, MethodRule, QuantizeMethod, Requirement
 from dryfit_plugins.quantize_methods import tflite_unweighted as unweighted
 from dryfit_plugins.quantize_methods.records import D1, EVEN, F2, REAL_FLOAT, UP, fixed, formula_of, real, rule_of

@@ -87,7 +87,7 @@ def interleavings() -> list[tuple[int, int, int, bool, bool]]:
 
 BIN_BITS = 11
 BINS = 1 << BIN_BITS
-"""Bins of each sign; as `dryfit.network.layers.histogram` has it."""
+"""Bins of each sign; as `dryfit.network.layers.ranking` has it."""
 
 COLUMNS = 4
 """32-bit counters of a bin, which neighbouring values take in turn: one alone would wait for its own last sum."""

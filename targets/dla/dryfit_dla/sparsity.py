@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from dryfit.network.data_types import DataType
-from dryfit.quantization.sparse_pattern import SparsePattern
+from dryfit.quantization.int8_weights import SparsePattern
 from dryfit.target.checks import (
     ParameterCheck,
     Quantity,

@@ -13,7 +13,7 @@ from tests.conformance.layer_plugins.one_node import by_onnx, by_runtime
 
 from dryfit.network.data_types import DataType
 from dryfit.network.plugin_table import get_plugin
-from dryfit.testing import LayerPluginConformance
+from dryfit.testing.layer_plugin_conformance import LayerPluginConformance
 
 RANDOM = np.random.default_rng(7)
 

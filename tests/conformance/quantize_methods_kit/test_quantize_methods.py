@@ -13,9 +13,9 @@ from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixMultiply
 from dryfit.network.layers.quantization import Quantize
 from dryfit.plugins.quantize_methods import quantize_method
-from dryfit.testing import QuantizeMethodConformance
 from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of
 from dryfit.testing.quantize_method_checks import rule_title
+from dryfit.testing.quantize_method_conformance import QuantizeMethodConformance
 from dryfit_plugins.quantize_methods.tflite_weighted import VECTOR_PRODUCT, VECTOR_PRODUCTS
 
 

@@ -1,7 +1,7 @@
 """The CPU target passes the kit that every target is held to."""
 
 from dryfit.plugins import registry
-from dryfit.testing import TargetConformance
+from dryfit.testing.target_conformance import TargetConformance
 
 
 class TestCPU(TargetConformance):

@@ -8,8 +8,8 @@ from tests.conformance.targets.dla_layers import LAYERS
 from dryfit.errors import NetworkError
 from dryfit.plugins import registry
 from dryfit.target.boundaries import boundary_cases
-from dryfit.testing import TargetConformance
 from dryfit.testing.boundary_checks import cases_of, question_at
+from dryfit.testing.target_conformance import TargetConformance
 
 TABLE: Any = registry.target("DLA").limits
 RULES = list({rule.id: rule for rule in TABLE.rules if boundary_cases(rule)}.values())

@@ -8,7 +8,7 @@ from tests.core.board.boards import small_model, small_network
 
 from dryfit.board.board_build import BoardBuild
 from dryfit.board.from_config import HOST_SETTINGS, board_build
-from dryfit.board.layer_names import plausible_name, strayed_names
+from dryfit.board.versions import plausible_name, strayed_names
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.errors import ConfigError

@@ -9,11 +9,10 @@ from dryfit.builder.refit.refitter import Refitter
 from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.pooling import PoolingType
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.network.weights_role import weights_of

@@ -8,7 +8,7 @@ from tests.core.builder.networks import image_network, named
 from dryfit.builder.canonicalise import CodesOnDevices
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.tensor import TensorSpec
 from dryfit.quantization.rewrites import RewriteAction
 

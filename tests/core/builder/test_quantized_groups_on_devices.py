@@ -11,7 +11,7 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.reference.executor import run_reference
 from dryfit.target.fusions import Fusion
 from dryfit.target.kernels import kernel

@@ -15,7 +15,7 @@ from dryfit.builder.sparse_weights import network_sparsity
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
-from dryfit.quantization.sparse_pattern import SparsePattern
+from dryfit.quantization.int8_weights import SparsePattern
 from dryfit.target.checks import at_least, parameter
 from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.sparsity import Sparsity, zeros_follow

@@ -11,7 +11,7 @@ from tests.core.builder.sparse_networks import int8_config, with_ranges
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.sparse_weights import is_explicit_int8, stored_weights
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.activation import ScaleMode
 
 
 @pytest.mark.parametrize("device", ["DLA", "GPU"])

@@ -16,8 +16,8 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduction import ReduceOperation
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.reference.registry import evaluate

@@ -12,13 +12,12 @@ from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.generators import Fill, FillOperation
 from dryfit.network.layers.matrix import Einsum
 from dryfit.network.layers.plugin import Plugin
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.quantization import Cast
 from dryfit.network.layers.ranking import TopKOperation
 from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.resize import Resize
 from dryfit.network.layers.slice import SampleMode, Slice
-from dryfit.network.layers.window_layer import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode, PoolingType
 from dryfit.network.network import Network
 
 

@@ -6,9 +6,9 @@ import pytest
 from dryfit.errors import NetworkError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.network.verify import verify
 

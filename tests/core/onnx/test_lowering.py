@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from tests.core.onnx.models import assert_agrees, model, numbers
 
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.convolution import FullyConnected
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
 

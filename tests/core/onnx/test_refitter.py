@@ -14,8 +14,7 @@ from dryfit.builder.config.builder_config import BuilderFlag
 from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.problems import ErrorCode

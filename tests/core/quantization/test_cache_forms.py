@@ -22,8 +22,7 @@ from tests.core.builder.networks import chain
 
 from dryfit.errors import CalibrationError, UnknownNameError
 from dryfit.quantization import cache_forms
-from dryfit.quantization.cache_document import stored_solutions
-from dryfit.quantization.cache_document_schema import SCHEMA
+from dryfit.quantization.cache_document import SCHEMA, stored_solutions
 from dryfit.quantization.cache_forms import (
     FORMS,
     cache_form,
@@ -35,8 +34,8 @@ from dryfit.quantization.cache_forms import (
 )
 from dryfit.quantization.calibration_cache import RANGE_LINES
 from dryfit.quantization.calibrator import Solution
-from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.int8_steps import DynamicRange
 from dryfit.quantization.network_ranges import SHARED_WITH
 from dryfit.quantization.scale_table import RangeOrigin
 from dryfit.quantization.stored_ranges import Flaw, StoredRange, StoredRanges

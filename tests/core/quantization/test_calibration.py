@@ -7,8 +7,8 @@ from tests.core.quantization.small_networks import LARGEST, SAMPLES, doubling_ne
 from dryfit.errors import CalibrationError, ExecutionError
 from dryfit.quantization.calibration import calibrate_ranges, collect, merge_collectors, solve
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.int8_steps import DynamicRange
 
 
 def largest(histogram):

@@ -10,7 +10,7 @@ from dryfit.errors import CalibrationError
 from dryfit.quantization.calibration_cache import CalibrationCache, parse
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.calibrator import Solution
-from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange
 
 ENTROPY_2 = CalibrationAlgoType.ENTROPY_CALIBRATION_2
 HEADER = "TRT-8600-EntropyCalibration2"

@@ -5,8 +5,8 @@ import pytest
 from dryfit.errors import PluginError, UnknownNameError
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.collector import Collector
-from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.int8_steps import DynamicRange
 
 
 def headroom(histogram, *, factor=1.25, floor=0.0):

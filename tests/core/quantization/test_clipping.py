@@ -11,8 +11,8 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
 from dryfit.plugins.calibrators import calibrator, solvers
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.clipping import clipping_of, severe_clipping
 from dryfit.quantization.histogram import Histogram
+from dryfit.quantization.network_ranges import clipping_of, severe_clipping
 from dryfit.quantization.scale_table import scale_table
 
 

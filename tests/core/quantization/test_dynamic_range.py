@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from dryfit.errors import CalibrationError
-from dryfit.quantization.dynamic_range import DynamicRange, int8_scale
+from dryfit.quantization.int8_steps import DynamicRange, int8_scale
 
 
 @pytest.mark.parametrize(

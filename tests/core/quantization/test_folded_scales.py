@@ -10,7 +10,7 @@ from tests.core.builder.networks import activation, convolution, image_network, 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.activation import ScaleMode
 from dryfit.quantization.int8_weights import can_fold, folded
 
 SHIFT, FACTOR = weights(8, seed=3), np.abs(weights(8, seed=4)) + np.float32(0.5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dryfit.errors import CalibrationError
 from dryfit.quantization.histogram import BINS, LEAST_EXPONENT, Histogram, HistogramSide
-from dryfit.reference.histogram import histogram_record
+from dryfit.reference.reduction import histogram_record
 
 floats = st.floats(allow_nan=False, allow_infinity=False, width=32)
 doubles = st.floats(allow_nan=False, allow_infinity=False)

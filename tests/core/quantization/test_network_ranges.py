@@ -6,7 +6,7 @@ import pytest
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.quantization.calibration import collect
 from dryfit.quantization.calibrator import Calibrator, Solution

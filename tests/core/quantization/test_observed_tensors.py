@@ -13,7 +13,7 @@ from dryfit.network.network import Network
 from dryfit.quantization.calibration import collect
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.histogram import Histogram
-from dryfit.quantization.observed_tensors import Implication, implied_states
+from dryfit.quantization.range_sharing import Implication, implied_states
 
 CALIBRATOR = Calibrator(name="largest", title="", solve=lambda one: Solution.of_threshold(one.magnitude))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.core.builder.networks import activation, convolution, image_network, named
 
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.resize import InterpolationMode
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.quantization.range_sharing import sharing_groups
 
 

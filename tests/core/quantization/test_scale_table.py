@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.core.builder.networks import activation, chain, convolution, image_network, named
 
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.quantization.calibrator import Solution
-from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange
 from dryfit.quantization.scale_table import RangeOrigin, scale_table
 
 

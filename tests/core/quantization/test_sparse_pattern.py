@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryfit.quantization.sparse_pattern import SparsePattern
+from dryfit.quantization.int8_weights import SparsePattern
 
 TWO_OF_FOUR = SparsePattern(2, 4)
 

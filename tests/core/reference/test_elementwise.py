@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
+from dryfit.network.layers.activation import Scale, ScaleMode
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Select, Unary, UnaryOperation
-from dryfit.network.layers.scale import Scale, ScaleMode
 
 from .oracle import onnx_runtime, random_array, run
 

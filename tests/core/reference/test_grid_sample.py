@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryfit.network.layers.grid_sample import GridSample
-from dryfit.network.layers.resize import InterpolationMode
+from dryfit.network.layers.resize import GridSample, InterpolationMode
 from dryfit.network.layers.slice import SampleMode
 
 from .oracle import onnx_runtime, random_array, run

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.histogram import BINS, HEAD_WORDS, NO_EXPONENT, RECORD_WORDS
+from dryfit.network.layers.ranking import BINS, HEAD_WORDS, NO_EXPONENT, RECORD_WORDS
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
-from dryfit.reference.histogram import histogram_record
+from dryfit.reference.reduction import histogram_record
 
 any_floats = st.floats(width=32)
 

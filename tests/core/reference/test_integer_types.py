@@ -10,13 +10,12 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ParametricRelu
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
 from dryfit.network.layers.generators import Fill, FillOperation
-from dryfit.network.layers.grid_sample import GridSample
 from dryfit.network.layers.indexing import Scatter, ScatterMode, ScatterReduction
 from dryfit.network.layers.matrix import MatrixMultiply
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
-from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
+from dryfit.network.layers.resize import GridSample, InterpolationMode, Resize, ResizeCoordinateTransformation
 from dryfit.network.layers.slice import SampleMode
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
 from dryfit.testing.example_layers import EXAMPLES, add_example

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from dryfit.errors import ExecutionError, NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.movement import Concatenation, Identity, Padding, ReverseSequence, Squeeze, Unsqueeze
-from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import SampleMode, Slice
+from dryfit.network.layers.slice import SampleMode, Shuffle, Slice
 from dryfit.reference.registry import evaluate
 
 from .oracle import onnx_runtime, random_array, run

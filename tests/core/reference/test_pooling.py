@@ -3,8 +3,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.window_layer import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode, Pooling, PoolingType
 
 from .oracle import onnx_runtime, random_array, run
 

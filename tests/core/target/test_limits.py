@@ -5,7 +5,7 @@ import pytest
 from dryfit.errors import PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.target.boundaries import BoundaryCase, boundary_cases
 from dryfit.target.checks import (

@@ -7,7 +7,7 @@ from tests.targets.dla.questions import convolution, question
 
 from dryfit.errors import UnknownNameError
 from dryfit.plugins import registry
-from dryfit.quantization.sparse_pattern import SparsePattern
+from dryfit.quantization.int8_weights import SparsePattern
 from dryfit.target.checks import at_least, parameter
 from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.sparsity import Sparsity, zeros_follow

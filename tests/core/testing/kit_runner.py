@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from dryfit.testing import TargetConformance
+from dryfit.testing.target_conformance import TargetConformance
 
 Failed = pytest.fail.Exception
 Skipped = pytest.skip.Exception

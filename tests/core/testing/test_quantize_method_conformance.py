@@ -15,8 +15,8 @@ from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod, Requirement
-from dryfit.testing import QuantizeMethodConformance as Kit
 from dryfit.testing.operator_cases.operator_case import case_of
+from dryfit.testing.quantize_method_conformance import QuantizeMethodConformance as Kit
 
 Failed = pytest.fail.Exception
 TFLITE = quantize_method("tflite")

@@ -21,7 +21,8 @@ from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.memory_pools import MemoryPool
 from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform, SegmentRules
-from dryfit.testing import TargetConformance, engine_checks, pool_checks, trial_networks
+from dryfit.testing import engine_checks, pool_checks, trial_networks
+from dryfit.testing.target_conformance import TargetConformance
 
 
 def outcomes(kit, test, folder=None):

@@ -8,8 +8,8 @@ import numpy as np
 from dryfit.errors import CalibrationError
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.collector import Collector
-from dryfit.quantization.dynamic_range import DynamicRange
 from dryfit.quantization.histogram import Histogram, HistogramSide
+from dryfit.quantization.int8_steps import DynamicRange
 
 
 class Peaks(Collector):

@@ -13,10 +13,10 @@ from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.normalization import Softmax
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.plugins.quantize_methods import quantize_method
 
 TYPES = {"int8": DataType.INT8, "uint8": DataType.UINT8}

@@ -12,8 +12,8 @@ from tests.targets.cpu.kernels.quantized_groups import QuantizedChain
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Convolution, FullyConnected
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.quantization import Dequantize
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, Schedule

@@ -4,10 +4,9 @@ import numpy as np
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.resize import (
     InterpolationMode,
@@ -15,8 +14,8 @@ from dryfit.network.layers.resize import (
     ResizeRoundMode,
     ResizeSelector,
 )
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.layers.slice import SampleMode
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 

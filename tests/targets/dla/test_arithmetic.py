@@ -10,7 +10,7 @@ from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit_dla.kernels import BLOCK, TABLE, optimized_softmax

@@ -15,9 +15,9 @@ from dryfit.engine.container import ArrayEntry, chunks, json_text
 from dryfit.engine.engine import Engine
 from dryfit.errors import BuildError, ConfigError, EngineFileError, UnknownNameError
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.formats import LINEAR

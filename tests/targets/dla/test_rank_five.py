@@ -9,9 +9,8 @@ from tests.targets.dla.questions import activation, elementwise, parametric_relu
 from dryfit.builder.config.builder_config import BuilderFlag
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.reference.executor import run_reference
 from dryfit_dla.loadable import read_loadable
 

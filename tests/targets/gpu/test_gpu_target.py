@@ -5,7 +5,7 @@ from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.pooling import Pooling, PoolingType
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 

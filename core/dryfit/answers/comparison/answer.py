@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
 from dryfit.answers.arithmetic import LayerArithmetic, arithmetic_blocks
 from dryfit.answers.comparison.compare import ComparedTensor
 from dryfit.answers.comparison.overflows import Overflow, overflow_blocks
@@ -16,7 +15,7 @@ from dryfit.answers.comparison.tensor_difference import Difference
 from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count
 from dryfit.answers.placement_text import listed_names
-from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.short_text import count_text, printable
 
 _COLUMNS = ["tensor", "type", "engine layer", "SQNR dB", "own", "inherited", "saturated", "first difference"]

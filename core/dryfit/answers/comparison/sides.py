@@ -22,8 +22,8 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
-from dryfit.quantization.dynamic_range import DynamicRange
-from dryfit.quantization.observed_tensors import floating_point_network
+from dryfit.quantization.int8_steps import DynamicRange
+from dryfit.quantization.range_sharing import floating_point_network
 from dryfit.reference.executor import run_reference
 from dryfit.target.kernels import Array
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from dryfit.answers.comparison.stored_weights import Array, StoredWeights, stored_weights_of
+from dryfit.answers.comparison.stored_weights import StoredWeights, stored_weights_of
 from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY
 from dryfit.engine.plan import Plan
 from dryfit.engine.progress import ProgressMonitor
@@ -27,7 +27,7 @@ from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.quantization import Cast, Dequantize
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.reference.registry import evaluate
 
 MODEL_WEIGHTS = "those of the model"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 
-from dryfit.answers.comparison.known_places import KnownPlaces
-from dryfit.answers.comparison.packed_places import Slot, packed_alike, unpack_places
+from dryfit.answers.comparison.packed_places import KnownPlaces, Slot, packed_alike, unpack_places
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.engine.resolved_operation import resolve_operations
@@ -23,11 +21,10 @@ from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.quantization import Cast, Dequantize
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import is_stand_in, stand_in
+from dryfit.network.tensor import Array
 from dryfit.network.weights_role import set_weights, weights_of
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Kernel
-
-Array = np.ndarray[Any, Any]
 
 LARGEST_DEVIATION = 2.0**-18
 """How far packed weights may lie from those of what was unpacked, beside the largest of them. Our choice: some

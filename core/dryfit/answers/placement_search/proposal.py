@@ -16,12 +16,10 @@ import attrs
 
 from dryfit.answers.network_cost import NetworkCost, network_cost
 from dryfit.answers.placement_search.candidates import Candidate, chain_candidate, cut_candidates, is_chain
-from dryfit.answers.placement_search.changes import Change, changes_between
+from dryfit.answers.placement_search.changes import Change, changes_between, improved, repaired
 from dryfit.answers.placement_search.choices import choices_of
-from dryfit.answers.placement_search.lower_bounds import LowerBounds, lower_bounds
 from dryfit.answers.placement_search.model import SegmentModel
-from dryfit.answers.placement_search.objective import Meter, Objective, value_of
-from dryfit.answers.placement_search.repair import improved, repaired
+from dryfit.answers.placement_search.objective import LowerBounds, Meter, Objective, lower_bounds, value_of
 from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design

@@ -18,7 +18,7 @@ import attrs
 
 from dryfit.atomic_file import write_atomically
 from dryfit.errors import ConfigError
-from dryfit.quantization.json_text import json_number
+from dryfit.quantization.cache_document import json_number
 from dryfit.target.cache_folder import cache_folder
 
 FORMAT = 1

@@ -15,7 +15,7 @@ from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.quantization import Cast, Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange
 
 _HALVES = (DataType.HALF, DataType.BF16)
 

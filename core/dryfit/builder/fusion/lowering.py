@@ -29,8 +29,7 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantization.commutation import commutation_of
-from dryfit.quantization.dynamic_range import DynamicRange
-from dryfit.quantization.int8_steps import ASSUMED_RANGE
+from dryfit.quantization.int8_steps import ASSUMED_RANGE, DynamicRange
 from dryfit.quantization.int8_weights import constant_weights, folded, folded_scale, int8_weights, is_folded
 
 

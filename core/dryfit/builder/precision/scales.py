@@ -24,7 +24,7 @@ from dryfit.quantization.integer_inputs import (
 from dryfit.quantization.lint.catalogue import findings_of
 from dryfit.quantization.lint.network_view import NetworkView
 from dryfit.quantization.lint.weights import weights_axis
-from dryfit.quantization.observed_tensors import floating_point_network
+from dryfit.quantization.range_sharing import floating_point_network
 from dryfit.quantization.scale_table import RangeOrigin, ScaleTable, scale_table
 
 FoundRanges = Mapping[str, Solution]

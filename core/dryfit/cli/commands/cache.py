@@ -16,7 +16,7 @@ from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.network_options import NamedShapes, flat_shapes, shape_option
 
 if TYPE_CHECKING:
-    from dryfit.answers.answer import Answer
+    from dryfit.answers.text import Answer
     from dryfit.answers.written_caches import WrittenCache
 
 COMMANDS = {

@@ -1,49 +1,41 @@
 """All layer kinds on one screen, one file per family of kinds.
 
-    activation           activation, parametric_relu
+    activation           activation, parametric_relu, scale
     convolution          convolution, deconvolution, fully_connected
     elementwise          elementwise, unary, select
     generators           constant, fill, shape
-    grid_sample          grid_sample
-    histogram            histogram
     indexing             gather, scatter, one_hot, non_zero
     matrix               matrix_multiply, einsum
     movement             concatenation, identity, padding, reverse_sequence, squeeze, unsqueeze
     normalization        normalization, lrn, softmax
     plugin               plugin
-    pooling              pooling
     quantization         quantize, dequantize, dynamic_quantize, cast
     quantized_operator   quantized_operator
-    ranking              top_k, nms
+    ranking              top_k, nms, histogram
     reduction            reduce, cumulative
-    resize               resize
-    scale                scale
-    shuffle              shuffle
-    slice                slice
+    resize               resize, grid_sample
+    slice                slice, shuffle
+    window_layer         pooling
 
 A new kind is one class in its family's file here, with a method that adds it to a network, and one function in the file
-of the same name of `dryfit.reference`.
+of its family in `dryfit.reference`.
 """
 
-from dryfit.network.layers.activation import AddActivation
+from dryfit.network.layers.activation import AddActivation, AddScale
 from dryfit.network.layers.convolution import AddConvolution
 from dryfit.network.layers.elementwise import AddElementwise
 from dryfit.network.layers.generators import AddGenerators
-from dryfit.network.layers.grid_sample import AddGridSample
-from dryfit.network.layers.histogram import AddHistogram
 from dryfit.network.layers.indexing import AddIndexing
 from dryfit.network.layers.matrix import AddMatrix
 from dryfit.network.layers.movement import AddMovement
 from dryfit.network.layers.normalization import AddNormalization
 from dryfit.network.layers.plugin import AddPlugin
-from dryfit.network.layers.pooling import AddPooling
 from dryfit.network.layers.quantization import AddQuantization
-from dryfit.network.layers.ranking import AddRanking
+from dryfit.network.layers.ranking import AddHistogram, AddRanking
 from dryfit.network.layers.reduction import AddReduction
-from dryfit.network.layers.resize import AddResize
-from dryfit.network.layers.scale import AddScale
-from dryfit.network.layers.shuffle import AddShuffle
-from dryfit.network.layers.slice import AddSlice
+from dryfit.network.layers.resize import AddGridSample, AddResize
+from dryfit.network.layers.slice import AddShuffle, AddSlice
+from dryfit.network.layers.window_layer import AddPooling
 
 
 class LayerMethods(

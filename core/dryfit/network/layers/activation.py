@@ -1,13 +1,18 @@
-"""Activations: one function applied to each element, some with slopes that are a tensor."""
+"""Activations: one function applied to each element, some with slopes that are a tensor; and scales."""
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
 
 from dryfit.network.layer import ALL_INPUTS, Inputs, Layer, LayerOwner, layer_kind
 from dryfit.network.layers.shape_inference import broadcast_shapes
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 
 class ActivationType(enum.Enum):
@@ -84,3 +89,92 @@ class AddActivation:
     def add_parametric_relu(self: LayerOwner, input: Tensor, slopes: Tensor) -> ParametricRelu:
         """Add a parametric ReLU; TensorRT's `add_parametric_relu`."""
         return self.add_layer(ParametricRelu(), [input, slopes])
+
+
+# Scale ----------------------------------------------------------------------------------------------------------------
+
+
+Weights = np.ndarray[Any, Any] | None
+
+
+class ScaleMode(enum.Enum):
+    """How many coefficients there are; TensorRT's `ScaleMode`."""
+
+    UNIFORM = "uniform"
+    CHANNEL = "channel"
+    ELEMENTWISE = "elementwise"
+
+
+@layer_kind("scale")
+class Scale(Layer):
+    """`(x * scale + shift) ^ power`.
+
+    Attributes:
+        mode: UNIFORM: one coefficient for all; CHANNEL: one a channel; ELEMENTWISE: one for each element from the
+            channel axis on.
+        shift, scale, power: coefficients in C order, any shape of the right size; None (or empty) is 0, 1, 1.
+        channel_axis: which axis the channels are.
+
+    Source: TensorRT `IScaleLayer`.
+    """
+
+    mode: ScaleMode
+    shift: Weights = attrs.field(default=None, repr=False)
+    scale: Weights = attrs.field(default=None, repr=False)
+    power: Weights = attrs.field(default=None, repr=False)
+    channel_axis: int = 1
+
+    def coefficient_shape(self, shape: Shape) -> Shape:
+        """The shape, with the rank of the input, that coefficients have in this mode for an input of this shape."""
+        if self.mode is ScaleMode.UNIFORM:
+            return (1,) * len(shape)
+        kept = range(self.channel_axis, self.channel_axis + 1 if self.mode is ScaleMode.CHANNEL else len(shape))
+        return tuple(extent if axis in kept else 1 for axis, extent in enumerate(shape))
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """The input's shape and type."""
+        x = self.required(inputs, 0)
+        if not x.dtype.is_floating_point and not x.dtype.is_quantized:
+            raise self.problem("A scale layer takes floating-point or quantized elements", found=x.dtype.name)
+        if self.mode is not ScaleMode.UNIFORM and not 0 <= self.channel_axis < x.rank:
+            raise self.problem(
+                "The input does not have the channel axis", found=f"axis {self.channel_axis} of shape {x.shape}"
+            )
+        shape = self.coefficient_shape(x.shape)
+        for name in ("shift", "scale", "power"):
+            weights: Weights = getattr(self, name)
+            if weights is not None and weights.size and min(shape, default=1) >= 0 and weights.size != math.prod(shape):
+                raise self.problem(
+                    f"`{name}` has a wrong number of values for the mode {self.mode.name}",
+                    found=weights.size,
+                    allowed=math.prod(shape),
+                )
+        return [TensorSpec(x.shape, x.dtype)]
+
+
+class AddScale:
+    """The builder methods of scale layers."""
+
+    def add_scale(
+        self: LayerOwner,
+        input: Tensor,
+        mode: ScaleMode,
+        shift: Weights = None,
+        scale: Weights = None,
+        power: Weights = None,
+    ) -> Scale:
+        """Add a scale layer whose channels are axis 1; TensorRT's `add_scale`."""
+        return self.add_layer(Scale(mode=mode, shift=shift, scale=scale, power=power), [input])
+
+    def add_scale_nd(
+        self: LayerOwner,
+        input: Tensor,
+        mode: ScaleMode,
+        shift: Weights = None,
+        scale: Weights = None,
+        power: Weights = None,
+        channel_axis: int = 1,
+    ) -> Scale:
+        """Add a scale layer with a channel axis; TensorRT's `add_scale_nd`."""
+        layer = Scale(mode=mode, shift=shift, scale=scale, power=power, channel_axis=channel_axis)
+        return self.add_layer(layer, [input])

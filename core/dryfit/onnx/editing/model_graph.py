@@ -10,11 +10,11 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from dryfit.errors import OnnxImportError
+from dryfit.network.tensor import Array
 from dryfit.onnx.editing.shape_table import ShapeTable, known_values
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.tensors import array_of
 
-Array = np.ndarray[Any, Any]
 Extents = tuple[int | None, ...]
 """The shape of a value; None for an extent that is not known before the model runs."""
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
-from dryfit.onnx.editing.model_graph import Array, ModelGraph, attribute
+from dryfit.network.tensor import Array
+from dryfit.onnx.editing.model_graph import ModelGraph, attribute
 
 FLOATING = (TensorProto.FLOAT, TensorProto.FLOAT16)
 

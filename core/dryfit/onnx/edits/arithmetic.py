@@ -7,8 +7,9 @@ import math
 import numpy as np
 from onnx import NodeProto
 
+from dryfit.network.tensor import Array
 from dryfit.onnx.editing.edit import edit
-from dryfit.onnx.editing.model_graph import Array, ModelGraph, attribute
+from dryfit.onnx.editing.model_graph import ModelGraph, attribute
 from dryfit.onnx.editing.parts import clip_node, is_floating, one_value, scale_node
 
 

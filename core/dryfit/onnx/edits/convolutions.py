@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, helper
 
+from dryfit.network.tensor import Array
 from dryfit.onnx.editing.edit import edit
-from dryfit.onnx.editing.model_graph import Array, ModelGraph, attribute
+from dryfit.onnx.editing.model_graph import ModelGraph, attribute
 from dryfit.onnx.editing.parts import is_floating, keeps_batch, reshape_node
 
 

@@ -9,9 +9,9 @@ from dryfit.network.layers.activation import Activation, ActivationType, Paramet
 from dryfit.network.layers.elementwise import ElementWiseOperation, Select
 from dryfit.onnx.composition import add, divide, elementwise, multiply, scalar, subtract
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import with_rank
+from dryfit.onnx.tensors import Operand
 
 _FLOAT_LIMIT = float(np.finfo(np.float32).max)
 

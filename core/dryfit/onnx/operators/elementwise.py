@@ -9,9 +9,8 @@ from dryfit.network.layers.elementwise import ElementWiseOperation, Select, Unar
 from dryfit.network.layers.quantization import Cast, CastRounding
 from dryfit.onnx.composition import add, add_plugin, cast, divide, elementwise, same_rank, scalar, unary
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.registry import operator
-from dryfit.onnx.tensors import data_type
+from dryfit.onnx.tensors import Operand, data_type
 
 _Op = ElementWiseOperation
 

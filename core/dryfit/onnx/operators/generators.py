@@ -9,14 +9,14 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation, Select, UnaryOperation
 from dryfit.network.layers.generators import Fill, FillOperation
+from dryfit.network.tensor import Array
 from dryfit.onnx.composition import cast, divide, elementwise, scalar, subtract, unary
 from dryfit.onnx.folding import LARGEST_FOLDED_BYTES
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import elements_of, expand, unsqueeze
-from dryfit.onnx.tensors import data_type
+from dryfit.onnx.tensors import Operand, data_type
 
 _LARGEST_CONSTANT_ELEMENTS = 2**32
 """Our choice: the largest weights are smaller, and a few bytes of a model can ask for any number."""

@@ -15,14 +15,14 @@ from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.matrix import Einsum, MatrixMultiply, MatrixOperation
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.tensor import Tensor
+from dryfit.network.layers.slice import Shuffle
+from dryfit.network.tensor import Array, Tensor
 from dryfit.onnx.composition import add, add_plugin, multiply, scalar
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import squeeze, with_rank
+from dryfit.onnx.tensors import Operand
 
 
 @operator("Gemm")

@@ -10,7 +10,6 @@ from dryfit.network.layers.generators import ShapeLayer
 from dryfit.network.layers.movement import Identity, ReverseSequence
 from dryfit.onnx.composition import axes_of, cast, concatenate, positive_axes, positive_axis
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import (
@@ -25,6 +24,7 @@ from dryfit.onnx.shapes import (
     unsqueeze,
     vector_of,
 )
+from dryfit.onnx.tensors import Operand
 
 
 @operator("Identity")

@@ -10,11 +10,11 @@ import math
 import numpy as np
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import Scale, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation, Select, UnaryOperation
 from dryfit.network.layers.normalization import Lrn, Normalization, Softmax
 from dryfit.network.layers.ranking import TopKOperation
 from dryfit.network.layers.reduction import ReduceOperation
-from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.layers.shape_inference import mask_of
 from dryfit.onnx.composition import (
     add,
@@ -30,11 +30,11 @@ from dryfit.onnx.composition import (
     unary,
 )
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.operators.reduce import top_k
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import flatten_to_matrix, lengths_of, reshape, squeeze, unsqueeze, with_rank
+from dryfit.onnx.tensors import Operand
 
 
 def _along_channels(node: Node, vector: Operand, rank: int) -> Operand:

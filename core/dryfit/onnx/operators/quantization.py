@@ -13,13 +13,13 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.quantization import DynamicQuantize, Quantize
 from dryfit.network.layers.reduction import ReduceOperation
+from dryfit.network.tensor import Array
 from dryfit.onnx.composition import cast, divide, elementwise, positive_axis, reduce, subtract, unary
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Array, Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.quantization import add_dequantize, add_quantize, quantized_type
 from dryfit.onnx.registry import TENSORRT_DOMAIN, operator
-from dryfit.onnx.tensors import data_type
+from dryfit.onnx.tensors import Operand, data_type
 
 
 @operator("QuantizeLinear")

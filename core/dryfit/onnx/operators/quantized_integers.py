@@ -22,14 +22,13 @@ from dryfit.network.layers.shape_inference import mask_of
 from dryfit.onnx.composition import add, concatenate, multiply, positive_axis, reduce
 from dryfit.onnx.node import Node
 from dryfit.onnx.node_meaning import integer_operator
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.operators.activation import activation
-from dryfit.onnx.operators.convolution import convolution
+from dryfit.onnx.operators.convolution import convolution, pooling
 from dryfit.onnx.operators.matrix import gemm, matmul
-from dryfit.onnx.operators.pooling import pooling
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.quantization import check_scales
 from dryfit.onnx.registry import OperatorFunction, Result, operator
+from dryfit.onnx.tensors import Operand
 
 MICROSOFT = "com.microsoft"
 

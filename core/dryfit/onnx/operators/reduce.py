@@ -25,10 +25,10 @@ from dryfit.onnx.composition import (
     unary,
 )
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.operators.activation import activation
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import squeeze
+from dryfit.onnx.tensors import Operand
 
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
 _PLAIN = {

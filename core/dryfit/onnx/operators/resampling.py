@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.grid_sample import GridSample
 from dryfit.network.layers.resize import (
+    GridSample,
     InterpolationMode,
     Resize,
     ResizeCoordinateTransformation,
@@ -18,9 +18,9 @@ from dryfit.network.layers.resize import (
 from dryfit.network.layers.slice import SampleMode
 from dryfit.onnx.composition import cast, positive_axes
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
+from dryfit.onnx.tensors import Operand
 
 _MODES = {
     "nearest": InterpolationMode.NEAREST,

@@ -8,10 +8,10 @@ from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.slice import SampleMode
 from dryfit.onnx.composition import axes_of, positive_axes, positive_axis
 from dryfit.onnx.node import Node
-from dryfit.onnx.operand import Operand
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import Length, SliceBounds, combine, elements_of, expand, lengths_of, slice_axes
+from dryfit.onnx.tensors import Operand
 
 
 @operator("Split")

@@ -17,12 +17,12 @@ from onnx import NodeProto, helper
 from dryfit.builder.design import Design
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layers.activation import Scale
 from dryfit.network.layers.convolution import Deconvolution, FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
-from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Array, Tensor
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name
-from dryfit.quantization.dynamic_range import DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange
 from dryfit.quantization.int8_weights import Int8Weights, constant_weights, folded, int8_weights
 
 

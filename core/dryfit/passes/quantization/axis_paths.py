@@ -9,8 +9,7 @@ from typing import Any
 from dryfit.network.layer import Layer
 from dryfit.network.layers.movement import Concatenation, Padding
 from dryfit.network.layers.shape_inference import known_ints, normalized_axes
-from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import Slice
+from dryfit.network.layers.slice import Shuffle, Slice
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 Specs = Mapping[Tensor, TensorSpec]

@@ -21,11 +21,11 @@ import attrs
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.indexing import Scatter, ScatterReduction
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.layers.slice import SampleMode, Slice
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantization import axis_paths
 from dryfit.passes.quantization.axis_paths import AxisPath, Specs

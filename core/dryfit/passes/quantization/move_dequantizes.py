@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dryfit.network.copying import copy_layer
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.layers.shuffle import Shuffle
+from dryfit.network.layers.slice import Shuffle
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.passes.quantization.commutation import Commutation, commutation_of
 from dryfit.passes.quantization.moving import (

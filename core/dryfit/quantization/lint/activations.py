@@ -8,13 +8,12 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation
 from dryfit.network.layers.elementwise import Elementwise
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.tensor import Tensor
-from dryfit.quantization.lint.network_view import NetworkView
+from dryfit.quantization.lint.network_view import Hit, NetworkView, lint_rule
 from dryfit.quantization.lint.outputs import is_sum_of_data, weighted_before
-from dryfit.quantization.lint.rule import Hit, lint_rule
 
 
 @lint_rule(

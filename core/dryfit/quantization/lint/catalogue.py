@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from dryfit.network.network import Network
 from dryfit.quantization.lint import activations, outputs, scales, weights
-from dryfit.quantization.lint.network_view import NetworkView
-from dryfit.quantization.lint.rule import SEVERITIES, Hit, LintFinding
+from dryfit.quantization.lint.network_view import SEVERITIES, Hit, LintFinding, NetworkView
 from dryfit.rule import Rule
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 import numpy as np
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.quantization import Dequantize, Quantize
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Array, Tensor
 from dryfit.quantization.range_sharing import covering_of
-
-Array = np.ndarray[Any, Any]
+from dryfit.rule import Rule
 
 
 @attrs.frozen(eq=False)
@@ -215,3 +213,47 @@ def scale_text(layer: Layer) -> str:
 def readers(tensor: Tensor) -> Iterator[Layer]:
     """The layers that read a tensor, each once."""
     yield from dict.fromkeys(reader for reader, _ in tensor.consumers)
+
+
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+
+SEVERITIES = ("error", "warning", "note")
+"""What a finding means: devices refuse it or compute something else; it costs accuracy or time; it is worth knowing."""
+
+CHAPTER = "TensorRT 10 developer guide, Working with Quantized Types"
+PLACEMENT = f"{CHAPTER}, Q/DQ Layer-Placement Recommendations"
+
+Hit = tuple[Layer, Tensor, str]
+"""The layer, its tensor and, in one sentence without its full stop, what was found there."""
+
+
+@attrs.frozen
+class LintFinding:
+    """One place that speaks against a rule.
+
+    Attributes:
+        rule: the rule.
+        layer: name of the layer.
+        kind: its kind.
+        onnx_nodes: the ONNX nodes that it comes from; empty where the network comes from elsewhere.
+        tensor: name of the tensor.
+        found: what was found, in one sentence without its full stop.
+    """
+
+    rule: Rule
+    layer: str
+    kind: str
+    onnx_nodes: tuple[str, ...]
+    tensor: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.rule.id}: layer {self.layer!r}, tensor {self.tensor!r}: {self.found}"
+
+
+def lint_rule(
+    id: str, *, text: str, remedy: str, source: str = PLACEMENT, severity: str = "warning"
+) -> Callable[[Callable[[NetworkView], Iterable[Hit]]], Rule]:
+    """Make a function the finder of a rule; `severity` is one of `SEVERITIES`."""
+    return lambda finder: Rule(id, text, source, remedy, finder=finder, severity=severity)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 import numpy as np
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.activation import Activation, ActivationType, Scale
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.layers.scale import Scale
-from dryfit.network.tensor import Tensor
-from dryfit.quantization.lint.network_view import NetworkView, readers
-from dryfit.quantization.lint.rule import Hit, lint_rule
+from dryfit.network.tensor import Array, Tensor
+from dryfit.quantization.lint.network_view import Hit, NetworkView, lint_rule, readers
 
 LINEAR_PIECES = frozenset(
     {
@@ -198,8 +195,6 @@ def output_unread(view: NetworkView) -> Iterator[Hit]:
             told.add(one.quantize.name)
             yield one.layer, one.tensor, "it is quantized, and dequantized for the caller at once"
 
-
-Array = np.ndarray[Any, Any]
 
 TOLERANCE = 1e-3
 """Relative difference up to which two factors are taken as the same one: they are computed in FP32 in two ways."""

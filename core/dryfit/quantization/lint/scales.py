@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.quantization.lint.network_view import (
+    CHAPTER,
+    Hit,
     NetworkView,
     have_equal_scales,
     is_of_weights,
+    lint_rule,
     moved_inputs,
     scale_of,
     scale_text,
 )
-from dryfit.quantization.lint.rule import CHAPTER, Hit, lint_rule
 
 
 @lint_rule(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 import numpy as np
@@ -13,11 +12,9 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Deconvolution, FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
-from dryfit.quantization.lint.network_view import NetworkView, QuantizedWeights, scale_of
-from dryfit.quantization.lint.rule import CHAPTER, Hit, lint_rule
+from dryfit.network.tensor import Array
+from dryfit.quantization.lint.network_view import CHAPTER, Hit, NetworkView, QuantizedWeights, lint_rule, scale_of
 from dryfit.reference.quantization import spread
-
-Array = np.ndarray[Any, Any]
 
 BOUNDS = {DataType.INT8: (-128.0, 127.0), DataType.INT4: (-8.0, 7.0)}
 """Least and largest code of integer types. In floating-point types a scale loses no codes, only exponents."""

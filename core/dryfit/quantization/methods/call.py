@@ -13,11 +13,9 @@ from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator
-from dryfit.network.tensor import TensorSpec
+from dryfit.network.tensor import Array, TensorSpec
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.reference.precision import limits as limits_of_type
-
-Array = np.ndarray[Any, Any]
 
 
 @attrs.frozen(eq=False)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.resize import ResizeCoordinateTransformation, ResizeSelector
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import Operand, OperatorCall
 from dryfit.quantization.methods.method import Requirement
 from dryfit.quantization.methods.requantization import ScaleRule, effective_multiplier
 
-Array = np.ndarray[Any, Any]
 Case = Callable[[OperatorCall], bool]
 
 

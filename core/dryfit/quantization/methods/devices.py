@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dryfit.quantization.methods.definitions.activations import sigmoid
-from dryfit.quantization.methods.definitions.output_codes import LIMIT_ROUNDING
 from dryfit.quantization.methods.definitions.real_numbers import dequantize, in_real_numbers, quantize
-from dryfit.quantization.methods.definitions.weighted import weighted
+from dryfit.quantization.methods.definitions.weighted import LIMIT_ROUNDING, weighted
 from dryfit.quantization.methods.method import Definition, MethodRule, QuantizeMethod
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps
 from dryfit.quantization.rounding import RoundingMode

@@ -10,16 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantized_operator import QuantizedOperator
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import OperatorCall, call_of
 from dryfit.quantization.methods.requantization import Requantization
 from dryfit.rule import Rule
 
-Array = np.ndarray[Any, Any]
 Definition = Callable[[OperatorCall, "MethodRule"], Array]
 """From operands to the output, in numpy: the truth that kernels equal bit for bit."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 
 OPERATORS = {
     "average_pool": "average pooling over a window",

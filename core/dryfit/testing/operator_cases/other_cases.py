@@ -13,11 +13,10 @@ from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.movement import Concatenation, Identity
 from dryfit.network.layers.normalization import Softmax
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
-from dryfit.network.layers.window_layer import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode, Pooling, PoolingType
 from dryfit.testing.operator_cases.drawn_grids import (
     Grid,
     all_codes,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.reference.histogram import histogram_record
+from dryfit.reference.reduction import histogram_record
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import TABLE_BYTES

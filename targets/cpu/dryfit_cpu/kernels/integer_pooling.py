@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import cast
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.pooling import Pooling
+from dryfit.network.layers.window_layer import Pooling
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs

@@ -21,8 +21,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.indexing import Gather, GatherMode
 from dryfit.network.layers.movement import Padding
-from dryfit.network.layers.shuffle import Shuffle
-from dryfit.network.layers.slice import SampleMode, Slice
+from dryfit.network.layers.slice import SampleMode, Shuffle, Slice
 from dryfit.network.tensor import Shape, Tensor, TensorSpec
 from dryfit.reference.indexing import from_start
 from dryfit.reference.registry import evaluate

@@ -15,9 +15,8 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.activation import ParametricRelu
+from dryfit.network.layers.activation import ParametricRelu, Scale, ScaleMode
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.scale import Scale, ScaleMode
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel

@@ -13,7 +13,6 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup

@@ -20,8 +20,13 @@ from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.quantization.methods.call import OperatorCall, call_of
-from dryfit.quantization.methods.definitions.output_codes import TAIL_ROUNDING, output_range
-from dryfit.quantization.methods.definitions.weighted import real_bias, weighted, weighted_multipliers
+from dryfit.quantization.methods.definitions.weighted import (
+    TAIL_ROUNDING,
+    output_range,
+    real_bias,
+    weighted,
+    weighted_multipliers,
+)
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.quantization.methods.requantization import Encoding, Requantization, Steps
 from dryfit.quantization.rounding import RoundingMode

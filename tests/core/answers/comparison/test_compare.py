@@ -15,7 +15,7 @@ from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import ConfigError, ExecutionError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.quantization.rounding import RoundingMode, round_values
 

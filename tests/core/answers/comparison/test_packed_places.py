@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dryfit.answers.comparison.known_places import KnownPlaces
-from dryfit.answers.comparison.packed_places import Slot, unpack_places
+from dryfit.answers.comparison.packed_places import KnownPlaces, Slot, unpack_places
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import FullyConnected
 

@@ -19,9 +19,8 @@ from dryfit.building import Builder
 from dryfit.engine.plan import Plan
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.tensor import Tensor

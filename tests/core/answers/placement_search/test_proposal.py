@@ -11,11 +11,11 @@ from tests.core.builder.designs import designed
 from tests.core.builder.networks import activation, add, chain, convolution, dla_config, elu, image_network
 
 from dryfit.answers.network_cost import network_cost
+from dryfit.answers.placement_search.changes import moved
 from dryfit.answers.placement_search.choices import choices_of
 from dryfit.answers.placement_search.model import SegmentModel
 from dryfit.answers.placement_search.objective import Meter, Objective, value_of
 from dryfit.answers.placement_search.proposal import propose_placement
-from dryfit.answers.placement_search.repair import moved
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.errors import ConfigError, PlacementError, PluginError
 from dryfit.estimate_text import duration

@@ -10,8 +10,8 @@ from tests.core.builder.networks import activation, add, chain, convolution, dla
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.pooling import PoolingType
-from dryfit.quantization.dynamic_range import int8_scale
+from dryfit.network.layers.window_layer import PoolingType
+from dryfit.quantization.int8_steps import int8_scale
 from dryfit.reference.executor import run_reference
 
 FLOAT, HALF, INT8 = DataType.FLOAT, DataType.HALF, DataType.INT8

@@ -7,11 +7,10 @@ from tests.core.builder.networks import activation, add, image_network, named
 
 from dryfit.builder.fusion.fuse import LayerPlace, fuse_layers
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 
 

@@ -7,7 +7,7 @@ import math
 from tests.core.builder.networks import activation, chain, convolution, image_network, named
 
 from dryfit.builder.precision.int8_benefit import layers_without_benefit
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 
 
 def losing(network, real=(), width=4):

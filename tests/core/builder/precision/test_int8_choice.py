@@ -12,10 +12,9 @@ from dryfit.builder.precision.chosen import PrecisionCause
 from dryfit.building import Builder, assess
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.scale import ScaleMode
 
 FLOAT, HALF, INT8 = DataType.FLOAT, DataType.HALF, DataType.INT8
 

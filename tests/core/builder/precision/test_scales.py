@@ -15,7 +15,7 @@ from dryfit.building import Builder
 from dryfit.calibration.before_build import found_ranges
 from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.quantization.calibration_cache import CalibrationCache
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.calibrator import Calibrator, Solution

@@ -11,8 +11,8 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.movement import Padding
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.quantization import Dequantize, Quantize
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
 

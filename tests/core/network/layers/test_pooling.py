@@ -2,8 +2,7 @@ import pytest
 
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.pooling import PoolingType
-from dryfit.network.layers.window_layer import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode, PoolingType
 
 from .building import network_with
 

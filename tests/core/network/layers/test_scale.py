@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dryfit.errors import NetworkError
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.activation import ScaleMode
 
 from .building import network_with
 

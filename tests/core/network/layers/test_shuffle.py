@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.core.network.layers.inferring import assert_refused, indices, known, shape_of, spec
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.shuffle import Shuffle
+from dryfit.network.layers.slice import Shuffle
 from dryfit.network.tensor import TensorSpec
 
 

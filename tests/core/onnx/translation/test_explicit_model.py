@@ -22,7 +22,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.onnx.translation.agreement import tensor_values
 from dryfit.onnx.translation.explicit_model import ExplicitModel
-from dryfit.onnx.translation.prepared_model import inlined, prepared_model
+from dryfit.onnx.translation.implicit_precisions import inlined, prepared_model
 
 
 def codes_of(translated: ExplicitModel, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

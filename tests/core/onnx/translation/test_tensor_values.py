@@ -8,7 +8,7 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.onnx.translation.agreement import tensor_values
 from dryfit.reference.executor import run_reference

@@ -6,14 +6,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.indexing import GatherMode, ScatterMode
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduction import ReduceOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.layers.slice import SampleMode
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 
 SHAPE = (1, 4, 4, 4)

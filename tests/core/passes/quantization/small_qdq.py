@@ -9,7 +9,7 @@ from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.verify import check
 from dryfit.passes.canonical import quantization_passes

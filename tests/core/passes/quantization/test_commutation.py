@@ -10,7 +10,6 @@ from tests.core.passes.quantization.small_qdq import constant, network_with_inpu
 from dryfit.network.layer import LAYER_KINDS
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.movement import Identity
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode
 from dryfit.passes.quantization.commutation import COMMUTATIONS, commutation_of, row_of

@@ -24,8 +24,8 @@ from tests.core.passes.quantized_networks import named
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduction import CumulativeOperation
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.quantization.rewrites import RewriteAction
 
 

@@ -15,8 +15,8 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.pooling import Pooling, PoolingType
-from dryfit.network.layers.shuffle import Shuffle
+from dryfit.network.layers.slice import Shuffle
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.network import Network
 from dryfit.network.verify import check
 from dryfit.passes.canonical import canonical_pipeline

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.core.quantization.methods.operator_calls import call_of_layer, operand, random_codes
 
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.quantization.methods.definitions import averages
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dryfit.errors import ConfigError
-from dryfit.quantization.methods.fixed_point import (
+from dryfit.quantization.methods.requantization import (
     doubling_high_product,
     fixed_point,
     one_step,

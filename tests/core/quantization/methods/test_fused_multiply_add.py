@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dryfit.quantization.methods.definitions.fused_multiply_add import fused_multiply_add
+from dryfit.quantization.methods.definitions.sums import fused_multiply_add
 
 
 def nearest_float32(value: Fraction) -> np.float32:

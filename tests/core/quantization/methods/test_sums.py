@@ -10,7 +10,6 @@ from tests.core.quantization.methods.operator_calls import call_of_layer, operan
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.quantization.methods.definitions.output_codes import VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.real_numbers import in_real_numbers
 from dryfit.quantization.methods.definitions.sums import (
     CUT_OPERANDS,
@@ -19,6 +18,7 @@ from dryfit.quantization.methods.definitions.sums import (
     sum_by_fused_products,
     sum_by_three_multipliers,
 )
+from dryfit.quantization.methods.definitions.weighted import VECTOR_ELEMENTS
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps
 from dryfit.quantization.rounding import RoundingMode, round_values

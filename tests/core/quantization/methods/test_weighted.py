@@ -13,9 +13,14 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.movement import Identity
-from dryfit.quantization.methods.definitions.output_codes import TAIL_ROUNDING, VECTOR_CHANNELS, VECTOR_ELEMENTS
 from dryfit.quantization.methods.definitions.requantized import requantized, requantized_by_shift
-from dryfit.quantization.methods.definitions.weighted import weighted, weighted_sums
+from dryfit.quantization.methods.definitions.weighted import (
+    TAIL_ROUNDING,
+    VECTOR_CHANNELS,
+    VECTOR_ELEMENTS,
+    weighted,
+    weighted_sums,
+)
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import Encoding, Requantization, ScaleRule, Steps
 from dryfit.quantization.rounding import RoundingMode

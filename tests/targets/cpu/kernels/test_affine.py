@@ -10,9 +10,9 @@ from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chose
 from tests.targets.cpu.kernels.test_convolution import ACTIVATIONS, TYPES, activation, convolution
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 

@@ -8,8 +8,8 @@ from tests.targets.cpu.group_runner import LAYOUTS, Guarded, assert_like_referen
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.pooling import PoolingType
 from dryfit.network.layers.reduction import ReduceOperation
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 
 SHAPES = ((1, 3, 5, 7), (2, 64, 6, 6), (1, 35, 4, 9))

@@ -10,10 +10,9 @@ from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chose
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.network.network import Network
 from dryfit.reference.inference import infer_specs

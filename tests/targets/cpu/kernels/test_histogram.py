@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.targets.cpu.group_runner import LAYOUTS, Guarded
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.histogram import RECORD_WORDS
+from dryfit.network.layers.ranking import RECORD_WORDS
 from dryfit.network.network import Network
-from dryfit.reference.histogram import histogram_record
+from dryfit.reference.reduction import histogram_record
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding
 from dryfit_cpu.kernels.histogram import count_magnitudes

@@ -9,17 +9,16 @@ from tests.targets.cpu.kernels.integer_definition import normalized, requantized
 from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, assert_like_definition, exact_convolution
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
+from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu, Scale, ScaleMode
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.normalization import Softmax
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
-from dryfit.network.layers.scale import Scale, ScaleMode
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.network import Network
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup

@@ -14,9 +14,9 @@ from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.movement import Concatenation
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit.target.group import LayerGroup
 from dryfit_cpu.kernels import convolution, integer_matrix_multiply, integer_pooling

@@ -10,10 +10,10 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import Select
 from dryfit.network.layers.indexing import Gather
 from dryfit.network.layers.movement import Concatenation, Padding
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import Resize
 from dryfit.network.layers.slice import SampleMode, Slice
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.network import Network
 from dryfit.reference.registry import evaluate
 

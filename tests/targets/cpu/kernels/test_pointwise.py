@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.resize import (
@@ -19,7 +19,6 @@ from dryfit.network.layers.resize import (
     ResizeRoundMode,
     ResizeSelector,
 )
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 

@@ -11,9 +11,8 @@ from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chose
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit.network.layers.pooling import Pooling, PoolingType
 from dryfit.network.layers.reduction import ReduceOperation
-from dryfit.network.layers.window_layer import PaddingMode
+from dryfit.network.layers.window_layer import PaddingMode, Pooling, PoolingType
 from dryfit.network.network import Network
 
 TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)

@@ -8,9 +8,8 @@ from tests.targets.cpu.group_runner import reference_kernel, run_group, specs_of
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding

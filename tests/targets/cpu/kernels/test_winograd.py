@@ -20,9 +20,8 @@ from tests.targets.cpu.kernels.test_convolution import ACTIVATIONS, activation, 
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.scale import ScaleMode
 from dryfit.network.network import Network
 from dryfit.reference.inference import infer_specs
 from dryfit.reference.registry import evaluate

@@ -8,7 +8,7 @@ import pytest
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
-from dryfit.network.layers.pooling import PoolingType
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.cost import CostQuestion
@@ -62,7 +62,7 @@ def test_what_follows_a_convolution_in_the_pipe_is_in_its_step(network):
 
 
 def _uniform():
-    from dryfit.network.layers.scale import ScaleMode
+    from dryfit.network.layers.activation import ScaleMode
 
     return ScaleMode.UNIFORM
 

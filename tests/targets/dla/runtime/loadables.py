@@ -8,7 +8,7 @@ from tests.core.builder.networks import activation, add, convolution, dla_config
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType, EngineCapability
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.scale import ScaleMode
+from dryfit.network.layers.activation import ScaleMode
 from dryfit.network.network import Network
 from dryfit_dla.runtime import Task
 

@@ -13,15 +13,20 @@ import attrs
 import numpy as np
 
 from dryfit.network.layers.activation import ActivationType
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.quantization.methods.definitions.code_tables import by_table, exponential
-from dryfit.quantization.methods.definitions.fused_multiply_add import fused_multiply_add
-from dryfit.quantization.methods.definitions.output_codes import output_range
-from dryfit.quantization.methods.fixed_point import shifted_right
+from dryfit.quantization.methods.definitions.real_numbers import by_table, exponential
+from dryfit.quantization.methods.definitions.sums import fused_multiply_add
+from dryfit.quantization.methods.definitions.weighted import output_range
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantization import codes_of_real, effective_multiplier, encoded, requantize
+from dryfit.quantization.methods.requantization import (
+    codes_of_real,
+    effective_multiplier,
+    encoded,
+    requantize,
+    shifted_right,
+)
 
-Array = np.ndarray[Any, Any]
 FRACTION_BITS = "fraction_bits"
 """The option of `leaky_relu_by_shift`: how many bits of the ratios are behind the point."""
 

@@ -7,19 +7,26 @@ from typing import Any, cast
 
 import numpy as np
 
-from dryfit.network.layers.pooling import Pooling
 from dryfit.network.layers.reduction import Reduce
 from dryfit.network.layers.shape_inference import axes_in
+from dryfit.network.layers.window_layer import Pooling
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.quantization.methods.definitions.output_codes import output_range, with_tail
 from dryfit.quantization.methods.definitions.real_numbers import real_values
-from dryfit.quantization.methods.fixed_point import FixedPoint, fixed_point, two_step
+from dryfit.quantization.methods.definitions.weighted import output_range, with_tail
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantization import codes_of_real, effective_multiplier, encoded, requantize
+from dryfit.quantization.methods.requantization import (
+    FixedPoint,
+    codes_of_real,
+    effective_multiplier,
+    encoded,
+    fixed_point,
+    requantize,
+    two_step,
+)
 from dryfit.quantization.rounding import RoundingMode, round_values
-from dryfit.reference.pooling import counted_elements, views_of_windows
+from dryfit.reference.convolution import counted_elements, views_of_windows
 
-Array = np.ndarray[Any, Any]
 _ONE = np.asarray(1, np.float32)
 CUT_OFFSET = "cut_offset"
 """The option of `mean_of_codes`: whether the zero points' difference is cut to a whole number, not rounded."""

@@ -6,18 +6,17 @@ quantize    q = clamp(round(f32(x / sy)) + zy)
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from dryfit.network.layers.activation import Activation
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import Operand, OperatorCall
-from dryfit.quantization.methods.definitions.code_tables import by_table
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import codes_of_real
 from dryfit.reference.registry import evaluate
 
-Array = np.ndarray[Any, Any]
 TIMES_RECIPROCAL = "times_reciprocal"
 """The option of a rule of `quantize`: whether `f32(x * f32(1 / sy))` takes the place of the division."""
 
@@ -79,3 +78,24 @@ _LOWEST_WEIGHT = np.int8(-127)
 def calibrated_weights(call: OperatorCall, rule: MethodRule) -> Array:
     """INT8 codes of FP32 numbers, the lowest -127; reads the rule's requantization."""
     return np.maximum(quantize(call, rule), _LOWEST_WEIGHT)
+
+
+# Functions of one code as tables --------------------------------------------------------------------------------------
+
+
+def by_table(operand: Operand, function: Callable[[Array], Array]) -> Array:
+    """The function of every element, of the operand's shape.
+
+    Args:
+        operand: INT8 or UINT8.
+        function: of the distances of all 256 codes from the zero point, `int32[256]`.
+    """
+    codes = np.arange(256, dtype=np.uint8).view(operand.values.dtype)
+    table = function(codes.astype(np.int32) - np.int32(operand.one_zero_point))
+    return np.asarray(table[operand.values.view(np.uint8)])
+
+
+def exponential(values: Array) -> Array:
+    """`float32` of `exp`, computed in FP64; infinity where FP32 ends."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(np.asarray(values, np.float64)).astype(np.float32)

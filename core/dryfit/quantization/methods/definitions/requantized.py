@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import Operand, OperatorCall
 from dryfit.quantization.methods.definitions.activations import FRACTION_BITS
-from dryfit.quantization.methods.definitions.code_tables import by_table
-from dryfit.quantization.methods.definitions.output_codes import output_range, with_tail
-from dryfit.quantization.methods.fixed_point import shifted_right
+from dryfit.quantization.methods.definitions.real_numbers import by_table
+from dryfit.quantization.methods.definitions.weighted import output_range, with_tail
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantization import Requantization, codes_of_real, multipliers, requantize
-
-Array = np.ndarray[Any, Any]
+from dryfit.quantization.methods.requantization import (
+    Requantization,
+    codes_of_real,
+    multipliers,
+    requantize,
+    shifted_right,
+)
 
 
 def requantized(call: OperatorCall, rule: MethodRule) -> Array:

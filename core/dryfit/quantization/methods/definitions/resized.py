@@ -13,12 +13,12 @@ import attrs
 import numpy as np
 
 from dryfit.network.layers.resize import ResizeCoordinateTransformation
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.quantization.methods.fixed_point import shifted_right
 from dryfit.quantization.methods.method import MethodRule
+from dryfit.quantization.methods.requantization import shifted_right
 from dryfit.reference.registry import evaluate
 
-Array = np.ndarray[Any, Any]
 _F = np.float32
 _KIND = ResizeCoordinateTransformation
 _SPATIAL = (2, 3)

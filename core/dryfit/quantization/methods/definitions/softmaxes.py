@@ -7,20 +7,19 @@ entries. FP32 sums are added in the order of the axis.
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from dryfit.network.layers.normalization import Softmax
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import OperatorCall
-from dryfit.quantization.methods.definitions.code_tables import exponential
-from dryfit.quantization.methods.definitions.output_codes import output_range
-from dryfit.quantization.methods.fixed_point import doubling_high_product, fixed_point, shifted_right
+from dryfit.quantization.methods.definitions.real_numbers import exponential
+from dryfit.quantization.methods.definitions.weighted import output_range
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantization import codes_of_real
+from dryfit.quantization.methods.requantization import codes_of_real, doubling_high_product, fixed_point, shifted_right
 from dryfit.quantization.rounding import RoundingMode
 
-Array = np.ndarray[Any, Any]
 _LARGEST = np.finfo(np.float32).max
 _RESERVE = 5.0
 _TABLE_BITS = 23
@@ -90,7 +89,7 @@ def _running_sum(call: OperatorCall, powers: Array) -> Array:
 
 # In fixed-point numbers: exponentials, their sum and its reciprocal without a real number. A number of Qm.n is an INT32
 # with n bits behind the point. `a * b` of two of them is the doubling high product of
-# `dryfit.quantization.methods.fixed_point`: the bits before the point add up.
+# `dryfit.quantization.methods.requantization`: the bits before the point add up.
 #
 # Source: the formulas of gemmlowp's `fixedpoint`: a Taylor polynomial of degree 4 at -1/8, factors for each power of
 # two, and three Newton steps from the best linear first guess 48/17 - 32/17 x.

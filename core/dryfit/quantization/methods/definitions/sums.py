@@ -9,14 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import Operand, OperatorCall
-from dryfit.quantization.methods.definitions.fused_multiply_add import fused_multiply_add
-from dryfit.quantization.methods.definitions.output_codes import is_in_vectors, output_range
-from dryfit.quantization.methods.fixed_point import doubling_high_product, fixed_point, shifted_right, two_step
+from dryfit.quantization.methods.definitions.weighted import is_in_vectors, output_range
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantization import codes_of_real, encoded, requantize
+from dryfit.quantization.methods.requantization import (
+    codes_of_real,
+    doubling_high_product,
+    encoded,
+    fixed_point,
+    requantize,
+    shifted_right,
+    two_step,
+)
 
-Array = np.ndarray[Any, Any]
 SHIFT_BITS = "shift_bits"
 """The option of `sum_by_common_shift`: bits behind the point of the larger ratio, of which one is 1 to 2."""
 CUT_OPERANDS = "cut_operands"
@@ -89,3 +95,30 @@ def _is_repeated_innermost(operand: Operand, output_shape: tuple[int, ...]) -> b
     """Whether the last axis along which the output extends is one that the operand does not extend along."""
     axes = [axis for axis, extent in enumerate(output_shape) if extent > 1]
     return bool(axes) and operand.values.shape[axes[-1]] == 1
+
+
+# A product and a sum with one rounding --------------------------------------------------------------------------------
+
+
+Numbers = Array | np.floating[Any]
+
+
+def fused_multiply_add(a: Numbers, b: Numbers, c: Numbers) -> Array:
+    """`f32(a * b + c)` of FP32 numbers, rounded once, ties to even; they broadcast.
+
+    The product is exact in FP64. Its sum with c is rounded to odd there: to the neighbour whose last bit is 1 wherever
+    it is not exact. FP64 has more than two bits beyond FP32, so that the second rounding sees what the first one left.
+
+    Source: S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008.
+    """
+    a, b, c = (np.asarray(number, np.float32).astype(np.float64) for number in (a, b, c))
+    product = a * b
+    with np.errstate(invalid="ignore"):  # infinities have no remainder
+        total = np.asarray(product + c)
+        back = total - product
+        lost = (product - (total - back)) + (c - back)  # the sum's rounding error, exactly (Knuth)
+        is_even = (total.view(np.int64) & 1) == 0
+        towards = np.where(lost > 0, np.inf, -np.inf)
+        is_moved = np.isfinite(total) & (lost != 0) & is_even
+    with np.errstate(over="ignore"):
+        return np.where(is_moved, np.nextafter(total, towards), total).astype(np.float32)
