@@ -12,6 +12,7 @@ import attrs
 from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count, Share
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, scale_text
+from dryfit.quantization.cache_comparison import CacheFinding
 from dryfit.quantization.cache_forms import FORMS
 from dryfit.short_text import count_text
 
@@ -180,23 +181,6 @@ class CacheDiffAnswer(Answer):
         counts = [(len(self.changed), "changed"), (self.equal, "equal")]
         counts += [(len(self.removed), "removed"), (len(self.added), "added")]
         return ", ".join(f"{count} {word}" for count, word in counts)
-
-
-@attrs.frozen
-class CacheFinding:
-    """One thing that is wrong with a file.
-
-    Attributes:
-        kind: what it is about; see `FINDING_TITLES`.
-        tensor: the name in the file or the model; empty where the finding is about none.
-        place: where in the file; empty where it is about none.
-        text: the rest.
-    """
-
-    kind: str
-    tensor: str
-    place: str
-    text: str
 
 
 @attrs.frozen(repr=False, kw_only=True)

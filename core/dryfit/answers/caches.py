@@ -15,7 +15,6 @@ from dryfit.answers.cache_answers import (
     CacheCheckAnswer,
     CacheDiffAnswer,
     CachedTensor,
-    CacheFinding,
     ChangedScale,
     finite,
 )
@@ -138,14 +137,14 @@ def check_cache(
         digest = f"sha256:{hashlib.sha256(Path(model).read_bytes()).hexdigest()}"
         network = load_network(Path(model), NetworkOptions.said({"shape": shape} if shape else {}))
         found += findings_for_model(stored, network, digest)
-    counts = Counter(one.kind.value for one in found)
+    counts = Counter(one.kind for one in found)
     summary = {kind: counts[kind] for kind in FINDING_TITLES}
     return CacheCheckAnswer(
         file=Path(file),
         form=stored.form,
         model=None if model is None else os.fspath(model),
         tensors=len(stored.by_name),
-        findings=[CacheFinding(one.kind.value, one.tensor, one.place, one.text) for one in found],
+        findings=found,
         summary=summary,
         conditions=counted_outcomes(conditions, {**summary, "findings": len(found)}),
     )

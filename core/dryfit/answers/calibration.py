@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dryfit.answers.json_data import Amount, Count
+from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.network_ranges import FULL_RANGE, SHARED_WITH, clipping_of
@@ -90,18 +90,8 @@ class CalibrationAnswer(Answer):
     tensors: Sequence[CalibratedTensor]
     cache: Path | None
     state: Path | None
-    _solutions: Mapping[str, Solution]
-    _is_covered: bool = False
-
-    @property
-    def solutions(self) -> Mapping[str, Solution]:
-        """Tensor to its range, with all that the calibrator found."""
-        return self._solutions
-
-    @property
-    def is_covered(self) -> bool:
-        """Whether a cache covered the model already, so that nothing was run."""
-        return self._is_covered
+    solutions: Mapping[str, Solution] = hidden()
+    is_covered: bool = hidden(False)
 
     def summary_line(self) -> str:
         """How many scales were found."""

@@ -9,6 +9,7 @@ import attrs
 
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.conditions import PERCENT, PLACEMENT_SUBJECTS, FailCondition, Outcome, beginnings
+from dryfit.answers.json_data import hidden
 from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import heading, placement_blocks, summary_line
@@ -35,12 +36,7 @@ class CheckAnswer(Placement, Answer):
     COMMAND: ClassVar[str] = "check"
 
     conditions: Sequence[Outcome] = attrs.field(default=(), kw_only=True)
-    _notes: Sequence[str] = attrs.field(default=(), kw_only=True)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said, and about memory."""
-        return self._notes
+    notes: Sequence[str] = hidden(default=(), kw_only=True)
 
     @property
     def has_failed(self) -> bool:

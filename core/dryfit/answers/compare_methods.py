@@ -17,7 +17,7 @@ from dryfit.answers.comparison.compare_methods import MethodSide, method_sides
 from dryfit.answers.comparison.compare_methods import compare_methods as compared
 from dryfit.answers.comparison.compared_codes import CodeDifference, ComparedCodes, ComparedOutput, MethodComparison
 from dryfit.answers.conditions import Outcome
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.errors import ConfigError
@@ -99,12 +99,7 @@ class CompareMethodsAnswer(Answer):
     layers: Sequence[ComparedCodes]
     outputs: Sequence[ComparedOutput]
     conditions: Sequence[Outcome]
-    _notes: Sequence[str] = ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
-        return self._notes
+    notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """For each method where it parts from the first."""

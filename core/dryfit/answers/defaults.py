@@ -80,11 +80,7 @@ def without_best(precisions: Sequence[str], device: str) -> tuple[str, ...]:
 
 
 def accelerator(platform: str | None) -> str:
-    """The device that a board has cores of besides the GPU, and whose costs can be estimated; else the GPU.
-
-    Args:
-        platform: of the board; None for any.
-    """
+    """The device that a board has cores of besides the GPU, and whose costs can be estimated; else the GPU."""
     for target in registry.targets_in_turn():
         if target.device == DEFAULT_FALLBACK or target.segment_rules.is_host or target.estimate_cost_at is None:
             continue

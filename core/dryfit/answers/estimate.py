@@ -9,7 +9,7 @@ import attrs
 
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.defaults import with_scales
-from dryfit.answers.json_data import Amount, Count
+from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.network_cost import NetworkCost, SegmentCost, TotalEnergy, TransferCost, network_cost
 from dryfit.answers.options import Options, Sparsity
 from dryfit.answers.placement_text import defaults_line
@@ -146,12 +146,7 @@ class EstimateAnswer(Answer):
     segments: Sequence[SegmentCost]
     transfers: Sequence[TransferCost]
     network: NetworkEstimate
-    _notes: Sequence[str] = ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
-        return self._notes
+    notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit estimate` prints."""

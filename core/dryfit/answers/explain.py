@@ -19,7 +19,7 @@ from dryfit.answers.explained_layers import (
     failed_rules,
     summary_of,
 )
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.model_edits import PlacedModel, fixed_shapes, measure_of, placed
 from dryfit.answers.network_cost import EstimatedPart
 from dryfit.answers.options import Options
@@ -131,12 +131,7 @@ class ExplainAnswer(PlacementHeading, Answer):
     edits: Sequence[Proposal]
     together: Proposal | None
     unmeasured_edits: Sequence[UnmeasuredEdit]
-    _notes: Sequence[str] = ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
-        return self._notes
+    notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit explain` prints."""

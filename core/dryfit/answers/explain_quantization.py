@@ -10,7 +10,7 @@ import attrs
 
 from dryfit.answers.asked import Defaults, Model, asked, quiet_log
 from dryfit.answers.defaults import with_defaults
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.placement import PlacementHeading, placement_of
 from dryfit.answers.placement_text import heading, unknown_layer
@@ -120,12 +120,7 @@ class QuantizationAnswer(PlacementHeading, Answer):
     unknown: Sequence[str]
     warnings: Sequence[str]
     summary: QuantizationSummary
-    _notes: Sequence[str] = ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
-        return self._notes
+    notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit explain --quantization` prints."""

@@ -1,9 +1,9 @@
 """Records as JSON, and the JSON Schema that follows from their types.
 
-Each field of a record is a member of the JSON object, in order. Fields that begin with an underscore are left out. A
-record whose JSON has other members or names says so in `JSON_NAMES`, attribute to member. Those that it lists in
-`JSON_OPTIONAL` are left out while they are None. `JSON_BESIDE` names an attribute, a record, a mapping or None, whose
-own members stand beside those of the record. Descriptions come from `Attributes:` sections.
+Each field of a record is a member of the JSON object, in order. Fields that are made by `hidden`, or begin with an
+underscore, are left out. A record whose JSON has other members or names says so in `JSON_NAMES`, attribute to member.
+Those that it lists in `JSON_OPTIONAL` are left out while they are None. `JSON_BESIDE` names an attribute, a record, a
+mapping or None, whose own members stand beside those of the record. Descriptions come from `Attributes:` sections.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ Amount = Annotated[float, ("minimum", 0)]
 """A time, a rate or an energy."""
 Share = Annotated[float, ("minimum", 0), ("maximum", 1)]
 """A part of a whole."""
+
+_HIDDEN = "hidden from JSON"
+
+
+def hidden(default: Any = attrs.NOTHING, **settings: Any) -> Any:
+    """An attrs field that JSON leaves out; `settings` are those of `attrs.field`."""
+    return attrs.field(default=default, metadata={_HIDDEN: True}, **settings)
+
 
 _ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {5,}.*)*)", re.MULTILINE)
 _SIMPLE = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
@@ -88,7 +96,7 @@ _members: dict[type, tuple[Member, ...]] = {}
 def members(record: type) -> tuple[Member, ...]:
     """What the JSON object of a record has."""
     if record not in _members:
-        own = (field.name for field in attrs.fields(record))
+        own = (field.name for field in attrs.fields(record) if _HIDDEN not in field.metadata)
         beside = getattr(record, "JSON_BESIDE", None)
         names = getattr(record, "JSON_NAMES", None) or {one: one for one in own if one[0] != "_" and one != beside}
         optional = getattr(record, "JSON_OPTIONAL", ())
@@ -97,12 +105,7 @@ def members(record: type) -> tuple[Member, ...]:
 
 
 def json_schema(record: type | types.UnionType, title: str) -> dict[str, Any]:
-    """The JSON Schema of a record's JSON.
-
-    Args:
-        record: an attrs class, or a union of those that the JSON may be.
-        title: of the document.
-    """
+    """The JSON Schema of a record's JSON."""
     definitions: dict[str, Any] = {}
     body = _object_schema(record, definitions) if isinstance(record, type) else _schema(record, definitions)
     return {

@@ -13,40 +13,12 @@ from dryfit.answers.conditions import LINT_SUBJECTS, FailCondition, Outcome, beg
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import NetworkOptions, ShapesSaid
 from dryfit.answers.text import Answer, Block, Entries, Line
-from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
+from dryfit.quantization.lint import SEVERITIES, Finding, all_lint_rules, lint_network
 from dryfit.rule import Rule
 from dryfit.short_text import count_text
 
 LISTED = 5
 """Findings of a rule that are listed unless the text is verbose."""
-
-
-@attrs.frozen
-class Finding:
-    """One place that violates a rule.
-
-    Attributes:
-        rule: the rule's id.
-        severity: `error`, `warning` or `note`.
-        layer: the layer.
-        kind: its kind.
-        onnx_nodes: the nodes of the model that it comes from.
-        tensor: the tensor that it is about.
-        found: what was found, in one sentence.
-    """
-
-    rule: str
-    severity: str
-    layer: str
-    kind: str
-    onnx_nodes: Sequence[str]
-    tensor: str
-    found: str
-
-    @property
-    def text(self) -> str:
-        """The tensor, and what was found there."""
-        return f"tensor {self.tensor!r}: {self.found}"
 
 
 @attrs.frozen
@@ -168,7 +140,7 @@ def lint(
     conditions = LINT_SUBJECTS.conditions(fail_on)
     source, folder, name = model_source(model, example_inputs)
     network = load_network(source, NetworkOptions.said({"shape": shape} if shape else {}), folder)
-    findings = [_finding(one) for one in lint_network(network)]
+    findings = lint_network(network)
     by_rule = Counter(one.rule for one in findings)
     by_severity = Counter(one.severity for one in findings)
     kinds = Counter(layer.kind for layer in network.layers)
@@ -184,10 +156,6 @@ def lint(
         ),
     )
     return attrs.evolve(answer, conditions=[_outcome(one, answer) for one in conditions])
-
-
-def _finding(one: LintFinding) -> Finding:
-    return Finding(one.rule.id, one.rule.severity, one.layer, one.kind, one.onnx_nodes, one.tensor, one.found)
 
 
 def _rule(rule: Rule, findings: Mapping[str, int]) -> LintRule:

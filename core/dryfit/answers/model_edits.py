@@ -14,6 +14,7 @@ from onnx import ModelProto
 
 from dryfit.answers.asked import Asked, Model, asked, load_network, quiet_log
 from dryfit.answers.builder_config import config_of
+from dryfit.answers.json_data import hidden
 from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import LISTED_NAMES, has_left
@@ -73,14 +74,7 @@ class PlacedModel:
 
 
 def placed(name: str, network: Network, config: BuilderConfig, assumed: Sequence[str] = ()) -> PlacedModel:
-    """Where the layers of a network would run. Raises what `dryfit.building.assess` raises.
-
-    Args:
-        name: what the user calls the model.
-        network: of the model.
-        config: how it would be built.
-        assumed: the defaults that were used, as options.
-    """
+    """Where the layers of a network would run. Raises what `dryfit.building.assess` raises."""
     design = design_for_assessment(network, config)
     assessment = assessment_of(design, config)
     placement = placement_of(name, assessment, config.settings(network), assumed, network)
@@ -158,17 +152,12 @@ class EditedModelAnswer(Answer):
     before: Cost
     after: Cost
     _edited: ModelProto = attrs.field(eq=False)
-    _notes: Sequence[str] = ()
+    notes: Sequence[str] = hidden(())
 
     @property
     def edited(self) -> ModelProto:
         """The edited ONNX model."""
         return self._edited
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
-        return self._notes
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit explain --apply` prints."""

@@ -10,7 +10,7 @@ import attrs
 
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.defaults import with_every_precision
-from dryfit.answers.json_data import Amount, Count
+from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.network_cost import TotalEnergy
 from dryfit.answers.options import Options
 from dryfit.answers.place_text import conclusion, proposal_blocks, proposal_heading, write_placement
@@ -138,7 +138,7 @@ class PlaceAnswer(Answer):
     changes: Sequence[Change]
     placement: Mapping[str, str]
     output: str | None
-    _notes: Sequence[str] = ()
+    notes: Sequence[str] = hidden(())
 
     @property
     def before(self) -> ComparedPlacement:
@@ -149,11 +149,6 @@ class PlaceAnswer(Answer):
     def after(self) -> ComparedPlacement:
         """The proposal; the same where nothing is better."""
         return next(one for one in self.options if one.is_chosen)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said, and about memory."""
-        return self._notes
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit place` prints."""

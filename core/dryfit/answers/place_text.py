@@ -138,11 +138,6 @@ def _counts(counts: Mapping[str, int]) -> str:
 def write_placement(path: Path, network: Network, answer: PlaceAnswer) -> None:
     """Write a placement: JSON for the suffix `.json`, else rules with a heading that says where they are from.
 
-    Args:
-        path: of the file.
-        network: that of the layers.
-        answer: the placement.
-
     Raises:
         ConfigError: the suffix is that of a script, the names cannot be written as rules, or the file not at all.
     """
@@ -160,12 +155,7 @@ def write_placement(path: Path, network: Network, answer: PlaceAnswer) -> None:
 
 
 def rules_text(devices: Mapping[str, str], heading: str = "") -> str:
-    """Devices of layers as rules, one a line, below a comment.
-
-    Args:
-        devices: layer name to device.
-        heading: lines of the comment.
-    """
+    """Devices of layers as rules, one a line, below a comment."""
     comment = "".join(f"# {line}\n" for line in heading.splitlines())
     return comment + "".join(f"{name} = {device}\n" for name, device in devices.items())
 

@@ -61,11 +61,6 @@ class QuantizationTrace:
 def trace_quantizations(network: Network, design: Design, config: BuilderConfig) -> QuantizationTrace:
     """Follow every quantize and dequantize layer of a network through the decisions about it. Compiles nothing.
 
-    Args:
-        network: the user's.
-        design: the decisions about it.
-        config: what they were made with.
-
     Raises:
         BuildError: no kernel runs one of the layers.
     """
@@ -203,12 +198,7 @@ def _added_up(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def operand_type(fused: FusedGroup, layer: Layer) -> str:
-    """The type of what a layer multiplies: that of its quantized operands where all of them are, else its result's.
-
-    Args:
-        fused: the step that the layer is part of.
-        layer: a layer that multiplies.
-    """
+    """The type of what a layer multiplies: that of its quantized operands where all of them are, else its result's."""
     return quantized_type(fused, layer) or layer.outputs[0].dtype.name
 
 

@@ -142,14 +142,7 @@ class IoFormats:
 def explained_reformats(
     reformats: Sequence[Reformat], network: Network, layers: Collection[str], removals: Removals | None
 ) -> list[ExplainedReformat]:
-    """The copies at some layers, each with what does without it.
-
-    Args:
-        reformats: of the network.
-        network: it.
-        layers: names of the layers.
-        removals: what was tried; None where nothing was.
-    """
+    """The copies at some layers, each with what does without it."""
     tensors = {
         tensor.name
         for layer in network.layers
@@ -238,14 +231,7 @@ def _candidates(network: Network, tensor: Tensor, sides: Sides) -> dict[IoFormat
 
 
 def _tried(network: Network, config: BuilderConfig, chosen: dict[str, IoFormat], *tensors: str) -> FormatTrial:
-    """What becomes of the network with these types and formats.
-
-    Args:
-        network: the user's.
-        config: flags and devices.
-        chosen: tensor name to type and format.
-        tensors: names of those that should be copied no more.
-    """
+    """What becomes of the network with these types and formats."""
     first = next(iter(chosen))
     trial = FormatTrial(first, chosen[first])
     with io_formats_set(network, chosen):

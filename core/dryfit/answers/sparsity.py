@@ -10,6 +10,7 @@ import attrs
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.conditions import PERCENT, SPARSITY_SUBJECTS, FailCondition, Outcome, beginnings
 from dryfit.answers.defaults import with_every_precision
+from dryfit.answers.json_data import hidden
 from dryfit.answers.options import Options
 from dryfit.answers.placement_text import defaults_line
 from dryfit.answers.sparsity_layers import (
@@ -55,12 +56,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
     layers: Sequence[SparsityLayer]
     summary: SparsitySummary
     conditions: Sequence[Outcome] = ()
-    _notes: Sequence[str] = ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
-        return self._notes
+    notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """A table of layers, and each reason once with its layers; `verbose` also shows warnings and notes."""

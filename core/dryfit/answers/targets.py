@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
@@ -86,12 +86,7 @@ class TargetsAnswer(Answer):
     targets: Sequence[TargetSummary]
     failures: Sequence[UnusableTarget]
     plugins: Sequence[str]
-    _failed: Sequence[PluginFailure] = ()
-
-    @property
-    def failed(self) -> Sequence[PluginFailure]:
-        """The failures as `dryfit plugins doctor` has them."""
-        return self._failed
+    failed: Sequence[PluginFailure] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """One line per device."""

@@ -187,11 +187,7 @@ class Answer(abc.ABC):
 
     @abc.abstractmethod
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
-        """The answer as lines, tables and lists: what the command prints.
-
-        Args:
-            verbose: also what `--verbose` shows.
-        """
+        """The answer as lines, tables and lists: what the command prints."""
 
     @abc.abstractmethod
     def summary_line(self) -> str:

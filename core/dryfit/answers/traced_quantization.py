@@ -158,11 +158,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 class Obstacles:
-    """Tells what keeps layers alone.
-
-    Args:
-        groups: the steps of the engine.
-    """
+    """Tells what keeps layers alone."""
 
     def __init__(self, groups: Sequence[FusedGroup]) -> None:
         self._steps: dict[str, list[FusedGroup]] = {}
@@ -171,11 +167,7 @@ class Obstacles:
                 self._steps.setdefault(layer.name, []).append(fused)
 
     def reason(self, layer: Layer) -> str:
-        """The first of all obstacles, in one sentence without its full stop.
-
-        Args:
-            layer: a quantize or dequantize layer of the engine's network that no step takes in.
-        """
+        """The first of all obstacles, in one sentence without its full stop."""
         found = _of_scale(layer) or next(self._behind(layer) if isinstance(layer, Dequantize) else self._before(layer))
         return f"{found[:1].upper()}{found[1:]}"
 

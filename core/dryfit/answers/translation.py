@@ -13,7 +13,7 @@ import numpy as np
 from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.conditions import Outcome
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, scale_text
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -152,7 +152,7 @@ class TranslateAnswer(Answer):
     summary: TranslationSummary = attrs.field()
     conditions: Sequence[Outcome] = ()
     _keeps_every_rounding: bool = False
-    _option_notes: Sequence[str] = ()
+    option_notes: Sequence[str] = hidden(())
 
     @summary.default
     def _counts(self) -> TranslationSummary:
@@ -169,11 +169,6 @@ class TranslateAnswer(Answer):
             weights=sum(one.changed_codes for one in self.weights),
             notes=len(self.notes),
         )
-
-    @property
-    def option_notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
-        return self._option_notes
 
     def summary_line(self) -> str:
         """The counts in one line."""

@@ -22,11 +22,6 @@ EXPLICIT_BATCH_ENDS = (10, 0)
 def python_script(build: BoardBuild, files: BoardFiles, notes: Sequence[str] = ()) -> str:
     """The text of the script; `dryfit.board.script_data.parse_script` reads the same build from it.
 
-    Args:
-        build: what the config says.
-        files: the paths on the board, which options of the script may change.
-        notes: what whoever reads the script should know, in sentences without their full stops.
-
     Raises:
         ConfigError: this version of TensorRT cannot build it; all reasons are listed.
     """

@@ -68,10 +68,6 @@ def arguments_of(text: str) -> list[str]:
 def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArguments:
     """The options of a command line.
 
-    Args:
-        arguments: words behind the program's name.
-        software: TensorRT's version.
-
     Raises:
         UnknownNameError: an option does not exist.
         ConfigError: the version lacks it, it comes twice, or it has a value where it takes none, or none.

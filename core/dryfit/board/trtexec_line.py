@@ -44,11 +44,6 @@ class TrtexecLine:
 def trtexec_line(build: BoardBuild, files: BoardFiles, network: Network) -> TrtexecLine:
     """The command line that builds on the board; `parse_trtexec` reads the same build from it.
 
-    Args:
-        build: what the config says.
-        files: the paths on the board.
-        network: the user's, whose names the lists are held against.
-
     Raises:
         ConfigError: trtexec cannot be told of it; all reasons are listed.
     """

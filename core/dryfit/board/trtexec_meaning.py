@@ -78,12 +78,7 @@ def _added_flags(build: BoardBuild) -> Iterator[tuple[BuilderFlag, str]]:
 
 
 def trtexec_problems(build: BoardBuild, network: Network) -> list[str]:
-    """Why trtexec cannot be told of a build, all reasons; none where it can.
-
-    Args:
-        build: as `as_trtexec_builds` gives it.
-        network: the user's.
-    """
+    """Why trtexec cannot be told of a build, all reasons; none where it can."""
     return [
         *api_problems(build),
         *_flag_problems(build),

@@ -137,13 +137,7 @@ def layers_by_name(network: Network) -> Mapping[str, list[Layer]]:
 def words_by_name(
     network: Network, words: Iterable[tuple[Layer, Word]], what: str
 ) -> tuple[dict[str, Word], list[str], list[str]]:
-    """(TensorRT's name to what is said of it, contradictions, notes on nodes of which only a part was meant).
-
-    Args:
-        network: the user's.
-        words: layers and what is said of each.
-        what: what that is, for messages.
-    """
+    """(TensorRT's name to what is said of it, contradictions, notes on nodes of which only a part was meant)."""
     named = layers_by_name(network)
     said = {layer.name: word for layer, word in words if layer.kind != "constant"}
     found: dict[str, Word] = {}

@@ -19,10 +19,6 @@ SOURCE = "TensorRT 11 inference library, Precision Control: strongly typed netwo
 def check_operand_types(layer: Layer, inputs: Sequence[Tensor | None]) -> None:
     """Refuse a layer of a strongly typed network whose operands have different types.
 
-    Args:
-        layer: need not be in a network yet.
-        inputs: its inputs.
-
     Raises:
         NetworkError: names the layer and each operand with its type.
     """

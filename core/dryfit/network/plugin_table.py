@@ -70,10 +70,6 @@ def find_plugin(key: PluginKey) -> LayerPlugin | None:
 def get_plugin(key: PluginKey, where: str) -> LayerPlugin:
     """The plugin of this name, registered or installed.
 
-    Args:
-        key: name, version, namespace.
-        where: the layer that asks, for errors.
-
     Raises:
         PluginError: there is none, or it cannot be used.
     """

@@ -83,10 +83,6 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
 def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> Network:
     """The network that `network_to_dict` wrote. The arrays become the network's own.
 
-    Args:
-        data: plain data from anywhere.
-        arrays: by name.
-
     Raises:
         NetworkError: the data does not describe a network: a kind, parameter, array or tensor does not exist, a value
             has the wrong type or does not fit. Says where.

@@ -83,14 +83,7 @@ def network_from_onnx(
 
 
 class GraphImport:
-    """The import of one model into a network.
-
-    Args:
-        network: takes the layers.
-        model: the model; its graph is not changed.
-        external: where its external data may lie.
-        constants: contents of graph inputs that are to be fixed.
-    """
+    """The import of one model into a network."""
 
     def __init__(
         self, network: Network, model: onnx.ModelProto, external: ExternalData, constants: Mapping[str, Array]

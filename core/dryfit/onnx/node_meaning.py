@@ -114,13 +114,7 @@ _GROUPS = (LAYERS, IMPORTERS, HOOKS)
 
 
 def unknown_operator(proto: NodeProto, domain: str, opset: int) -> NodeRefusedError:
-    """The refusal.
-
-    Args:
-        proto: the node.
-        domain: its operator set; "" for ONNX's own.
-        opset: the version of the set that the model uses.
-    """
+    """The refusal."""
     if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in proto.attribute):
         return NodeRefusedError("Operators with graphs inside them are not supported")
     refusal = integer_operator(proto.op_type, domain)
@@ -177,13 +171,6 @@ def meaning_of(
 
     Asked in this order: the importer's own operators, those of installed packages, the model's functions, layer
     plugins, the functions by which ONNX defines operators.
-
-    Args:
-        proto: the node.
-        domain: its operator set; "" for ONNX's own.
-        opset: the version of the set that the model uses.
-        own: the model's function of this name.
-        inputs: the node's operands.
 
     Raises:
         NodeRefusedError: nothing can import it.

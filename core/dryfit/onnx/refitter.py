@@ -89,12 +89,7 @@ class OnnxParserRefitter(KeepsErrors):
 
 
 def different_layers(own: Network, model: Network) -> Iterator[str]:
-    """How the layers of a model differ from an engine's, other than in weights; those that only the engine has do not.
-
-    Args:
-        own: the network that the engine was built from.
-        model: the model's.
-    """
+    """How layers of a model differ from an engine's in more than weights; those that only the engine has do not."""
     layers = {layer.name: layer for layer in own.layers}
     for layer in model.layers:
         counterpart = layers.get(layer.name)

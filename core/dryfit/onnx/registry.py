@@ -186,11 +186,7 @@ def stated_spec(info: ValueInfoProto) -> TensorSpec | None:
 
 
 class TrialNetwork:
-    """The network that one node behind a refused one is tried in.
-
-    Args:
-        read: the contents of a tensor of the model.
-    """
+    """The network that one node behind a refused one is tried in."""
 
     def __init__(self, read: Callable[[TensorProto], Array]) -> None:
         self.network = Network("trial")

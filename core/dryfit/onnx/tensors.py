@@ -224,10 +224,6 @@ ReadTensor = Callable[[TensorProto], Array]
 def attribute_fields(attributes: Iterable[AttributeProto], read: ReadTensor) -> dict[str, FieldValue]:
     """Attribute name to its value; lists become tuples, and text that is not UTF-8 stays bytes.
 
-    Args:
-        attributes: a node's.
-        read: the contents of a tensor of the model.
-
     Raises:
         NodeRefusedError: an attribute holds a graph, a sparse tensor or a type.
     """

@@ -27,7 +27,7 @@ OWN_SHARE = 0.5
 names of constants and of fused layers beside its tensors; those of another have a few chance names such as `input`."""
 
 
-class FindingKind(enum.Enum):
+class FindingKind(enum.StrEnum):
     """What a finding is about; the values are the words of `dryfit cache check --fail-on`."""
 
     DAMAGED = "damaged"
@@ -52,16 +52,16 @@ class FindingKind(enum.Enum):
 
 @attrs.frozen
 class CacheFinding:
-    """One thing that is wrong.
+    """One thing that is wrong with a file.
 
     Attributes:
-        kind: what it is about.
-        tensor: the name in the file or the model; "" where it is about none.
-        place: in the file, such as `line 3`; "" where it is about none.
+        kind: what it is about; see `FINDING_TITLES`.
+        tensor: the name in the file or the model; empty where the finding is about none.
+        place: where in the file; empty where it is about none.
         text: the rest.
     """
 
-    kind: FindingKind
+    kind: str
     tensor: str
     place: str
     text: str

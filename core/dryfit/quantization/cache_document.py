@@ -178,10 +178,6 @@ class JsonObject(dict[str, Any]):
 def parse_json(data: bytes, name: str) -> Any:
     """What a JSON text says; objects are `JsonObject`.
 
-    Args:
-        data: the text, in UTF-8.
-        name: what errors call it.
-
     Raises:
         CalibrationError: it is no JSON, with the line; or is nested deeper than can be read.
     """

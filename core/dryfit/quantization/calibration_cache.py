@@ -95,10 +95,6 @@ class CalibrationCache:
 def parse(data: bytes, name: str = "calibration cache") -> CalibrationCache:
     r"""The cache in a file of TensorRT's form; lines may end with CR LF.
 
-    Args:
-        data: the file.
-        name: what errors call it.
-
     Raises:
         CalibrationError: the file is no UTF-8 or has no first line; a line is no entry, a tensor occurs twice, or a
             scale is negative or not finite. The error names the line.

@@ -136,12 +136,7 @@ def tensors_without_range(layer: Layer) -> list[Tensor]:
 
 
 def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
-    """Whether a tensor is data that can be stored in INT8.
-
-    Args:
-        tensor: any tensor.
-        assumes_scales: whether every tensor counts as if it had a scale.
-    """
+    """Whether a tensor is data that can be stored in INT8."""
     return not tensor.is_constant and (assumes_scales or tensor.dynamic_range is not None)
 
 

@@ -44,10 +44,6 @@ def integer_inputs(network: Network) -> list[str]:
 def check_scaled_inputs(network: Network, scaled: Collection[str]) -> None:
     """Refuse INT8 inputs that stand for real numbers, as they have scales, and meet integers that do not.
 
-    Args:
-        network: the user's.
-        scaled: names of the INT8 inputs that have scales.
-
     Raises:
         NetworkError: names the first such input, and where it meets integers.
     """

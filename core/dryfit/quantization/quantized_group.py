@@ -124,13 +124,7 @@ def find_quantized_group(
 
 
 def missing_for_group(layer: Layer, activation: Layer | None = None, *, takes_zero_points: bool = False) -> list[str]:
-    """What keeps a layer that is no centre of a quantized group from being one, in words; [] where nothing does.
-
-    Args:
-        layer: the centre.
-        activation: what is to be part of the group, as in `find_quantized_group`.
-        takes_zero_points: whether the group may have zero points.
-    """
+    """What keeps a layer that is no centre of a quantized group from being one, in words; [] where nothing does."""
     found = []
     unknown = _UNKNOWN if takes_zero_points else _UNKNOWN_SCALE
     for tensor in layer.inputs:

@@ -122,12 +122,7 @@ class RewriteJournal:
         return tuple(self._of_layer.get(layer, ()))
 
     def note_copy(self, copy: str, layer: str) -> None:
-        """Remember that a new layer does what another one did, which may be a copy itself.
-
-        Args:
-            copy: name of the new layer.
-            layer: name of the one that it was made from.
-        """
+        """Remember that a new layer does what another one did, which may be a copy itself."""
         self._origins[copy] = self.origin(layer)
 
     @property
@@ -169,12 +164,7 @@ def equal_scales(network: Network) -> list[tuple[str, ...]]:
 
 @contextlib.contextmanager
 def holding(network: Network, groups: Sequence[Sequence[str]]) -> Iterator[None]:
-    """Inside, two constant scales of a network are equal if one of these groups has both, whatever their values are.
-
-    Args:
-        network: the user's, of which the scales are.
-        groups: what `equal_scales` gave when the engine was built.
-    """
+    """Inside, two constant scales of a network are equal if one of these groups has both, whatever their values are."""
     first = {name: group[0] for group in groups for name in group}
     token = _held.set({name: first.get(name, name) for name in _scales(network)})
     try:

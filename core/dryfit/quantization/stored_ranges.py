@@ -136,9 +136,6 @@ class StoredRanges:
     def require_sound(self, name: str) -> StoredRanges:
         """The same, if every place could be read, no scale is negative or not finite, and no tensor occurs twice.
 
-        Args:
-            name: what the error calls the file.
-
         Raises:
             CalibrationError: there is a flaw; the error names the first one's place.
         """

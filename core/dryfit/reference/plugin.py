@@ -38,10 +38,6 @@ class ConfiguredPlugin:
     Where the plugin does not compute in the inputs' floating-point types it gets others that it does compute in, FLOAT
     if it can, and its outputs are rounded to the types that the network expects.
 
-    Args:
-        layer: the layer.
-        inputs: specs of its inputs without dynamic extents.
-
     Raises:
         NetworkError: the plugin refuses the inputs.
         PluginError: there is no such plugin.

@@ -13,7 +13,7 @@ from dryfit.answers.comparison.overflows import Overflow, overflow_blocks
 from dryfit.answers.comparison.stored_network import MODEL_WEIGHTS
 from dryfit.answers.comparison.tensor_difference import Difference
 from dryfit.answers.conditions import Outcome
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.placement_text import listed_names
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.short_text import count_text, printable
@@ -108,12 +108,7 @@ class CompareAnswer(Answer):
     left_out: Sequence[str]
     conditions: Sequence[Outcome]
     _heading: str
-    _notes: Sequence[str] = ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
-        return self._notes
+    notes: Sequence[str] = hidden(())
 
     def tensor(self, stored_as: str) -> ComparedTensor:
         """One tensor by its name in the engine."""

@@ -119,11 +119,11 @@ class Comparison:
         A layer that makes a number NaN or infinite comes before all others.
         """
         ranked = [
-            (-math.inf if found.own_not_finite else ratio, index, one)
+            (-math.inf if found.own_not_finite or not found.signal else found.own_sqnr_db or 0.0, index, one)
             for index, one in enumerate(self.tensors)
             if (found := one.differences.get(side)) is not None
+            and found.own is not None
             and (found.own or found.own_not_finite)
-            and (ratio := found.own_sqnr_db) is not None
         ]
         return [one for _, _, one in sorted(ranked, key=lambda entry: entry[:2])]
 
@@ -139,12 +139,6 @@ def compare(
     """Run an engine and what it is compared with on samples.
 
     Takes one run of each side and, for each of them, another of the engine.
-
-    Args:
-        engine: what is compared.
-        sides: what it is compared with.
-        samples: name and inputs of each.
-        tolerance: differences of elements up to this count as none.
 
     Raises:
         ExecutionError: there is no sample, or one does not fit the network.

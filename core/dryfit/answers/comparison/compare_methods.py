@@ -185,12 +185,6 @@ def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
 class MethodSide:
     """An engine in which one method computes the network.
 
-    Args:
-        method: the method.
-        engine: the engine.
-        plan: of the engine.
-        left: layers that stay in real numbers.
-
     Attributes:
         operators: name of each tensor of codes that a quantized operator gives to the rule by which it does.
     """

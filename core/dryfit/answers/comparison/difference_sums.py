@@ -95,22 +95,7 @@ class DifferenceSums:
 
     def result(self) -> Difference:
         """What was found in all samples so far."""
-        return Difference(
-            elements=self._elements,
-            differing=self._differing,
-            not_finite=self._not_finite,
-            signal=self._signal,
-            error=self._error,
-            own=self._own,
-            inherited=self._inherited,
-            first=self._first,
-            largest=self._largest,
-            not_finite_differing=self._not_finite_differing,
-            own_not_finite=self._own_not_finite,
-            inherited_not_finite=self._inherited_not_finite,
-            overflowed=self._overflowed,
-            overflowed_to=self._overflowed_to,
-        )
+        return Difference(**{field.name: getattr(self, f"_{field.name}") for field in attrs.fields(Difference)})
 
 
 def _same(x: Array, y: Array) -> Array:

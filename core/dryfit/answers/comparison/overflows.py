@@ -66,11 +66,6 @@ def overflows_of(found: Comparison, side: str) -> list[Overflow]:
 def found_overflows(network: Network, plan: Plan, samples: Iterable[tuple[str, Feeds]]) -> list[Overflow]:
     """What overflows in an engine on samples and not in FP32.
 
-    Args:
-        network: the user's.
-        plan: of the engine.
-        samples: name and inputs of each.
-
     Raises:
         ExecutionError: there is no sample, or one does not fit the network.
     """

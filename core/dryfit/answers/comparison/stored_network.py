@@ -56,10 +56,6 @@ class StoredNetwork:
 def compared_network(plan: Plan, progress: ProgressMonitor | None = None) -> StoredNetwork:
     """The network that others compute beside an engine: the user's where the engine keeps it, else what it stores.
 
-    Args:
-        plan: of an engine.
-        progress: is told how far the search for weights is.
-
     Raises:
         ConfigError, PluginError, EngineFileError, ExecutionError: as `stored_network`.
     """
@@ -68,10 +64,6 @@ def compared_network(plan: Plan, progress: ProgressMonitor | None = None) -> Sto
 
 def stored_network(plan: Plan, progress: ProgressMonitor | None = None) -> StoredNetwork:
     """The network of any engine.
-
-    Args:
-        plan: whole; it stays as it is.
-        progress: is told how far the search for weights is.
 
     Raises:
         ConfigError: the weights of the layers that everything follows from cannot be found.

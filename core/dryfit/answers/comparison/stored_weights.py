@@ -52,10 +52,6 @@ class StoredWeights:
 def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> StoredWeights:
     """The network of a plan with the weights that its operations packed.
 
-    Args:
-        plan: whole; it stays as it is.
-        progress: is told of one phase with a step for each operation.
-
     Raises:
         ExecutionError: `progress` cancelled the work.
         PluginError: a kernel's target is not installed.

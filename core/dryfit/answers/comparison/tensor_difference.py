@@ -82,7 +82,7 @@ class Difference:
         **{name: name for name in ("own_not_finite", "inherited_not_finite")},
         **{f"{part}_root": name for part, name in (("signal", "signal"), ("error", "error"))},
         **{f"{part}_root": f"{part}_error" for part in ("own", "inherited")},
-        **{f"finite_{name}": name for name in ("sqnr_db", "own_sqnr_db", "inherited_sqnr_db")},
+        **{name: name for name in ("sqnr_db", "own_sqnr_db", "inherited_sqnr_db")},
         "first": "first",
         "largest": "largest",
     }
@@ -127,19 +127,19 @@ class Difference:
         return max(1, self.elements - self.not_finite)
 
     @property
-    def finite_sqnr_db(self) -> float | None:
+    def sqnr_db(self) -> float | None:
         """Signal to error; null where error or signal is 0."""
-        return _if_finite(self.sqnr_db)
+        return _decibels(self.signal, self.error)
 
     @property
-    def finite_own_sqnr_db(self) -> float | None:
+    def own_sqnr_db(self) -> float | None:
         """Signal to own error; null as above, or where it is not known."""
-        return _if_finite(self.own_sqnr_db)
+        return _decibels(self.signal, self.own)
 
     @property
-    def finite_inherited_sqnr_db(self) -> float | None:
+    def inherited_sqnr_db(self) -> float | None:
         """Signal to inherited error; null as above."""
-        return _if_finite(self.inherited_sqnr_db)
+        return _decibels(self.signal, self.inherited)
 
     @property
     def ratio_text(self) -> str:
@@ -148,7 +148,7 @@ class Difference:
         alike = self.not_finite - unlike
         words = []
         if self.not_finite < self.elements or not self.elements:
-            words.append(_decibels_text(self.finite_sqnr_db, is_equal=self.error == 0 and not unlike))
+            words.append(_decibels_text(self.sqnr_db, is_equal=self.error == 0 and not unlike))
         if unlike:
             words.append(f"{unlike} not finite differ")
         if alike:
@@ -158,48 +158,28 @@ class Difference:
     @property
     def own_text(self) -> str:
         """The ratio of signal to what the layer itself adds."""
-        return _part_text(self.own, self.own_not_finite, self.finite_own_sqnr_db)
+        return _part_text(self.own, self.own_not_finite, self.own_sqnr_db)
 
     @property
     def inherited_text(self) -> str:
         """The ratio of signal to what the layer inherits."""
-        return _part_text(self.inherited, self.inherited_not_finite, self.finite_inherited_sqnr_db)
+        return _part_text(self.inherited, self.inherited_not_finite, self.inherited_sqnr_db)
 
     def is_below(self, least: float) -> bool:
         """Whether there is less signal to error than this, in dB."""
         if self.not_finite_differing:
             return True  # no ratio says how far NaN or infinity is from a number
-        return self.error > 0 and (self.finite_sqnr_db is None or self.finite_sqnr_db < least)
-
-    @property
-    def sqnr_db(self) -> float:
-        """Signal to quantization noise, in dB: infinite where nothing differs."""
-        return decibels(self.signal, self.error)
-
-    @property
-    def own_sqnr_db(self) -> float | None:
-        """The same for the error that the layer itself adds."""
-        return None if self.own is None else decibels(self.signal, self.own)
-
-    @property
-    def inherited_sqnr_db(self) -> float | None:
-        """The same for the error that it inherits."""
-        return None if self.inherited is None else decibels(self.signal, self.inherited)
+        return self.error > 0 and (self.sqnr_db is None or self.sqnr_db < least)
 
 
-def decibels(signal: float, noise: float) -> float:
-    """`10 log10(signal / noise)`; infinite where there is no noise, and minus infinite where there is nothing else."""
-    if noise == 0:
-        return math.inf
-    return 10 * math.log10(signal / noise) if signal else -math.inf
+def _decibels(signal: float, noise: float | None) -> float | None:
+    """`10 log10(signal / noise)`; None where that is not finite, or where the noise is not known."""
+    ratio = 10 * math.log10(signal / noise) if signal and noise else math.inf
+    return ratio if math.isfinite(ratio) else None
 
 
 def _in_json(number: float) -> JsonNumber:
     return number if math.isfinite(number) else cast("JsonNumber", str(number))
-
-
-def _if_finite(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None
 
 
 def _decibels_text(ratio: float | None, *, is_equal: bool) -> str:

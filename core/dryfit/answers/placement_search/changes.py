@@ -43,14 +43,7 @@ class Change:
 
 
 def changes_between(model: SegmentModel, before: Assessment, after: Assessment, unit: str) -> list[Change]:
-    """The changes, in execution order.
-
-    Args:
-        model: of the network, for the objective.
-        before: as a build makes it of the config as it is.
-        after: as a build would make the proposal.
-        unit: of the objective's values.
-    """
+    """The changes, in execution order."""
     old = {layer.layer: layer for layer in before.layers}
     new = {layer.layer: layer.device for layer in after.layers}
     layers = model.choices.layers

@@ -79,14 +79,7 @@ class Choices:
 
 
 def choices_of(network: Network, config: BuilderConfig, design: Design, other: str) -> Choices:
-    """What can be chosen.
-
-    Args:
-        network: the user's.
-        config: whose default device is one of the two.
-        design: what a build of them decides; every layer has a place.
-        other: the second device.
-    """
+    """What can be chosen."""
     device = config.default_device_type
     roles = design.assignment.roles
     layers = [layer for layer in design.network.layers if roles[layer.name] is LayerRole.WORK]

@@ -178,15 +178,7 @@ Places = tuple[str, ...]
 
 
 class FlowCopies:
-    """Reckons copies between devices for one network and objective.
-
-    Args:
-        choices: the network's layers and flows.
-        design: decisions about it, for all but the devices.
-        config: that it was designed with.
-        types: of the layers on each device.
-        meter: what counts.
-    """
+    """Reckons copies between devices for one network and objective."""
 
     def __init__(
         self,
@@ -210,12 +202,7 @@ class FlowCopies:
         self._known: dict[tuple[int, Places], Amounts] = {}
 
     def amounts(self, number: int, places: Places) -> Amounts:
-        """What the copies of a flow take.
-
-        Args:
-            number: of the flow.
-            places: devices of its giver and its takers.
-        """
+        """What the copies of a flow take."""
         if len(set(places)) == 1:
             return self._meter.zero
         if (number, places) not in self._known:

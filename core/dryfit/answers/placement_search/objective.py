@@ -52,9 +52,6 @@ class Objective(enum.StrEnum):
     def unit(self, costs: Sequence[NetworkCost]) -> str:
         """What the values of placements are measured in.
 
-        Args:
-            costs: of the placements.
-
         Raises:
             ConfigError: their energies are told in several units.
         """
@@ -123,12 +120,7 @@ class Meter:
         return self._at(copier, needed) if self.objective is Objective.THROUGHPUT else (needed,)
 
     def of_network(self, cost: NetworkCost, macs: Mapping[str, int]) -> Amounts:
-        """What a placed network takes.
-
-        Args:
-            cost: its estimate.
-            macs: layer name to multiply-accumulates.
-        """
+        """What a placed network takes."""
         parts = [
             self.of_segment(one.device, one.estimate, sum(macs.get(layer, 0) for layer in one.layers))
             for one in cost.segments
@@ -197,13 +189,7 @@ class LowerBounds:
 
 
 def lower_bounds(meter: Meter, before: NetworkCost, after: NetworkCost) -> LowerBounds | None:
-    """The bounds that the times of two placements rest on; None where there are none, or times do not count.
-
-    Args:
-        meter: what is compared.
-        before: what a build does by itself.
-        after: what is proposed; the same where nothing is.
-    """
+    """The bounds that the times of two placements rest on; None where there are none, or times do not count."""
     if meter.objective.needs != "time":
         return None
     devices = tuple(sorted({*_bounded_devices(before), *_bounded_devices(after)}))

@@ -74,12 +74,6 @@ def wrong_scales(scales: np.ndarray[Any, Any]) -> str | None:
 def reasons_against_devices(layer: Layer, quantized: Tensor | None, axis: int, block_shape: Sequence[int]) -> list[str]:
     """What about a quantize or dequantize layer no device has; empty where devices have all of it.
 
-    Args:
-        layer: the layer; nothing is said of what is not connected yet.
-        quantized: its quantized tensor.
-        axis: the layer's.
-        block_shape: the layer's.
-
     Source: TensorRT "Working with Quantized Types": symmetric quantization to INT8, FP8, INT4 and FP4; scales of FP32,
         FP16 or BF16; one-dimensional blocks of data with up to 3 dimensions. An even number of 4-bit values:
         onnx-tensorrt, onnxOpImporters.cpp.

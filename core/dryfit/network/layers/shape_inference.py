@@ -142,13 +142,6 @@ def check_same_types(layer: Layer, *specs: TensorSpec) -> DataType:
 def merged_extent(layer: Layer, first: int, second: int, what: str, *, is_mendable: bool = False) -> int:
     """The extent that two tensors share on an axis; one of them may be dynamic.
 
-    Args:
-        layer: for the error.
-        first: one extent.
-        second: the other.
-        what: which extents, for the error.
-        is_mendable: whether a parameter that is set later can mend a difference.
-
     Raises:
         NetworkError: they are known and differ.
     """

@@ -140,13 +140,7 @@ def quantized_concatenation(node: Node) -> Operand:
 
 
 def _dequantized(node: Node, index: int, axis: int = -1) -> Operand:
-    """An input in real numbers; its scale and zero point are the two inputs after it.
-
-    Args:
-        node: the node.
-        index: of the input.
-        axis: of a vector of scales.
-    """
+    """An input in real numbers; its scale and zero point are the two inputs after it."""
     data, scale = node[index], node[index + 1]
     check_scales(node, scale)
     layer = Dequantize(axis=-1 if scale.rank == 0 or scale.shape == (1,) else axis)

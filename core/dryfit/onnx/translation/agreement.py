@@ -26,11 +26,6 @@ def tensor_values(engine: Engine, feeds: Mapping[str, Array], *, num_threads: in
     The engine runs as it always does: what is fused stays so, and what exists only inside an operation has no value
     here. Tensors whose shape depends on data are left out, except outputs.
 
-    Args:
-        engine: is not changed.
-        feeds: input name to array, of the shapes and types that the engine takes.
-        num_threads: how many threads run it; as many as there are CPUs for None.
-
     Returns:
         Name in the engine's network to a copy of the contents: integers where the tensor is quantized.
 

@@ -210,12 +210,7 @@ class PlainWeights:
         return attrs.evolve(self, codes=np.maximum(self.codes, -LARGEST).astype(self.codes.dtype))
 
     def moved(self, node: NodeProto, others: Sequence[Array]) -> PlainWeights:
-        """What a node that only moves values makes of them.
-
-        Args:
-            node: reads the weights as its first input.
-            others: its other inputs, such as a shape.
-        """
+        """What a node that only moves values makes of them."""
         names = [f"x{index}" for index in range(1 + len(others))]
         copy = NodeProto()
         copy.CopyFrom(node)
@@ -256,12 +251,7 @@ class RequantizedWeights:
 
 
 def requantized(node: NodeProto, weights: PlainWeights) -> RequantizedWeights:
-    """Quantize weights as an implicit build does, and compare.
-
-    Args:
-        node: multiplies by them.
-        weights: as that node has them.
-    """
+    """Quantize weights as an implicit build does, and compare."""
     weights, channel_axes = by_channels(node, weights)
     real = weights.values
     others = tuple(axis for axis in range(real.ndim) if axis not in channel_axes)

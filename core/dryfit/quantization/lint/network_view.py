@@ -41,11 +41,7 @@ class QuantizedWeights:
 
 
 class NetworkView:
-    """Questions about a network, each answered in constant time after one walk over its layers.
-
-    Args:
-        network: is not changed.
-    """
+    """Questions about a network, each answered in constant time after one walk over its layers."""
 
     def __init__(self, network: Network) -> None:
         network.refresh_shapes()
@@ -229,27 +225,34 @@ Hit = tuple[Layer, Tensor, str]
 
 
 @attrs.frozen
-class LintFinding:
-    """One place that speaks against a rule.
+class Finding:
+    """One place that violates a rule.
 
     Attributes:
-        rule: the rule.
-        layer: name of the layer.
+        rule: the rule's id.
+        severity: `error`, `warning` or `note`.
+        layer: the layer.
         kind: its kind.
-        onnx_nodes: the ONNX nodes that it comes from; empty where the network comes from elsewhere.
-        tensor: name of the tensor.
-        found: what was found, in one sentence without its full stop.
+        onnx_nodes: the nodes of the model that it comes from.
+        tensor: the tensor that it is about.
+        found: what was found, in one sentence.
     """
 
-    rule: Rule
+    rule: str
+    severity: str
     layer: str
     kind: str
-    onnx_nodes: tuple[str, ...]
+    onnx_nodes: Sequence[str]
     tensor: str
     found: str
 
+    @property
+    def text(self) -> str:
+        """The tensor, and what was found there."""
+        return f"tensor {self.tensor!r}: {self.found}"
+
     def __str__(self) -> str:
-        return f"{self.rule.id}: layer {self.layer!r}, tensor {self.tensor!r}: {self.found}"
+        return f"{self.rule}: layer {self.layer!r}, {self.text}"
 
 
 def lint_rule(

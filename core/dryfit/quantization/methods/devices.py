@@ -31,12 +31,7 @@ def device_requantization(rounding: RoundingMode) -> Requantization:
 
 
 def weighted_rules(rounding: RoundingMode, source: str) -> tuple[MethodRule, ...]:
-    """The rules of a device that finds whole numbers in this way.
-
-    Args:
-        rounding: of codes.
-        source: what says so.
-    """
+    """The rules of a device that finds whole numbers in this way."""
     record = device_requantization(rounding)
     options = {LIMIT_ROUNDING: rounding.value}
     sums = [
@@ -86,12 +81,7 @@ _UNWEIGHTED_SOURCE = (
 
 
 def unweighted_rules(rounding: RoundingMode, source: str) -> tuple[MethodRule, ...]:
-    """The rules of a device that finds whole numbers in this way.
-
-    Args:
-        rounding: of codes.
-        source: what says so.
-    """
+    """The rules of a device that finds whole numbers in this way."""
     record = device_requantization(rounding)
 
     def rule(operator: str, definition: Definition, value: str, fidelity: str, said_by: str) -> MethodRule:

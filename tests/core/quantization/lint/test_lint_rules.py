@@ -11,7 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
-from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
+from dryfit.quantization.lint import SEVERITIES, Finding, all_lint_rules, lint_network
 from dryfit.rule import Rule
 
 KERNEL = numbers(4, 4, 1, 1)
@@ -136,7 +136,7 @@ CASES = {
 """Rule to (a model against it, the same one mended, what is found)."""
 
 
-def findings(body: str) -> list[LintFinding]:
+def findings(body: str) -> list[Finding]:
     """What the lint finds in a model of these nodes, whose inputs are `x` and `x2` and whose output is `y`."""
     shape = "float[1,4,8,8]"
     parsed = model(body, inputs=f"{shape} x, {shape} x2", outputs="float[N,C,H,W] y", weights=WEIGHTS)
@@ -149,10 +149,10 @@ def findings(body: str) -> list[LintFinding]:
 @pytest.mark.parametrize("rule", CASES)
 def test_a_rule_finds_what_speaks_against_it_and_nothing_once_it_is_mended(rule: str) -> None:
     broken, mended, found = CASES[rule]
-    hits = [one for one in findings(broken) if one.rule.id == rule]
+    hits = [one for one in findings(broken) if one.rule == rule]
     assert len(hits) == 1
     assert found in hits[0].found
-    assert [one.found for one in findings(mended) if one.rule.id == rule] == []
+    assert [one.found for one in findings(mended) if one.rule == rule] == []
 
 
 def test_every_rule_is_tested() -> None:
@@ -169,7 +169,7 @@ def test_every_rule_says_what_to_do_and_who_says_so(rule: Rule) -> None:
 
 
 def test_a_finding_has_the_names_of_the_model() -> None:
-    (found,) = [one for one in findings(CASES["qdq.output.sum"][0]) if one.rule.id == "qdq.output.sum"]
+    (found,) = [one for one in findings(CASES["qdq.output.sum"][0]) if one.rule == "qdq.output.sum"]
     assert (found.layer, found.kind, found.onnx_nodes, found.tensor) == ("node c", "convolution", ("node c",), "c")
     assert "'node y0'" in found.found
 
@@ -190,7 +190,7 @@ def quantized(to_type: DataType, of_constant: bool) -> Network:
     [(DataType.INT4, "qdq.type.int4_activation"), (DataType.FP4, "qdq.type.fp4_activation")],
 )
 def test_activations_in_four_bits_are_told_and_weights_are_not(to_type: DataType, rule: str) -> None:
-    assert rule in [one.rule.id for one in lint_network(quantized(to_type, of_constant=False))]
+    assert rule in [one.rule for one in lint_network(quantized(to_type, of_constant=False))]
     assert lint_network(quantized(to_type, of_constant=True)) == []
 
 
@@ -203,7 +203,7 @@ def test_weights_in_four_bits_under_real_data_are_meant_so() -> None:
     real = network.add_dequantize(codes, scale).get_output(0)
     product = network.add_matrix_multiply(x, MatrixOperation.NONE, real, MatrixOperation.NONE)
     network.mark_output(product.get_output(0))
-    assert [one.rule.id for one in lint_network(network)] == []
+    assert [one.rule for one in lint_network(network)] == []
 
 
 MATRIX = numbers(4, 8)
@@ -228,18 +228,18 @@ def test_the_channels_of_matrices_are_where_the_product_has_them(body: str, axis
     text = pair("x", "d") + pair("m", name, "ms", "mz", axis) + body
     weights = {"m": matrix, "ms": scales, "mz": np.zeros(len(scales), np.int8), "s": WEIGHTS["s"], "z": WEIGHTS["z"]}
     parsed = model(text, inputs="float[2,4] x", outputs="float[2,8] y", weights=weights)
-    assert [one.rule.id for one in lint_network(network_from_onnx(parsed))] == found
+    assert [one.rule for one in lint_network(network_from_onnx(parsed))] == found
 
 
 def test_what_quantizes_outputs_as_tensorflow_does_is_told_at_each_activation() -> None:
     """A pair behind each layer: behind the convolution it stands before the ReLU, and the last is for the caller."""
     body = CONV + pair("c", "f") + "g = Relu(f) " + pair("g", "h") + "e = Conv(h, k) " + pair("e", "y")
-    told = {(one.rule.id, one.tensor) for one in findings(body)}
+    told = {(one.rule, one.tensor) for one in findings(body)}
     assert told == {("qdq.output.activation", "c"), ("qdq.output.unread", "e")}
 
 
 def test_a_quantized_constant_that_clips_says_how_much() -> None:
-    (found,) = [one for one in findings(CASES["qdq.weights.clipped"][0]) if one.rule.id == "qdq.weights.clipped"]
+    (found,) = [one for one in findings(CASES["qdq.weights.clipped"][0]) if one.rule == "qdq.weights.clipped"]
     clipped = np.abs(KERNEL) > 0.1275
     assert found.found.startswith(f"{clipped.mean():.2%} of the weights are clipped")
 
