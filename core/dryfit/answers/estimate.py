@@ -18,6 +18,7 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.refusals import require_places
 from dryfit.building import design_for_assessment
 from dryfit.estimate_text import duration, rate_text, time_text, two_digits, with_error
+from dryfit.json_names import json_names
 from dryfit.short_text import count_text
 from dryfit.target.cost import StepCost
 
@@ -33,14 +34,10 @@ class EstimatedStep(StepCost):
         device: where they run.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        **{name: name for name in ("segment", "device", "layers", "macs")},
-        "cycles": "mac_cycles",
-        "bytes_moved": "dram_bytes",
-        **{f"{part}_microseconds": f"{part}_microseconds" for part in ("compute", "memory", "overhead")},
-        "microseconds": "microseconds",
-        "bound": "bound",
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "segment device layers macs cycles:mac_cycles bytes_moved:dram_bytes compute_microseconds "
+        "memory_microseconds overhead_microseconds microseconds bound"
+    )
 
     segment: Count
     device: str

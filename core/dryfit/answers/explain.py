@@ -37,6 +37,7 @@ from dryfit.answers.text import Answer, Block
 from dryfit.builder.assessment import OperatorRule
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.progress import ProgressMonitor
+from dryfit.json_names import json_names
 from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
 from dryfit.onnx.model_file import read_model
 from dryfit.passes.findings import LeftLayer
@@ -51,14 +52,10 @@ class EstimatedSegment(EstimatedPart):
         device: where it runs.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "segment": "segment",
-        "device": "device",
-        "microseconds": "microseconds",
-        "dram_bytes": "bytes_moved",
-        **{name: name for name in ("macs", "basis", "source", "fidelity", "energy", "is_lower_bound", "error_factor")},
-        "is_nominal": "is_nominal",
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "segment device microseconds dram_bytes:bytes_moved macs basis source fidelity energy is_lower_bound "
+        "error_factor is_nominal"
+    )
 
     segment: Count
     device: str

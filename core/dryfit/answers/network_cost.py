@@ -13,6 +13,7 @@ from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.plan import Reformat
 from dryfit.estimate_text import time_text
+from dryfit.json_names import json_names
 from dryfit.target.cost import CostEstimate, Energy, combined_error
 
 
@@ -90,13 +91,10 @@ class SegmentCost(EstimatedPart):
     """
 
     NO_ESTIMATE: ClassVar[str] = "the target estimates nothing"
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "index": "id",
-        "device": "device",
-        "layer_count": "layers",
-        **{name: name for name in ("microseconds", "dram_bytes", "macs", "energy", "basis", "source", "fidelity")},
-        **{name: name for name in ("error_factor", "is_lower_bound", "text")},
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "index:id device layer_count:layers microseconds dram_bytes macs energy basis source fidelity "
+        "error_factor is_lower_bound text"
+    )
 
     index: int
     device: str
@@ -118,12 +116,9 @@ class TransferCost(EstimatedPart):
         copier: the one of them that makes the copy: not the one whose target estimates it, whose border it crosses.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "tensor": "tensor",
-        "sender": "from",
-        "destination": "to",
-        **{name: name for name in ("microseconds", "energy", "basis", "source", "error_factor", "text")},
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "tensor sender:from destination:to microseconds energy basis source error_factor text"
+    )
 
     tensor: str
     sender: str

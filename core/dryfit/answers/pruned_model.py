@@ -34,6 +34,7 @@ from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.building import designed
 from dryfit.errors import ConfigError
+from dryfit.json_names import json_names
 from dryfit.network.network import Network
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.model_file import read_model, write_model
@@ -62,13 +63,9 @@ class PruneAnswer(SparsityQuestion, Answer):
     """
 
     COMMAND: ClassVar[str] = "sparsity prune"
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        name: name
-        for name in (
-            *("model", "output", "device", "platform", "software", "precisions", "fallback", "assumed", "pattern"),
-            *("pruned", "left", "before", "after", "note"),
-        )
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "model output device platform software precisions fallback assumed pattern pruned left before after note"
+    )
 
     output: Path | None
     pruning: Pruning

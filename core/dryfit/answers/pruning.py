@@ -18,6 +18,7 @@ from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.builder.sparse_weights import network_sparsity
 from dryfit.building import designed
+from dryfit.json_names import json_names
 from dryfit.network.copying import copy_network
 from dryfit.network.layer import Layer
 from dryfit.network.layers.kernel_layer import KernelLayer
@@ -49,9 +50,7 @@ class PrunedWeights:
         energy_kept: what is left of the sum of their squares, 0 to 1.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        name: name for name in ("name", "layers", "size", "zeroed", "energy_kept")
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("name layers size zeroed energy_kept")
 
     name: str
     layers: Sequence[str]

@@ -23,6 +23,7 @@ from dryfit.building import design_for_assessment
 from dryfit.engine.plan import Reformat
 from dryfit.engine.progress import stepped
 from dryfit.errors import DryfitError
+from dryfit.json_names import json_names
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
@@ -41,10 +42,7 @@ class FormatTrial:
         problem: why not; "" where it can.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "option_text": "io_format",
-        **{name: name for name in ("reformats", "reformat_bytes", "moved_bytes")},
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("option_text:io_format reformats reformat_bytes moved_bytes")
 
     tensor: str
     io_format: IoFormat
@@ -91,12 +89,9 @@ class ExplainedReformat(Reformat):
             does, or none was looked for.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        **Reformat.JSON_NAMES,
-        "remedy": "remedy",
-        "rule_source": "source",
-        "removed_by": "removed_by",
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "tensor source:from destination:to size:bytes cause rule remedy rule_source:source removed_by"
+    )
 
     removed_by: FormatTrial | None = None
 

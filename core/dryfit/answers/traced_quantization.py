@@ -10,6 +10,7 @@ from typing import ClassVar
 import attrs
 
 from dryfit.builder.fusion.groups import FusedGroup
+from dryfit.json_names import json_names
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.tensor import Tensor
@@ -59,13 +60,9 @@ class TracedQuantization:
         rewrites: what the passes did to it, in order.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        name: name
-        for name in (
-            *("name", "kind", "onnx_nodes", "tensor", "type", "scale", "granularity"),
-            *("outcome", "steps", "part", "reason", "rewrites"),
-        )
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "name kind onnx_nodes tensor type scale granularity outcome steps part reason rewrites"
+    )
 
     layer: Quantize | Dequantize
     outcome: QuantizationOutcome

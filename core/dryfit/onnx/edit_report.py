@@ -10,6 +10,7 @@ from onnx import ModelProto
 
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.errors import DryfitError
+from dryfit.json_names import json_names
 from dryfit.onnx.editing.edit import Edit, EditChoice, all_edits, apply_edits
 from dryfit.onnx.external_data import ExternalData
 
@@ -60,16 +61,9 @@ class Proposal:
         saved: how much less than the model costs as it is; negative where it costs more.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "text": "apply",
-        "title": "title",
-        "changes": "changes",
-        "sources": "source",
-        "places": "nodes",
-        "before": "before",
-        "cost": "after",
-        "saved": "saved",
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "text:apply title changes sources:source places:nodes before cost:after saved"
+    )
 
     choices: Sequence[EditChoice]
     places: Sequence[str]

@@ -22,6 +22,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
+from dryfit.json_names import json_names
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 
@@ -60,10 +61,7 @@ class Rewrite:
         "'q' moved over 'pool': max pooling picks values"
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "pass_name": "pass",
-        **{name: name for name in ("action", "over", "reason", "compared_scales")},
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("pass_name:pass action over reason compared_scales")
 
     pass_name: str
     layer: str

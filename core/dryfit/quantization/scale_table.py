@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import attrs
 
+from dryfit.json_names import json_names
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.quantization.calibrator import Solution
@@ -49,16 +50,9 @@ class ScaleEntry:
         needed_by: names of the layers that read or write the tensor.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "tensor": "name",
-        "scale": "scale",
-        "range": "range",
-        "origin": "origin",
-        "sources": "sources",
-        "rule": "rule",
-        "words": "reason",
-        "needed_by": "needed_by",
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "tensor:name scale range origin sources rule words:reason needed_by"
+    )
 
     tensor: str
     dynamic_range: DynamicRange | None

@@ -25,6 +25,7 @@ from dryfit.engine.plan import Operation
 from dryfit.engine.resolved_operation import ResolvedOperation
 from dryfit.engine.stored_tensors import StoredTensor
 from dryfit.errors import ExecutionError
+from dryfit.json_names import json_names
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.target.kernels import Array
@@ -48,11 +49,10 @@ class ComparedTensor:
         is_output: whether it is an output of the engine.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        **{name: name for name in ("tensor", "stored_as", "is_output", "is_conversion")},
-        "dtype": "type",
-        **{name: name for name in ("engine_layer", "layers", "device", "kernel", "saturation", "differences", "unfed")},
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "tensor stored_as is_output is_conversion dtype:type engine_layer layers device kernel saturation "
+        "differences unfed"
+    )
 
     tensor: str
     stored_as: str

@@ -10,6 +10,7 @@ import attrs
 from dryfit.answers.comparison.tensor_difference import Difference
 from dryfit.answers.json_data import Count
 from dryfit.builder.assessment import OperatorRule
+from dryfit.json_names import json_names
 from dryfit.network.data_types import DataType
 
 
@@ -22,9 +23,7 @@ class CodeDifference:
         own: of the layer on the first method's codes; None where the first method does not store all that it reads.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        name: name for name in ("elements", "differing", "largest", "own_differing", "own_largest")
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("elements differing largest own_differing own_largest")
 
     whole: Difference
     own: Difference | None
@@ -77,11 +76,7 @@ class ComparedCodes:
             not store the tensor, or with another shape.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        **{name: name for name in ("layer", "operator", "tensor")},
-        "dtype": "type",
-        **{name: name for name in ("formulas", "differences")},
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("layer operator tensor dtype:type formulas differences")
 
     tensor: str
     rules: Mapping[str, OperatorRule]

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, cast
 import attrs
 
 from dryfit.answers.json_data import Amount, Count
+from dryfit.json_names import json_names
 
 JsonNumber = float | Literal["nan", "inf", "-inf"]
 """A number as JSON has it, which has no number that is not finite."""
@@ -25,12 +26,7 @@ class ElementDifference:
         other: what it is compared with.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "sample": "sample",
-        "index": "index",
-        "json_value": "value",
-        "json_other": "other",
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("sample index json_value:value json_other:other")
 
     sample: str
     index: tuple[int, ...]
@@ -77,15 +73,11 @@ class Difference:
         largest: the element that differs most.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        **{name: name for name in ("elements", "differing", "not_finite", "not_finite_differing")},
-        **{name: name for name in ("own_not_finite", "inherited_not_finite")},
-        **{f"{part}_root": name for part, name in (("signal", "signal"), ("error", "error"))},
-        **{f"{part}_root": f"{part}_error" for part in ("own", "inherited")},
-        **{name: name for name in ("sqnr_db", "own_sqnr_db", "inherited_sqnr_db")},
-        "first": "first",
-        "largest": "largest",
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "elements differing not_finite not_finite_differing own_not_finite inherited_not_finite "
+        "signal_root:signal error_root:error own_root:own_error inherited_root:inherited_error sqnr_db "
+        "own_sqnr_db inherited_sqnr_db first largest"
+    )
 
     elements: Count
     differing: Count
@@ -129,17 +121,17 @@ class Difference:
     @property
     def sqnr_db(self) -> float | None:
         """Signal to error; null where error or signal is 0."""
-        return _decibels(self.signal, self.error)
+        return _finite_decibels(self.signal, self.error)
 
     @property
     def own_sqnr_db(self) -> float | None:
         """Signal to own error; null as above, or where it is not known."""
-        return _decibels(self.signal, self.own)
+        return _finite_decibels(self.signal, self.own)
 
     @property
     def inherited_sqnr_db(self) -> float | None:
         """Signal to inherited error; null as above."""
-        return _decibels(self.signal, self.inherited)
+        return _finite_decibels(self.signal, self.inherited)
 
     @property
     def ratio_text(self) -> str:
@@ -172,9 +164,15 @@ class Difference:
         return self.error > 0 and (self.sqnr_db is None or self.sqnr_db < least)
 
 
-def _decibels(signal: float, noise: float | None) -> float | None:
-    """`10 log10(signal / noise)`; None where that is not finite, or where the noise is not known."""
-    ratio = 10 * math.log10(signal / noise) if signal and noise else math.inf
+def decibels(signal: float, noise: float) -> float:
+    """`10 log10(signal / noise)`; infinite where there is no noise, and minus infinite where there is nothing else."""
+    if noise == 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf
+
+
+def _finite_decibels(signal: float, noise: float | None) -> float | None:
+    ratio = math.inf if noise is None else decibels(signal, noise)
     return ratio if math.isfinite(ratio) else None
 
 

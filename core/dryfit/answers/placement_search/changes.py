@@ -12,6 +12,7 @@ from dryfit.answers.placement_search.model import Nodes, Placed, SegmentModel
 from dryfit.answers.placement_search.objective import Objective, value_of
 from dryfit.builder.assessment import Assessment
 from dryfit.estimate_text import duration, two_digits
+from dryfit.json_names import json_names
 from dryfit.short_text import count_text
 
 
@@ -27,13 +28,7 @@ class Change:
             cannot.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "layers": "layers",
-        "source": "from",
-        "destination": "to",
-        "reason": "reason",
-        "value_otherwise": "value_otherwise",
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("layers source:from destination:to reason value_otherwise")
 
     layers: Sequence[str]
     source: str

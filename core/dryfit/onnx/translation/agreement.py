@@ -17,6 +17,7 @@ from dryfit.engine.binding import BoundEngine
 from dryfit.engine.engine import Engine
 from dryfit.engine.execution_context import available_threads
 from dryfit.engine.resolved_operation import resolve_operations
+from dryfit.json_names import json_names
 from dryfit.target.kernels import Array
 
 
@@ -80,11 +81,9 @@ class TensorAgreement:
         noise: sum of the squares of the differences.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "tensor": "name",
-        "is_output": "output",
-        **{one: one for one in ("elements", "different", "largest_codes", "largest_difference", "decibels")},
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
+        "tensor:name is_output:output elements different largest_codes largest_difference decibels"
+    )
 
     tensor: str
     scale: float
@@ -128,9 +127,7 @@ class Agreement:
         inside: names of quantized tensors that exist in one of them only inside an engine layer.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        one: one for one in ("samples", "tensors", "inside", "codes", "different", "largest_codes")
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("samples tensors inside codes different largest_codes")
 
     samples: int
     tensors: list[TensorAgreement]

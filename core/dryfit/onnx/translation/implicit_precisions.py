@@ -15,6 +15,7 @@ from onnx import ModelProto, inliner, version_converter
 
 from dryfit.builder.precision.int8_choice import INT8_OPERATIONS
 from dryfit.errors import OnnxImportError
+from dryfit.json_names import json_names
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.elementwise import Elementwise
@@ -39,10 +40,7 @@ class LayerPrecision:
         missing: tensors without a scale, for a layer that the Q/DQ model computes in INT8 and that is real now.
     """
 
-    JSON_NAMES: ClassVar[Mapping[str, str]] = {
-        "layer": "name",
-        **{one: one for one in ("nodes", "precision", "output_type", "missing")},
-    }
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("layer:name nodes precision output_type missing")
 
     layer: str
     nodes: Sequence[str]
