@@ -101,14 +101,16 @@ def main() -> int:
     """Write or compare."""
     parser = argparse.ArgumentParser(description="Write the generated pages of docs.")
     parser.add_argument("--check", action="store_true", help="only say which pages are not current")
-    if parser.parse_args().check:
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help="write these pages only; guides stay as they are")
+    asked = parser.parse_args()
+    if asked.check:
         stale = stale_pages()
         for name in stale:
             print(f"{os.path.normpath(f'docs/reference/{name}')} is not current: run `make docs`", file=sys.stderr)
         return 1 if stale else 0
-    for name in PAGES:
+    for name in asked.pages or PAGES:
         (REFERENCE / name).write_text(page(name), encoding="utf-8")
-    for guide in guide_pages():
+    for guide in () if asked.pages else guide_pages():
         text = page_as_it_should_be(guide)
         if not is_same_page(text, guide.read_text(encoding="utf-8")):
             guide.write_text(text, encoding="utf-8")

@@ -67,13 +67,13 @@ from dryfit.network.layer import Layer as Layer
 from dryfit.network.layer_plugin import LayerPlugin as LayerPlugin
 from dryfit.network.layer_plugin import PluginField as PluginField
 from dryfit.network.layers.activation import ActivationType as ActivationType
+from dryfit.network.layers.activation import ScaleMode as ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation as ElementWiseOperation
 from dryfit.network.layers.elementwise import UnaryOperation as UnaryOperation
 from dryfit.network.layers.generators import FillOperation as FillOperation
 from dryfit.network.layers.indexing import GatherMode as GatherMode
 from dryfit.network.layers.indexing import ScatterMode as ScatterMode
 from dryfit.network.layers.matrix import MatrixOperation as MatrixOperation
-from dryfit.network.layers.pooling import PoolingType as PoolingType
 from dryfit.network.layers.ranking import BoundingBoxFormat as BoundingBoxFormat
 from dryfit.network.layers.ranking import TopKOperation as TopKOperation
 from dryfit.network.layers.reduction import CumulativeOperation as CumulativeOperation
@@ -82,9 +82,9 @@ from dryfit.network.layers.resize import InterpolationMode as InterpolationMode
 from dryfit.network.layers.resize import ResizeCoordinateTransformation as ResizeCoordinateTransformation
 from dryfit.network.layers.resize import ResizeRoundMode as ResizeRoundMode
 from dryfit.network.layers.resize import ResizeSelector as ResizeSelector
-from dryfit.network.layers.scale import ScaleMode as ScaleMode
 from dryfit.network.layers.slice import SampleMode as SampleMode
 from dryfit.network.layers.window_layer import PaddingMode as PaddingMode
+from dryfit.network.layers.window_layer import PoolingType as PoolingType
 from dryfit.network.network import Network as Network
 from dryfit.network.plugin_function import layer_plugin as layer_plugin
 from dryfit.network.plugin_table import register_layer_plugin as register_layer_plugin
@@ -94,8 +94,8 @@ from dryfit.network.tensor import TensorSpec as TensorSpec
 from dryfit.network.tensor_format import TensorFormat as TensorFormat
 from dryfit.network.weights import Weights as Weights
 from dryfit.network.weights_role import WeightsRole as WeightsRole
+from dryfit.onnx.importer import network_from_onnx as network_from_onnx
 from dryfit.onnx.parser import OnnxParser as OnnxParser
-from dryfit.onnx.parser import network_from_onnx as network_from_onnx
 from dryfit.onnx.refitter import OnnxParserRefitter as OnnxParserRefitter
 from dryfit.plugins.hookspecs import hookimpl as hookimpl
 from dryfit.quantization.calibration import calibrate_ranges as calibrate_ranges
@@ -108,9 +108,9 @@ from dryfit.quantization.calibration_stream import IInt8MinMaxCalibrator as IInt
 from dryfit.quantization.calibrator import Calibrator as Calibrator
 from dryfit.quantization.calibrator import Solution as Solution
 from dryfit.quantization.collector import Collector as Collector
-from dryfit.quantization.dynamic_range import DynamicRange as DynamicRange
+from dryfit.quantization.int8_steps import DynamicRange as DynamicRange
 from dryfit.target.kernels import kernel as kernel
-from dryfit.target.target import Platform as Platform
+from dryfit.target.platform import Platform as Platform
 from dryfit.target.target import Target as Target
 from dryfit.target.verdict import Verdict as Verdict
 from dryfit.target.verdict import Violation as Violation

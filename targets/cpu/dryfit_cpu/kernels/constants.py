@@ -12,10 +12,9 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.activation import ScaleMode
+from dryfit.network.layers.activation import Scale, ScaleMode
 from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
-from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Tensor
 from dryfit.target.kernels import Array, Specs
 from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS

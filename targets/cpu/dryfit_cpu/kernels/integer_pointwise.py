@@ -18,11 +18,10 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu, ScaleMode
+from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu, Scale, ScaleMode
 from dryfit.network.layers.elementwise import Elementwise, Unary
 from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.layers.scale import Scale
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.quantization.rounding import Rounding, RoundingMode
 from dryfit.reference.registry import evaluate

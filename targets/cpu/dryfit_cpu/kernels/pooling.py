@@ -14,6 +14,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, kernel

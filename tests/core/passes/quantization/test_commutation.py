@@ -12,6 +12,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.movement import Identity
 from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode
+from dryfit.network.layers.window_layer import PoolingType
 from dryfit.passes.quantization.commutation import COMMUTATIONS, commutation_of, row_of
 
 OWN = {kind for kind, layer in LAYER_KINDS.items() if layer.__module__.startswith("dryfit.")}
