@@ -1,8 +1,10 @@
 """Every `Example:` section of a public docstring runs, and gives what it shows. None is skipped.
 
-An example may use, without importing them: the public names of `dryfit`, those of its own module that are public
+An example may use, without importing them: `dryfit` and its public names, those of its own module that are public
 (`dryfit.testing`, `dryfit.target.STABLE_NAMES`), `np` for numpy, `math`, and what `ready_names` lists. Files that it
-writes lie in an empty folder, in which there are a `model.onnx` and a `model.engine` built of it.
+writes lie in an empty folder, in which there are a `model.onnx` and a `model.engine` built of it, and the network of
+`examples/digits` for a batch of one: `digits.onnx`, eight arrays for it (`images.npy`), what calibration makes of these
+(`digits.cache`, `digits.state`, `minmax.cache`), and the model with quantize and dequantize nodes (`digits-qdq.onnx`).
 """
 
 from __future__ import annotations
@@ -12,7 +14,10 @@ import importlib
 import inspect
 import math
 import re
+import shutil
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,11 +29,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 import dryfit
 import dryfit.testing
+from dryfit.answers.text import Answer
 from dryfit.plugins import registry
 from dryfit.plugins.calibrators import calibrator
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.target import STABLE_NAMES
 
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.onnx"
 _SECTION = re.compile(r"^Examples?:[ ]*\n(?P<body>(?:[ ]{4}.*\n|[ ]*\n)+)", re.MULTILINE)
 _PUBLIC = {dryfit: dir(dryfit), dryfit.testing: dir(dryfit.testing)} | {
     importlib.import_module(name): names for name, names in STABLE_NAMES.items()
@@ -51,6 +58,15 @@ def methods_of(value: Any) -> Iterator[tuple[str, Any]]:
             yield name, member
 
 
+def answers_of(value: Any) -> Iterator[type[Answer]]:
+    """The records that a public function returns."""
+    if inspect.isfunction(value) and value.__module__.startswith("dryfit.answers."):
+        for name in value.__annotations__["return"].split(" | "):
+            one = getattr(sys.modules[value.__module__], name)
+            if inspect.isclass(one) and issubclass(one, Answer):
+                yield one
+
+
 def documented_names() -> dict[str, tuple[ModuleType, Any]]:
     """Where a public name or method is to its module and itself; each once, by its first place."""
     found: dict[str, tuple[ModuleType, Any]] = {}
@@ -61,7 +77,12 @@ def documented_names() -> dict[str, tuple[ModuleType, Any]]:
             # An instance has the docstring of its class, which is listed itself.
             if not (inspect.isclass(value) or inspect.isroutine(value)):
                 continue
-            for place, one in [(name, value), *((f"{name}.{inner}", one) for inner, one in methods_of(value))]:
+            answers = [(one.__name__, one) for one in answers_of(value)]
+            for place, one in [
+                (name, value),
+                *answers,
+                *((f"{name}.{inner}", one) for inner, one in methods_of(value)),
+            ]:
                 if id(one) not in seen:
                     seen.add(id(one))
                     found[f"{module.__name__}.{place}"] = module, one
@@ -73,7 +94,7 @@ EXAMPLES = {place: found for place, found in documented_names().items() if examp
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `model.onnx`, a convolution, a ReLU and a softmax, and the engine of it."""
+    """A folder with `model.onnx`, a convolution, a ReLU and a softmax, its engine, and the files of the digits."""
     folder = tmp_path_factory.mktemp("model")
     weights = np.random.default_rng(7).normal(size=(8, 3, 3, 3)).astype(np.float32)
     nodes = [
@@ -87,6 +108,18 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "model.onnx")
     names = ready_names(folder)
     names["builder"].build_engine(names["network"], names["config"]).save(folder / "model.engine")
+    digits = onnx.load(DIGITS)
+    for value in (*digits.graph.input, *digits.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = 1  # examples need no shapes then
+    onnx.save(digits, folder / "digits.onnx")
+    images = np.random.default_rng(7).random((8, 1, 8, 8), dtype=np.float32)
+    np.save(folder / "images.npy", images)
+    calibrate = partial(dryfit.calibrate, folder / "digits.onnx", folder / "images.npy")
+    calibrate(output=folder / "digits.cache", state=folder / "digits.state")
+    calibrate(output=folder / "minmax.cache", calibrator="minmax")
+    dryfit.translate(
+        folder / "digits.onnx", folder / "digits-qdq.onnx", to="qdq", calibration_cache=folder / "digits.cache"
+    )
     return folder
 
 
@@ -96,6 +129,7 @@ def ready_names(folder: Path) -> dict[str, Any]:
     config = builder.create_builder_config()
     config.set_flag(dryfit.BuilderFlag.REFIT)
     return {
+        "dryfit": dryfit,
         "np": np,
         "math": math,
         "builder": builder,
@@ -133,8 +167,7 @@ def test_an_example_gives_what_it_shows(
     text = example_of(documented)
     assert ">>> " in text
     assert "+SKIP" not in text, "an example that cannot run is no example"
-    for name in ("model.onnx", "model.engine"):
-        (tmp_path / name).write_bytes((model / name).read_bytes())
+    shutil.copytree(model, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     assert not problems_of(text, names_for(module, tmp_path), place)
 

@@ -80,8 +80,8 @@ class CacheAnswer(Answer):
         tensors: in the order of the file.
 
     Example:
-        >>> dryfit.show_cache("model.cache").tensors[0].scale
-        0.007874015718698502
+        >>> dryfit.show_cache("digits.cache").tensors[0].name
+        'image'
     """
 
     COMMAND: ClassVar[str] = "cache show"
@@ -150,8 +150,8 @@ class CacheDiffAnswer(Answer):
         conditions: the conditions that were asked for, in their order.
 
     Example:
-        >>> dryfit.diff_caches("old.cache", "new.cache").changed[0].ratio
-        1.25
+        >>> dryfit.diff_caches("digits.cache", "minmax.cache").changed[0].ratio
+        1.3319838758798996
     """
 
     COMMAND: ClassVar[str] = "cache diff"
@@ -197,7 +197,7 @@ class CacheCheckAnswer(Answer):
         conditions: the conditions that were asked for, in their order.
 
     Example:
-        >>> dryfit.check_cache("model.cache", "model.onnx").summary["missing"]
+        >>> dryfit.check_cache("digits.cache", "digits.onnx").summary["missing"]
         0
     """
 

@@ -39,7 +39,7 @@ def show_cache(file: PathLike, *, form: str | None = None) -> CacheAnswer:
         CalibrationError: the file cannot be read, or is damaged.
 
     Example:
-        >>> dryfit.show_cache("model.cache").algorithm
+        >>> dryfit.show_cache("digits.cache").algorithm
         'ENTROPY_CALIBRATION_2'
     """
     stored = read_ranges_file(Path(file), form)
@@ -86,8 +86,8 @@ def diff_caches(
         CalibrationError: a file cannot be read, or is damaged.
 
     Example:
-        >>> dryfit.diff_caches("old.cache", "new.cache").removed
-        ['conv1']
+        >>> dryfit.diff_caches("digits.cache", "minmax.cache").removed
+        []
     """
     conditions = CACHE_DIFF_SUBJECTS.conditions(fail_on)
     found = compare(read_ranges_file(Path(first), form), read_ranges_file(Path(second), form))
@@ -127,8 +127,8 @@ def check_cache(
         OnnxImportError: the model is damaged or has operators that are not supported.
 
     Example:
-        >>> [one.tensor for one in dryfit.check_cache("model.cache", "model.onnx").findings if one.kind == "missing"]
-        ['conv2']
+        >>> [one.tensor for one in dryfit.check_cache("digits.cache", "model.onnx").findings if one.kind == "missing"]
+        ['x', 'a', 'b', 'y']
     """
     conditions = CACHE_SUBJECTS.conditions(fail_on)
     stored = stored_in_file(Path(file), form)

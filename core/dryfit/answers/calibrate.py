@@ -80,9 +80,9 @@ def calibrate(
         UnknownNameError: there is no such calibrator.
 
     Example:
-        >>> answer = dryfit.calibrate("model.onnx", "pictures", calibrator="minmax", output="model.cache")
+        >>> answer = dryfit.calibrate("digits.onnx", "images.npy", calibrator="minmax", output="new.cache")
         >>> print(answer.summary_line())
-        model.onnx: 24 scales from 500 samples by minmax
+        digits.onnx: 15 scales from 8 samples by minmax
     """
     source, folder, name = model_source(model, example_inputs)
     if isinstance(source, Network):
@@ -141,8 +141,8 @@ def compare_calibrators(
         UnknownNameError: there is no such calibrator.
 
     Example:
-        >>> list(dryfit.compare_calibrators("model.state").calibrators)
-        ['entropy', 'entropy2', 'minmax', 'percentile']
+        >>> list(dryfit.compare_calibrators("digits.state").calibrators)
+        ['entropy-all-bins', 'entropy2', 'legacy', 'mean-squared-error', 'minmax', 'percentile']
     """
     chosen = calibrator_of(calibrator) if isinstance(calibrator, str) else calibrator
     kept = read_state(Path(state), chosen, skips_nonfinite=skip_nonfinite)

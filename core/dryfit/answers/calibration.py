@@ -75,9 +75,9 @@ class CalibrationAnswer(Answer):
         is_covered: whether a cache covered the model already, so that nothing was run.
 
     Example:
-        >>> answer = dryfit.calibrate("model.onnx", "pictures", output="model.cache")
-        >>> answer.tensors[0].scale
-        0.007874015718698502
+        >>> answer = dryfit.calibrate("digits.onnx", "images.npy", output="new.cache")
+        >>> answer.tensors[0].name
+        'image'
     """
 
     COMMAND: ClassVar[str] = "calibrate"
@@ -136,8 +136,8 @@ class CalibratorsAnswer(Answer):
         calibrators: calibrator to tensor to threshold.
 
     Example:
-        >>> dryfit.compare_calibrators("model.state").calibrators["minmax"]["input"]
-        1.0
+        >>> dryfit.compare_calibrators("digits.state").calibrators["minmax"]["image"]
+        0.9991803169250488
     """
 
     COMMAND: ClassVar[str] = "calibrate --state FILE --compare"

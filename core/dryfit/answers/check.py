@@ -28,9 +28,9 @@ class CheckAnswer(Placement, Answer):
         notes: sentences about options that were taken otherwise than said, and about memory.
 
     Example:
-        >>> answer = dryfit.check("model.onnx", device="DLA", precision="fp16", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.check("digits.onnx", device="DLA", precision="fp16")
         >>> answer.summary.layers_by_device
-        {'DLA': 12, 'GPU': 2}
+        {'DLA': 10, 'GPU': 4}
     """
 
     COMMAND: ClassVar[str] = "check"
@@ -74,8 +74,9 @@ def check(
         UnknownNameError: there is no such device, platform, word or condition.
 
     Example:
-        >>> [layer.name for layer in dryfit.check("model.onnx", device="DLA").layers if layer.device == "GPU"]
-        ['prob']
+        >>> answer = dryfit.check("digits.onnx", device="DLA", precision="fp16")
+        >>> [layer.name for layer in answer.layers if layer.device == "GPU"]
+        ['elu2', 'average', 'classifier/shuffle', 'softmax']
     """
     conditions = PLACEMENT_SUBJECTS.conditions(fail_on)
     subject = asked(model, config, options, needs_shapes=False)

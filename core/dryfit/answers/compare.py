@@ -75,9 +75,10 @@ def compare(
         UnknownNameError: there is no such device, platform or word.
 
     Example:
-        >>> answer = dryfit.compare("model.onnx", data={"x": x}, against="gpu", device="DLA", precision="fp16")
+        >>> on_dla = {"device": "DLA", "fallback": "GPU", "precision": "fp16"}
+        >>> answer = dryfit.compare("digits.onnx", data="images.npy", against="gpu", **on_dla)
         >>> print(answer.summary_line())
-        3 of 14 tensors differ from gpu
+        8 of 10 tensors differ from gpu
     """
     name, plan, notes = _built(model, config, options)
     known = compared_network(plan, progress)

@@ -84,7 +84,7 @@ class CompareMethodsAnswer(Answer):
         notes: sentences about options that were taken otherwise than said.
 
     Example:
-        >>> answer = dryfit.compare_methods("model.onnx", ["tflite", "onnx"], data="samples.npz")
+        >>> answer = dryfit.compare_methods("digits-qdq.onnx", ["tflite", "onnx"], data="images.npy")
         >>> [(one.name, one.differing) for one in answer.methods]
         [('tflite', 0), ('onnx', 3)]
     """
@@ -173,8 +173,8 @@ def compare_methods(
         UnknownNameError: there is no such method.
 
     Example:
-        >>> dryfit.compare_methods("model.onnx", ["tflite", "onnx"], data={"x": x}).methods[1].first_parting
-        'conv1_output'
+        >>> dryfit.compare_methods("digits-qdq.onnx", ["tflite", "onnx"], data="images.npy").methods[1].first_parting
+        'relu1_out_QuantizeLinear_Output'
     """
     if isinstance(model, str | os.PathLike) and Path(model).suffix != ".onnx":
         raise ConfigError(

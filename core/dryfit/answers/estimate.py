@@ -119,7 +119,7 @@ class EstimateAnswer(Answer):
         notes: sentences about options that were taken otherwise than said.
 
     Example:
-        >>> answer = dryfit.estimate("model.onnx", platform="agx-orin-64", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.estimate("digits.onnx", platform="agx-orin-64")
         >>> answer.network.latency_text
         '~690 us (within a factor of 3.6)'
     """
@@ -171,7 +171,7 @@ def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpac
         UnknownNameError: there is no such device, platform, power mode or word.
 
     Example:
-        >>> answer = dryfit.estimate("model.onnx", platform="agx-orin-64", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.estimate("digits.onnx", platform="agx-orin-64")
         >>> [one.text for one in answer.segments if one.device == "GPU"]
         ['at least 5.0 us', 'at least 5.0 us', 'at least 10 us']
     """

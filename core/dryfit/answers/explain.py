@@ -104,7 +104,7 @@ class ExplainAnswer(PlacementHeading, Answer):
         notes: sentences about options that were taken otherwise than said.
 
     Example:
-        >>> answer = dryfit.explain("model.onnx", device="DLA", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.explain("digits.onnx", device="DLA")
         >>> [(cause.rule, cause.layers) for cause in answer.causes if "elu2" in cause.layers]
         [('dla.activation.type', ['elu2'])]
     """
@@ -169,7 +169,7 @@ def explain(
         ExecutionError: `progress` cancelled.
 
     Example:
-        >>> answer = dryfit.explain("model.onnx", "elu2", device="DLA", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.explain("digits.onnx", "elu2", device="DLA")
         >>> answer.layers[0].violations[0].actual
         'ELU'
     """

@@ -102,7 +102,7 @@ class QuantizationAnswer(PlacementHeading, Answer):
         notes: sentences about options that were taken otherwise than said.
 
     Example:
-        >>> answer = dryfit.explain_quantization("model.onnx", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.explain_quantization("digits.onnx")
         >>> answer.summary.tensors_by_origin
         {'missing': 15}
     """
@@ -151,7 +151,7 @@ def explain_quantization(
         BuildError: no kernel runs one of the layers.
 
     Example:
-        >>> answer = dryfit.explain_quantization("model.onnx", "conv1", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.explain_quantization("digits.onnx", "conv1")
         >>> answer.layers[0].reason
         "No scale for 'image'"
     """

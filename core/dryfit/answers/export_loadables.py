@@ -122,9 +122,9 @@ def export_loadables(
         UnknownNameError: there is no such device, platform or word.
 
     Example:
-        >>> answer = dryfit.export_loadables("model.onnx", "loadables", device="DLA", precision="fp16", fallback="GPU")
-        >>> [(loadable.file, loadable.layers) for loadable in answer.loadables]
-        [('loadables/model.segment0.loadable', ('conv1', 'relu1'))]
+        >>> answer = dryfit.export_loadables("digits.onnx", "loadables", device="DLA", precision="fp16", fallback="GPU")
+        >>> [(loadable.file, loadable.layers) for loadable in answer.loadables][2]
+        ('loadables/digits.segment4.loadable', ['classifier'])
     """
     subject = asked(model, config, options, defaults=no_defaults)
     folder, name = Path(output), Path(subject.name).stem

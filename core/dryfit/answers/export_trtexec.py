@@ -99,7 +99,7 @@ def export_trtexec(
     trtexec: str = "trtexec",
     **options: Unpack[Options],
 ) -> ExportTrtexecAnswer:
-    """The command line of trtexec, or a Python script, that builds a model on a board as a config says.
+    r"""The command line of trtexec, or a Python script, that builds a model on a board as a config says.
 
     What is written is read back and compared first. Builds nothing.
 
@@ -127,8 +127,14 @@ def export_trtexec(
         UnknownNameError: there is no such device, platform or word.
 
     Example:
-        >>> print(dryfit.export_trtexec("model.onnx", device="DLA", precision="fp16", fallback="GPU").shell)
-        trtexec --onnx=model.onnx --saveEngine=model.engine --fp16 --useDLACore=0 --allowGPUFallback --skipInference
+        >>> print(dryfit.export_trtexec("digits.onnx", device="DLA", precision="fp16", fallback="GPU").shell)
+        trtexec \
+          --onnx=digits.onnx \
+          --saveEngine=digits.engine \
+          --fp16 \
+          --useDLACore=0 \
+          --allowGPUFallback \
+          --skipInference
     """
     placed: Sequence[LayerPlacement] = ()
     option_notes: Sequence[str] = ()

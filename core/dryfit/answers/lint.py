@@ -75,8 +75,8 @@ class LintAnswer(Answer):
         conditions: the conditions that were asked for, in their order.
 
     Example:
-        >>> [(one.rule, one.layer) for one in dryfit.lint("model.onnx").findings]
-        [('qdq.weights.per_tensor', 'conv1')]
+        >>> [(one.rule, one.layer) for one in dryfit.lint("digits-qdq.onnx").findings]
+        [('qdq.output.nonlinear', 'conv2'), ('qdq.unweighted.one_sided', 'average'), ...]
     """
 
     COMMAND: ClassVar[str] = "qdq lint"
@@ -134,7 +134,7 @@ def lint(
         OnnxImportError: the model is damaged or has operators that are not supported.
 
     Example:
-        >>> dryfit.lint("model.onnx", fail_on="errors").summary.warnings
+        >>> dryfit.lint("digits-qdq.onnx", fail_on="errors").summary.warnings
         2
     """
     conditions = LINT_SUBJECTS.conditions(fail_on)

@@ -137,7 +137,7 @@ class EditedModelAnswer(Answer):
         notes: sentences about options that were taken otherwise than said.
 
     Example:
-        >>> answer = dryfit.apply_edits("model.onnx", "gemm-convolution", device="DLA", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.apply_edits("digits.onnx", "gemm-convolution", device="DLA")
         >>> answer.before.refused_layers, answer.after.refused_layers
         (4, 3)
     """
@@ -204,7 +204,7 @@ def apply_edits(
         OnnxImportError: an edit finds no place, the edited model computes something else, or it cannot be written.
 
     Example:
-        >>> answer = dryfit.apply_edits("model.onnx", "gemm-convolution", device="DLA", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.apply_edits("digits.onnx", "gemm-convolution", device="DLA")
         >>> answer.edits[0].nodes
         ['classifier']
     """

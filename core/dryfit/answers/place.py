@@ -113,7 +113,7 @@ class PlaceAnswer(Answer):
         notes: sentences about options that were taken otherwise than said, and about memory.
 
     Example:
-        >>> answer = dryfit.place("model.onnx", objective="dla-coverage", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.place("digits.onnx", objective="dla-coverage")
         >>> answer.after.macs_by_device
         {'DLA': 599680, 'GPU': 0}
     """
@@ -189,7 +189,7 @@ def place(
         UnknownNameError: there is no such device, platform, objective or word.
 
     Example:
-        >>> answer = dryfit.place("model.onnx", platform="agx-orin-64", shape={"image": (1, 1, 8, 8)})
+        >>> answer = dryfit.place("digits.onnx", platform="agx-orin-64")
         >>> answer.after.segments_by_device
         {'GPU': 1}
     """

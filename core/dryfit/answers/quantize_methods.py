@@ -100,7 +100,7 @@ def quantize_methods(name: str | None = None, operator: str | None = None) -> Qu
 
     Example:
         >>> dryfit.quantize_methods("tflite", "relu").methods[0].title
-        'LiteRT 2.1, default delegate'
+        'TensorFlow Lite, reference kernels of LiteRT'
     """
     if operator is not None and operator not in OPERATORS:
         raise UnknownNameError("operator", operator, OPERATORS, where="--operator")

@@ -45,9 +45,9 @@ class SparsityAnswer(SparsityQuestion, Answer):
         notes: sentences about options that were taken otherwise than said.
 
     Example:
-        >>> answer = dryfit.find_sparsity("model.onnx", device="DLA")
+        >>> answer = dryfit.find_sparsity("digits.onnx", device="DLA")
         >>> [layer.name for layer in answer.layers if layer.sparse]
-        ['conv2']
+        []
     """
 
     COMMAND: ClassVar[str] = "sparsity check"
@@ -129,8 +129,8 @@ def find_sparsity(
         UnknownNameError: there is no such device, platform or word.
 
     Example:
-        >>> dryfit.find_sparsity("model.onnx", platform="agx-orin-64").summary.sparse_macs_share
-        0.25
+        >>> dryfit.find_sparsity("digits.onnx", platform="agx-orin-64").summary.sparse_macs_share
+        0.0
     """
     conditions = SPARSITY_SUBJECTS.conditions(fail_on)
     subject = asked(model, config, options, defaults=with_every_precision)

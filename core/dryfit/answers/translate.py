@@ -130,7 +130,7 @@ def translate(
         UnknownNameError: there is no such device, platform or word.
 
     Example:
-        >>> answer = dryfit.translate("model.onnx", "qdq.onnx", to="qdq", calibration_cache="calibration.cache")
+        >>> answer = dryfit.translate("digits.onnx", "qdq.onnx", to="qdq", calibration_cache="digits.cache")
         >>> answer.summary.different
         0
     """

@@ -131,9 +131,9 @@ class TranslateAnswer(Answer):
         option_notes: sentences about options that were taken otherwise than said.
 
     Example:
-        >>> answer = dryfit.translate("qdq.onnx", "implicit", to="implicit")
+        >>> answer = dryfit.translate("digits-qdq.onnx", "implicit", to="implicit")
         >>> [layer.name for layer in answer.layers if layer.missing]
-        ['conv3']
+        []
     """
 
     COMMAND: ClassVar[str] = "translate"

@@ -139,8 +139,8 @@ def merge_caches(
         UnknownNameError: there is no such word or form.
 
     Example:
-        >>> dryfit.merge_caches(["a.cache", "b.cache"], "both.cache", on_conflict="widest").tensors
-        54
+        >>> dryfit.merge_caches(["digits.cache", "minmax.cache"], "both.cache", on_conflict="widest").tensors
+        15
     """
     rules = [one.value for one in ConflictRule]
     if on_conflict not in rules:
@@ -201,7 +201,7 @@ def convert_cache(
         UnknownNameError: there is no such form or algorithm.
 
     Example:
-        >>> dryfit.convert_cache("model.cache", "new.cache", tensorrt_version="10.3").header
+        >>> dryfit.convert_cache("digits.cache", "new.cache", tensorrt_version="10.3").header
         'TRT-100300-EntropyCalibration2'
     """
     stored = read_ranges_file(Path(file), form)

@@ -83,9 +83,9 @@ class CompareAnswer(Answer):
         notes: sentences about options that were taken otherwise than said.
 
     Example:
-        >>> answer = dryfit.compare("model.onnx", data="samples.npz", precision="fp16")
+        >>> answer = dryfit.compare("digits.onnx", data="images.npy", precision="fp16")
         >>> answer.sides[0].first_error
-        'conv1'
+        'Reformatted Input Tensor 0 to conv1'
     """
 
     COMMAND: ClassVar[str] = "compare"

@@ -56,7 +56,7 @@ class TimingCache:
         entries: what was measured.
 
     Example:
-        >>> from dryfit.builder.kernels.timing_cache import TimingCacheKey
+        >>> from dryfit.builder.config.timing_cache import TimingCacheKey
         >>> cache = TimingCache("a processor")
         >>> cache.update(TimingCacheKey("softmax(%0)", "acme.softmax", 1, "any"), 2.5)
         >>> print(cache.serialize().decode(), end="")

@@ -27,7 +27,7 @@ class OperatorCase:
         inputs: codes, an INT32 bias, or, of `quantize`, real numbers; None where an input is absent.
 
     Example:
-        >>> from dryfit.network.layers.identity import Identity
+        >>> from dryfit.network.layers.movement import Identity
         >>> case = case_of(Identity(), [np.arange(-128, 128, dtype=np.int8)], [(0.5, 0)], (0.25, 3))
         >>> case.call.operator, case.size
         ('requantize', 256)
