@@ -144,21 +144,6 @@ def planned_pruning(network: Network, design: Design, default: TargetVariant) ->
     return _planned(network, patterns, already)
 
 
-def pruned_network(network: Network, config: BuilderConfig) -> tuple[Network, Pruning]:
-    """A copy of a network with pruned weights, and what was pruned. The network, and its arrays, stay as they are.
-
-    Raises:
-        DryfitError: what `plan_pruning` raises.
-
-    Example:
-        >>> sparse, pruning = pruned_network(network, config)
-        >>> [(one.name, one.zeroed) for one in pruning.pruned]
-        [('conv1.weight', 18432)]
-    """
-    pruning = plan_pruning(network, config)
-    return pruned_copy(network, pruning), pruning
-
-
 def pruned_copy(network: Network, pruning: Pruning) -> Network:
     """A copy of a network with pruned weights."""
     copy = copy_network(network)

@@ -9,6 +9,7 @@ import attrs
 from dryfit.answers.asked import Asked
 from dryfit.answers.json_data import Count, Share
 from dryfit.answers.options import PRECISION_FLAGS
+from dryfit.answers.placement import PlacementHeading
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
@@ -98,26 +99,14 @@ class SparsitySummary:
 
 
 @attrs.frozen(kw_only=True)
-class SparsityQuestion:
+class SparsityQuestion(PlacementHeading):
     """What was asked about sparse weights.
 
     Attributes:
-        model: what the user calls it: the path of the file, or the network's name.
-        device: the device that was asked about.
-        platform: its variant.
-        software: the version whose rules hold; empty where there is one rule set.
-        precisions: allowed computation types beside FP32.
-        fallback: device of layers that the first refuses; None for none.
         assumed: the defaults that were used, as options of the command line.
         pattern: such as 2:4; None where the device skips no zeros.
     """
 
-    model: str
-    device: str
-    platform: str
-    software: str
-    precisions: Sequence[str]
-    fallback: str | None
     assumed: Sequence[str]
     pattern: str | None
 

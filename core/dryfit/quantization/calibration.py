@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from dryfit.errors import CalibrationError, ExecutionError, NetworkError
 from dryfit.network.network import Network
@@ -17,7 +17,7 @@ from dryfit.quantization.calibration_stream import (
     stream_samples,
 )
 from dryfit.quantization.calibrator import Calibrator, Solution
-from dryfit.quantization.collector import Collector, require_mergeable
+from dryfit.quantization.collector import Collector
 from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.integer_inputs import integer_inputs
 from dryfit.quantization.network_ranges import Rivals, solve_network
@@ -162,32 +162,6 @@ def collect(
         raise CalibrationError("There is no sample to calibrate with", where=f"network {network.name!r}")
     fill_implied(implied, {name: one for name, one in found.items() if isinstance(one, Histogram)})
     return found
-
-
-def merge_collectors(shards: Sequence[Mapping[str, Collector]], calibrator: Calibrator) -> dict[str, Collector]:
-    """What one process would have collected from the samples of all shards. The shards stay as they are.
-
-    Args:
-        shards: what `collect` gave for each part of the samples, of one network.
-        calibrator: the one they were collected for.
-
-    Raises:
-        CalibrationError: the calibrator's states cannot be merged, or the shards are of different networks.
-    """
-    require_mergeable(calibrator.collector, where=f"calibrator {calibrator.name!r}")
-    merged: dict[str, Collector] = {}
-    for index, shard in enumerate(shards):
-        if set(shard) != set(shards[0]):
-            raise CalibrationError(
-                "The shards are of different networks",
-                where=f"shard {index}",
-                found=f"tensors that not both have: {', '.join(sorted(set(shard) ^ set(shards[0])))}",
-            )
-        for name, collector in shard.items():
-            if name not in merged:
-                merged[name] = calibrator.collector(name, skips_nonfinite=collector.skips_nonfinite)
-            merged[name].merge(collector)
-    return merged
 
 
 def solve(collectors: Mapping[str, Collector], calibrator: Calibrator) -> dict[str, Solution]:

@@ -8,10 +8,16 @@ from tests.core.builder.designs import designed
 from tests.core.builder.networks import activation, convolution, image_network, named, weights
 from tests.core.builder.sparse_networks import int8_config, pruned_by_hand, wide_network, with_ranges
 
-from dryfit.answers.pruning import plan_pruning, pruned_network
+from dryfit.answers.pruning import plan_pruning, pruned_copy
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
+
+
+def pruned_network(network, config):
+    """A copy of a network with pruned weights, and what was pruned."""
+    pruning = plan_pruning(network, config)
+    return pruned_copy(network, pruning), pruning
 
 
 def test_eligible_layers_are_pruned_by_magnitude_and_others_are_not():

@@ -15,7 +15,7 @@ from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
-from dryfit.quantization.calibration import collect, merge_collectors
+from dryfit.quantization.calibration import collect
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.collector import Collector
 
@@ -83,11 +83,13 @@ def test_order_batches_and_threads_change_no_byte(order, cuts, threads):
 
 
 def test_shards_that_are_merged_make_the_whole():
-    parts = [
+    merged, *others = [
         collect(small_network(), CALIBRATOR, [{"x": array} for array in part], executor=EngineExecutor(1))
         for part in (WHOLE[4:], WHOLE[:1], WHOLE[1:4])
     ]
-    merged = merge_collectors(parts, CALIBRATOR)
+    for part in others:
+        for name, one in part.items():
+            merged[name].merge(one)
     assert {name: one.to_bytes() for name, one in merged.items()} == states(WHOLE)
 
 

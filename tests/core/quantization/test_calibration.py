@@ -5,7 +5,7 @@ import pytest
 from tests.core.quantization.small_networks import LARGEST, SAMPLES, doubling_network
 
 from dryfit.errors import CalibrationError, ExecutionError
-from dryfit.quantization.calibration import calibrate_ranges, collect, merge_collectors, solve
+from dryfit.quantization.calibration import calibrate_ranges, collect, solve
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.int8_steps import DynamicRange
@@ -41,11 +41,13 @@ def test_a_tensor_of_zeros_has_no_scale_and_a_reason():
 
 def test_parts_in_any_order_make_the_whole_bit_for_bit():
     whole = collect(doubling_network(), CALIBRATOR, SAMPLES)
-    parts = [collect(doubling_network(), CALIBRATOR, [sample]) for sample in reversed(SAMPLES)]
-    before = [one.to_bytes() for part in parts for one in part.values()]
-    merged = merge_collectors(parts, CALIBRATOR)
+    merged, *others = [collect(doubling_network(), CALIBRATOR, [sample]) for sample in reversed(SAMPLES)]
+    before = [one.to_bytes() for part in others for one in part.values()]
+    for part in others:
+        for name, one in part.items():
+            merged[name].merge(one)
     assert {name: one.to_bytes() for name, one in merged.items()} == {n: one.to_bytes() for n, one in whole.items()}
-    assert [one.to_bytes() for part in parts for one in part.values()] == before
+    assert [one.to_bytes() for part in others for one in part.values()] == before
 
 
 def test_one_pass_serves_several_solvers():
@@ -55,16 +57,11 @@ def test_one_pass_serves_several_solvers():
     assert solve(seen, CALIBRATOR)["y"].dynamic_range == DynamicRange(-4.0, 4.0)
 
 
-def test_a_calibrator_that_cannot_be_merged_refuses_parts_before_anything_else():
-    with pytest.raises(CalibrationError, match=r"calibrator 'alone'.*Unmergeable, which declares is_mergeable = False"):
-        merge_collectors([], ALONE)
+def test_a_calibrator_that_cannot_be_merged_refuses_parts():
+    first, second = (collect(doubling_network(), ALONE, SAMPLES)["x"] for _ in range(2))
+    with pytest.raises(CalibrationError, match=r"tensor 'x'.*Unmergeable, which declares is_mergeable = False"):
+        first.merge(second)
     assert thresholds(calibrate_ranges(doubling_network(), ALONE, SAMPLES)) == LARGEST
-
-
-def test_parts_of_different_networks_are_refused():
-    part = collect(doubling_network(), CALIBRATOR, SAMPLES)
-    with pytest.raises(CalibrationError, match=r"shard 1.*not both have: relu, y"):
-        merge_collectors([part, {"x": part["x"]}], CALIBRATOR)
 
 
 def test_a_value_that_is_not_finite_names_tensor_and_sample():

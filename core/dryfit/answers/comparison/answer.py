@@ -14,6 +14,7 @@ from dryfit.answers.comparison.stored_network import MODEL_WEIGHTS
 from dryfit.answers.comparison.tensor_difference import Difference
 from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count, hidden
+from dryfit.answers.placement import PlacementHeading
 from dryfit.answers.placement_text import listed_names
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.short_text import count_text, printable
@@ -58,16 +59,10 @@ class ComparedSide:
 
 
 @attrs.frozen(repr=False, kw_only=True)
-class CompareAnswer(Answer):
+class CompareAnswer(PlacementHeading, Answer):
     """The tensors of an engine beside those of other arithmetic, and the layers that make them differ.
 
     Attributes:
-        model: what the user calls it: the path of the file, or the network's name.
-        device: default device of the layers.
-        platform: its variant.
-        software: the version whose rules hold; empty where there is one rule set.
-        precisions: allowed computation types beside FP32.
-        fallback: device of layers that the first refuses; None for none.
         simulated: what of the device is simulated.
         plugins: plugins that were active, each as `name version (distribution)`; sorted.
         arithmetic: how each device computes in each type that layers have there.
@@ -90,12 +85,6 @@ class CompareAnswer(Answer):
 
     COMMAND: ClassVar[str] = "compare"
 
-    model: str
-    device: str
-    platform: str
-    software: str
-    precisions: Sequence[str]
-    fallback: str | None
     simulated: str
     plugins: Sequence[str]
     arithmetic: Sequence[LayerArithmetic]
