@@ -21,15 +21,23 @@ from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Shape
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
-from dryfit_cpu.codes import FP32, PANEL_CHANNELS
+from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import WindowAxis
 from dryfit_cpu.kernels import deconvolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.epilogues import Epilogue, weighted_kernel
+from dryfit_cpu.kernels.epilogues import weighted_kernel
 from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
-from dryfit_cpu.kernels.operands import ImageOperand, Workspace, bound_array, fp32_bytes, input_of, require_extents
+from dryfit_cpu.kernels.operands import (
+    ImageOperand,
+    Workspace,
+    bound_array,
+    fp32_bytes,
+    input_of,
+    pixels_at,
+    require_extents,
+)
 from dryfit_cpu.kernels.window_products import staged
 from dryfit_cpu.kernels.windows import WindowGeometry, images_of, pair
 
@@ -281,23 +289,14 @@ def deconvolve_to_few_channels(binding: Binding) -> NativeStep:
     # All places of the window are columns of one matrix: with 3 channels and a window of 4 x 4 that is 48 of them,
     # where the channels alone would fill 3 lanes of 16.
     product = MatrixProduct(
-        axes=[
-            Axis(N, strides[0], H * W * pitch),
-            Axis(H, strides[1], W * pitch),
-            Axis(W, strides[2], pitch),
-        ],
+        axes=[Axis(N, strides[0], H * W * pitch), Axis(H, strides[1], W * pitch), Axis(W, strides[2], pitch)],
         input=address,
-        output=products.ctypes.data,
-        residual=0,
-        output_kind=FP32,
-        residual_kind=FP32,
-        segments=[0],
+        output=pixels_at(products),
         segment_length=C // G,
         weights=panels.ctypes.data,
         bias=zeros.ctypes.data,
         group_outputs=columns,
         group_offsets=[(g * panels.strides[0], 0, g * C // G * 4, g * columns * 4, 0) for g in range(G)],
-        epilogue=Epilogue(),
     )
     main, tables = product.work(threads)
     collections = list[Work]()

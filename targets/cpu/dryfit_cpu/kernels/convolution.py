@@ -13,7 +13,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution, FullyConnected
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import WeightedSum, constant_weights, has_constant_weights
@@ -23,7 +23,7 @@ from dryfit_cpu.kernels.integer_staging import weight_runs
 from dryfit_cpu.kernels.integer_weights import accepted_weights, integer_weights, pack_integer_panels, packed_runs
 from dryfit_cpu.kernels.matrix_products import pack_panels
 from dryfit_cpu.kernels.operands import fp32_bytes, input_of
-from dryfit_cpu.kernels.requantization import integer_kernel, requantization_of
+from dryfit_cpu.kernels.requantization import requantization_of, weighted_integer_kernel
 from dryfit_cpu.kernels.window_products import bind_window
 from dryfit_cpu.kernels.windows import WindowGeometry, pair
 
@@ -120,14 +120,12 @@ def _bind_integers(binding: Binding) -> NativeStep:
 
 
 convolve_integers, connect_integers = (
-    integer_kernel(
+    weighted_integer_kernel(
         f"cpu.integer_{kind}",
         kinds=kind,
         accepts=_accepts_integers,
         pack=_pack_integers,
-        packs_constants=True,
         workspace_bytes=lambda group, specs, threads: integer_workspace_bytes(window_of(group, specs)),
-        layout=HostLayout.CHANNELS_LAST,
     )(_bind_integers)
     for kind in ("convolution", "fully_connected")
 )

@@ -18,7 +18,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Shape
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
@@ -33,8 +33,8 @@ from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, inp
 from dryfit_cpu.kernels.requantization import (
     GroupRequantization,
     bound_requantization,
-    integer_kernel,
     requantization_of,
+    weighted_integer_kernel,
 )
 from dryfit_cpu.kernels.transposed_windows import Phase, parts_of, phases_of
 from dryfit_cpu.kernels.window_products import WindowInput, bind_product, needs_staging, stage_work
@@ -206,27 +206,23 @@ def _bind(binding: Binding, bind: _BindWindow) -> NativeStep:
     return NativeStep.joined(binding.group.name, made)
 
 
-@integer_kernel(
+@weighted_integer_kernel(
     "cpu.integer_deconvolution",
     kinds="deconvolution",
     accepts=_accepts_integers,
     pack=_pack_integers,
-    packs_constants=True,
     workspace_bytes=_integer_workspace_bytes,
-    layout=HostLayout.CHANNELS_LAST,
 )
 def deconvolve_integers(binding: Binding) -> NativeStep:
     """A step that deconvolves."""
     return _bind(binding, bind_integer_window)
 
 
-@integer_kernel(
+@weighted_integer_kernel(
     "cpu.integer_depthwise_deconvolution",
     kinds="deconvolution",
     accepts=_accepts_channels,
     pack=_pack_channels,
-    packs_constants=True,
-    layout=HostLayout.CHANNELS_LAST,
     priority=10,
 )
 def deconvolve_integer_channels(binding: Binding) -> NativeStep:

@@ -10,7 +10,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import INT8, ROUNDS_LAST, SCALES
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.window_variants import (
@@ -37,9 +37,9 @@ from dryfit_cpu.kernels.operands import ImageOperand, image_of, input_of, requir
 from dryfit_cpu.kernels.requantization import (
     GroupRequantization,
     bound_requantization,
-    integer_kernel,
     requantization_of,
     required_requantization,
+    weighted_integer_kernel,
 )
 from dryfit_cpu.kernels.window_panels import Limits, block_table, outside_of, packed_panel
 from dryfit_cpu.kernels.windows import WindowGeometry, pair
@@ -95,13 +95,11 @@ def sums_are_exact(weights: IntegerWeights | None) -> bool:
     return taps * _LARGEST_PRODUCT * (1 if weights.source.zero_point == 0 else 2) + bias <= _LARGEST_SUM
 
 
-@integer_kernel(
+@weighted_integer_kernel(
     "cpu.integer_depthwise_convolution",
     kinds="convolution",
     accepts=_accepts,
     pack=_pack,
-    packs_constants=True,
-    layout=HostLayout.CHANNELS_LAST,
     priority=10,
 )
 def convolve_integer_channels(binding: Binding) -> NativeStep:

@@ -32,7 +32,7 @@ from dryfit_cpu.kernels.integer_staging import (
 )
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
-from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, pixels_at, require_extents
 from dryfit_cpu.kernels.requantization import GroupRequantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
 from dryfit_cpu.kernels.windows import WindowGeometry
@@ -206,12 +206,8 @@ def bind_integer_product(
         chunks_of(len(tiles) if by_tiles else len(table), threads),
         input=Pixels(read.address, axes[2].input),
         weights=panels.ctypes.data,
-        output=Pixels(output.address, axes[2].output, output.kind),
-        residual=Pixels(
-            residual.address if residual is not None else 0,
-            axes[2].residual,
-            residual.kind if residual is not None else codes.INT8,
-        ),
+        output=pixels_at(output)._replace(stride=axes[2].output),
+        residual=pixels_at(residual, codes.INT8)._replace(stride=axes[2].residual),
         segments=Runs(read.segments.ctypes.data, len(read.segments), read.length),
         tiles=WordTable(tiles.ctypes.data, len(tiles)),
         panels=WordTable(table.ctypes.data, len(table)),

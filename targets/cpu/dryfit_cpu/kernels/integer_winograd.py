@@ -30,7 +30,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.packed_elements import is_stand_in
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, HostLayout, Specs
+from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import PANEL_CHANNELS, WHOLE_TILE
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import current_tier
@@ -41,7 +41,7 @@ from dryfit_cpu.kernels.integer_endings import without_needless_rounding
 from dryfit_cpu.kernels.integer_products import ChannelNumbers, bind_integer_layer
 from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, pack_integer_panels
 from dryfit_cpu.kernels.operands import Workspace, fp32_bytes, image_of, require_extents
-from dryfit_cpu.kernels.requantization import bound_requantization, integer_kernel
+from dryfit_cpu.kernels.requantization import bound_requantization, weighted_integer_kernel
 from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.kernels.winograd import require_tiles, suits
 from dryfit_cpu.kernels.winograd_tiling import Tiling, positions_of
@@ -110,14 +110,12 @@ def _scratch_shape(window: WindowGeometry, threads: int) -> tuple[int, int, int,
     return 1 if threads == 1 else 2 * threads, 2 * (WHOLE_TILE + 2), window.input[1] // PAIR + 1, PANEL_CHANNELS
 
 
-@integer_kernel(
+@weighted_integer_kernel(
     "cpu.integer_winograd",
     kinds="convolution",
     accepts=_accepts,
     pack=_pack,
-    packs_constants=True,
     workspace_bytes=_workspace_bytes,
-    layout=HostLayout.CHANNELS_LAST,
 )
 def convolve_integers_in_tiles(binding: Binding) -> NativeStep:
     """A step that convolves.

@@ -14,7 +14,7 @@ from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FLOATS, FP32, PANEL_CHANNELS
+from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.copying import copy_work
@@ -23,9 +23,9 @@ from dryfit_cpu.kernels.operands import (
     Workspace,
     aligned_empty,
     bound_array,
-    element_code,
     fp32_bytes,
     input_of,
+    pixels_at,
     require_extents,
 )
 from dryfit_cpu.kernels.windows import pixel_pitch, share_sets
@@ -228,11 +228,8 @@ def multiply(binding: Binding) -> NativeStep:
     product = MatrixProduct(
         axes=_axes(outer, rows, target, residual),
         input=rows.ctypes.data,
-        output=target.ctypes.data,
-        residual=residual.ctypes.data if residual is not None else 0,
-        output_kind=element_code(target),
-        residual_kind=element_code(residual) if residual is not None else FP32,
-        segments=[0],
+        output=pixels_at(target),
+        residual=pixels_at(residual),
         segment_length=rows.shape[-1],
         weights=panels.ctypes.data,
         bias=bias.ctypes.data,

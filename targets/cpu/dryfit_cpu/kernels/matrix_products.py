@@ -22,6 +22,7 @@ _CACHED_WEIGHT_BYTES = 400_000
 _BLOCK_BYTES = 300_000
 """A panel larger than this is cut into blocks of k, which stay in that cache while tiles go by."""
 _CHUNKS_A_THREAD = 8
+_NOTHING, _NO_EPILOGUE = Pixels(0, 0, codes.FP32), Epilogue()
 
 
 @attrs.frozen
@@ -182,29 +183,26 @@ class MatrixProduct:
 
     Attributes:
         axes: the pixels, from outermost to innermost.
-        input, output, residual: addresses of the first pixel; residual 0 for none.
-        output_kind, residual_kind: element codes.
-        segments: byte offsets of the runs of values that a pixel sums over.
-        segment_length: values in each.
+        input, output, residual: the first pixel; its address.
+        segment_length: values in each of the segments.
         weights: address of the packed panels; bias: address of the packed bias.
         group_outputs: output channels of a group.
+        segments: byte offsets of the runs of values that a pixel sums over.
         group_offsets: independent products: where each begins, in bytes, in weights, bias, input, output and residual.
         epilogue: what follows the sums.
     """
 
     axes: Sequence[Axis]
     input: int
-    output: int
-    residual: int
-    output_kind: int
-    residual_kind: int
-    segments: Sequence[int]
+    output: Pixels
     segment_length: int
     weights: int
     bias: int
     group_outputs: int
-    group_offsets: Sequence[tuple[int, int, int, int, int]]
-    epilogue: Epilogue
+    residual: Pixels = _NOTHING
+    segments: Sequence[int] = (0,)
+    group_offsets: Sequence[tuple[int, int, int, int, int]] = ((0, 0, 0, 0, 0),)
+    epilogue: Epilogue = _NO_EPILOGUE
 
     def work(self, threads: int) -> tuple[Work, list[Any]]:
         """The work, and the tables that have to be kept for it."""
@@ -214,12 +212,13 @@ class MatrixProduct:
             self.group_offsets,
             blocks_and_vectors(self.group_outputs),
             len(self.segments) * self.segment_length,
-            4 >> (self.output_kind & 3),
-            4 >> (self.residual_kind & 3),
+            4 >> (self.output.kind & 3),
+            4 >> (self.residual.kind & 3),
         )
         segments = np.array(self.segments, np.int64)
         clamps = self.epilogue.clamps
-        bypasses = clamps is None or self.output_kind != codes.FP32 or bool(self.residual and self.residual_kind)
+        adds_narrow = bool(self.residual.address and self.residual.kind)
+        bypasses = clamps is None or self.output.kind != codes.FP32 or adds_narrow
         depth = len(segments) * self.segment_length
         tiles_outside = goes_by_tiles(tiles, panels, depth)
         k_blocks = 1
@@ -233,8 +232,8 @@ class MatrixProduct:
             input=Pixels(self.input, axes[2].input),
             weights=self.weights,
             bias=self.bias,
-            output=Pixels(self.output, axes[2].output, self.output_kind),
-            residual=Pixels(self.residual, axes[2].residual, self.residual_kind),
+            output=self.output._replace(stride=axes[2].output),
+            residual=self.residual._replace(stride=axes[2].residual),
             segments=Runs(segments.ctypes.data, len(segments) // k_blocks, self.segment_length),
             k_blocks=k_blocks,
             tiles=WordTable(tiles.ctypes.data, len(tiles)),

@@ -5,6 +5,7 @@ They are INT4, FP4, INT8 or FP8; what they multiply is real, quantized, or FP8 i
 
 from __future__ import annotations
 
+import functools
 from typing import cast
 
 import numpy as np
@@ -13,7 +14,6 @@ from dryfit.network.layers.convolution import Convolution, FullyConnected
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
-from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.convolution import window_of
 from dryfit_cpu.kernels.copying import copy_work
@@ -43,9 +43,20 @@ from dryfit_cpu.kernels.operands import (
     element_code,
     fp32_bytes,
     input_of,
+    pixels_at,
     require_extents,
 )
 from dryfit_cpu.kernels.window_products import WindowInput, pixel_axes
+
+_narrow_kernel = functools.partial(
+    kernel,
+    data_types=NARROW_TYPES,
+    fuses=fuses_narrow,
+    absorbs_dequantize=True,
+    pack=pack_narrow,
+    packed_parameters=("bias",),
+    packs_constants=True,
+)
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
@@ -62,16 +73,10 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return fp32_bytes(x.shape) + product_bytes(group, specs, num_threads)
 
 
-@kernel(
+@_narrow_kernel(
     "cpu.narrow_matrix_multiply",
     kinds=["matrix_multiply", "fully_connected"],
-    data_types=NARROW_TYPES,
     accepts=_accepts,
-    fuses=fuses_narrow,
-    absorbs_dequantize=True,
-    pack=pack_narrow,
-    packed_parameters=("bias",),
-    packs_constants=True,
     workspace_bytes=_workspace_bytes,
     layout=HostLayout.LINEAR,
 )
@@ -96,10 +101,8 @@ def multiply_by_narrow_weights(binding: Binding) -> NativeStep:
     product = NarrowProduct(
         axes=[Axis(len(rows), values.strides[0], rows.strides[0], 0 if residual is None else residual.strides[0])],
         input=values.ctypes.data,
-        output=rows.ctypes.data,
-        residual=0 if residual is None else residual.ctypes.data,
-        output_kind=element_code(rows),
-        residual_kind=element_code(rows if residual is None else residual),
+        output=pixels_at(rows),
+        residual=pixels_at(residual, element_code(rows)),
         runs=[0],
     )
     main, tables = product.work(binding, found, workspace)
@@ -141,16 +144,10 @@ def _window_workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -
     return product_bytes(group, specs, num_threads) + window.workspace_bytes + staged
 
 
-@kernel(
+@_narrow_kernel(
     "cpu.narrow_convolution",
     kinds="convolution",
-    data_types=NARROW_TYPES,
     accepts=_accepts_windows,
-    fuses=fuses_narrow,
-    absorbs_dequantize=True,
-    pack=pack_narrow,
-    packed_parameters=("bias",),
-    packs_constants=True,
     workspace_bytes=_window_workspace_bytes,
     layout=HostLayout.CHANNELS_LAST,
 )
@@ -170,10 +167,8 @@ def convolve_by_narrow_weights(binding: Binding) -> NativeStep:
     product = NarrowProduct(
         axes=pixel_axes(window, read.strides, target, residual),
         input=read.address,
-        output=target.address,
-        residual=residual.address if residual is not None else 0,
-        output_kind=target.kind,
-        residual_kind=residual.kind if residual is not None else FP32,
+        output=pixels_at(target),
+        residual=pixels_at(residual),
         # Weights lie place by place of the window; a segment may be several places that lie together.
         runs=[start + 4 * k for start in read.segments for k in range(0, read.length, channels)],
     )

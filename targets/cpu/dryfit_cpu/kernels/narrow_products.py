@@ -124,17 +124,14 @@ class NarrowProduct:
 
     Attributes:
         axes: the pixels or rows, from outermost to innermost.
-        input, output, residual: addresses of the first; residual 0 for none.
-        output_kind, residual_kind: element codes.
+        input, output, residual: the first; its address.
         runs: byte offsets of the runs of values that an output sums over.
     """
 
     axes: Sequence[Axis]
     input: int
-    output: int
-    residual: int
-    output_kind: int
-    residual_kind: int
+    output: Pixels
+    residual: Pixels
     runs: Sequence[int]
 
     def work(self, binding: Binding, found: NarrowGroup, workspace: Workspace) -> tuple[Work, list[object]]:
@@ -153,7 +150,7 @@ class NarrowProduct:
         # cache first.
         by_rows = len(tiles) <= _MOST_ROWS and bool((tiles[:, 6] == 1).all())
         depth = words.shape[1] * words.shape[2]
-        sizes = 4 >> (self.output_kind & 3), 4 >> (self.residual_kind & 3)
+        sizes = 4 >> (self.output.kind & 3), 4 >> (self.residual.kind & 3)
         panels = panel_table([(0, 0, 0, 0, 0)], whole_blocks(N), depth, *sizes)
         runs, origin = np.array(self.runs, np.int64), np.zeros(1, np.int64)
         chunks = chunks_for_panels(N, binding.num_threads)
@@ -170,8 +167,8 @@ class NarrowProduct:
             global_scale=float(global_scale[0]),
             block=weights.block,
             bias=bias.ctypes.data,
-            output=Pixels(self.output, axes[2].output, self.output_kind),
-            residual=Pixels(self.residual, axes[2].residual, self.residual_kind),
+            output=self.output._replace(stride=axes[2].output),
+            residual=self.residual._replace(stride=axes[2].residual),
             segments=Runs(runs.ctypes.data, len(runs), values),
             segment_bytes=words.strides[1],
             origin=origin.ctypes.data,

@@ -16,8 +16,8 @@ from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit.target.memory import aligned_bytes
-from dryfit_cpu.codes import ELEMENT_CODES
-from dryfit_cpu.descriptors import Image
+from dryfit_cpu.codes import ELEMENT_CODES, FP32
+from dryfit_cpu.descriptors import Image, Pixels
 
 
 @attrs.frozen(eq=False)
@@ -87,6 +87,15 @@ def all_specs(group: LayerGroup, specs: Specs) -> dict[str, TensorSpec]:
     """Specs with those of a group that stands for another: its own tensors and the inner ones among them."""
     tensors = [tensor for layer in group.layers for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
     return {**specs, **{tensor.name: tensor.spec for tensor in tensors}}
+
+
+def pixels_at(operand: ImageOperand | Array | None, kind: int = FP32) -> Pixels:
+    """What a matrix product is told about an operand but its stride; it may be missing, of some element code then."""
+    if operand is None:
+        return Pixels(0, 0, kind)
+    if isinstance(operand, ImageOperand):
+        return Pixels(operand.address, 0, operand.kind)
+    return Pixels(operand.ctypes.data, 0, element_code(operand))
 
 
 def element_code(array: Array) -> int:

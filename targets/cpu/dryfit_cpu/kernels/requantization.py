@@ -34,7 +34,7 @@ from dryfit.errors import BuildError
 from dryfit.network.layer import Layer
 from dryfit.quantization.rounding import Rounding, RoundingFunction, RoundingMode
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Array, Binding, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.descriptors import RequantizationSteps, SampleSteps
 from dryfit_cpu.kernels.epilogues import require_one_shape
@@ -213,6 +213,9 @@ def _takes_scaled(group: LayerGroup, layer: Layer) -> bool:
     steps = requantization_of(LayerGroup((*group.layers, layer)))
     return steps is not None and steps.only_scales
 
+
+weighted_integer_kernel = functools.partial(integer_kernel, packs_constants=True, layout=HostLayout.CHANNELS_LAST)
+"""The decorator of those with a window, whose packed weights stand for the constants that they are made of."""
 
 scaling_kernel = functools.partial(integer_kernel, fuses=_takes_scaled)
 """The decorator of integer kernels that scale, limit and round once."""

@@ -15,7 +15,7 @@ from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
 from dryfit_cpu.kernels.epilogues import Epilogue, required_epilogue
 from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct
-from dryfit_cpu.kernels.operands import ImageOperand, Workspace, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, pixels_at, require_extents
 from dryfit_cpu.kernels.windows import WindowGeometry
 
 _STAGE = NativeFunction("staging", "stage")
@@ -101,10 +101,8 @@ def bind_product(
     product = MatrixProduct(
         axes=pixel_axes(window, read.strides, target, residual),
         input=read.address,
-        output=target.address,
-        residual=residual.address if residual is not None else 0,
-        output_kind=target.kind,
-        residual_kind=residual.kind if residual is not None else FP32,
+        output=pixels_at(target),
+        residual=pixels_at(residual),
         segments=read.segments,
         segment_length=read.length,
         weights=panels.ctypes.data,

@@ -33,6 +33,7 @@ from dryfit_cpu.kernels.operands import (
     bound_array,
     image_of,
     input_of,
+    pixels_at,
     require_extents,
 )
 from dryfit_cpu.kernels.window_products import stage_work
@@ -102,11 +103,7 @@ def _multiply_positions(
     return MatrixProduct(
         axes=[Axis(tiles, transformed.strides[1], products.strides[1])],
         input=transformed.ctypes.data,
-        output=products.ctypes.data,
-        residual=0,
-        output_kind=FP32,
-        residual_kind=FP32,
-        segments=[0],
+        output=pixels_at(products),
         segment_length=panels.shape[2],
         weights=panels.ctypes.data,
         bias=zeros.ctypes.data,
@@ -115,7 +112,6 @@ def _multiply_positions(
             (at * panels.strides[0], 0, at * transformed.strides[0], at * products.strides[0], 0)
             for at in range(panels.shape[0])
         ],
-        epilogue=epilogues.Epilogue(),
     )
 
 
