@@ -39,7 +39,8 @@ class KnownAttributes:
             )
 
         def __setattr__(self, name: str, value: Any) -> None:
-            require_settable(self, name)
+            if name[:1] != "_":
+                require_settable(self, name)
             super().__setattr__(name, value)
 
 
@@ -72,7 +73,8 @@ def refusing_unknown(
         if name in plain:
             object.__setattr__(holder, name, value)
             return
-        require_settable(holder, name)
+        if name not in settable_names(type(holder)):
+            require_settable(holder, name)
         set_known(holder, name, value)
 
     return set_attribute

@@ -57,18 +57,21 @@ def copy_layer(layer: LayerT) -> LayerT:
     """A layer of the same kind, name, notes and parameters that is in no network. Weights are shared, not copied."""
     # The values were checked and converted when they were set: neither is done again.
     copy = object.__new__(type(layer))
-    for name, value in vars(layer).items():
-        vars(copy)[name] = dict(value) if isinstance(value, dict) else value
-    copy.inputs, copy.outputs, copy.network, copy.index = [], [], None, -1
+    state = vars(copy)
+    state.update(vars(layer))
+    for name, value in state.items():
+        if isinstance(value, dict):
+            state[name] = dict(value)
+    state.update(inputs=[], outputs=[], network=None, index=-1)
     return copy
 
 
 def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:
     """Give a tensor what the user stated of another one: range, formats, location and names of dimensions."""
-    destination.dynamic_range = source.dynamic_range
-    destination.copy_allowed_formats(source.allowed_formats)
-    destination.location = source.location
-    destination.dimension_names = dict(source.dimension_names)
+    # They were checked when they were stated, and a network is copied a tensor at a time.
+    old, new = vars(source), vars(destination)
+    new["_dynamic_range"], new["_allowed_formats"] = old["_dynamic_range"], old["_allowed_formats"]
+    new["location"], new["dimension_names"] = old["location"], dict(old["dimension_names"])
 
 
 def note_origin(layer: Layer, *origins: Layer) -> None:

@@ -57,6 +57,10 @@ class DataType(enum.Enum):
     FP8_E5M2 = ("float8_e5m2", 8, False)
     FP8_E5M2FNUZ = ("float8_e5m2fnuz", 8, False)
 
+    __hash__ = object.__hash__
+    """Each member is the only object of its value. Enum's own hash, a Python function, would be called dozens of times
+    for each layer of a network."""
+
     @property
     def numpy_name(self) -> str:
         """The name of the numpy or ml_dtypes type that holds one element."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import functools
 import sys
+import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -60,7 +61,9 @@ def _checked(value: Any, layer: Layer, attribute: attrs.Attribute[Any], convert:
     Raises:
         NetworkError: it is of another type.
     """
-    check, is_tuple = _checks(type(layer))[attribute.name]
+    check, is_tuple, default = _checks(type(layer))[attribute.name]
+    if value is default and convert is None:
+        return value
     try:
         # A converter of a tuple would cut 1.5 to 1, so that it only says what None stands for.
         if convert is not None and (value is None or not is_tuple):
@@ -73,10 +76,18 @@ def _checked(value: Any, layer: Layer, attribute: attrs.Attribute[Any], convert:
 
 
 @functools.cache
-def _checks(cls: type[Layer]) -> Mapping[str, tuple[Check, bool]]:
-    """Field name to the check of its declared type, and whether it is a tuple. Resolved once a class."""
+def _checks(cls: type[Layer]) -> Mapping[str, tuple[Check, bool, Any]]:
+    """Field name to the check of its declared type, whether it is a tuple, and its default. Resolved once a class."""
     hints = typing.get_type_hints(cls)
-    return {field.name: (check_for(hints[field.name]), _is_tuple(hints[field.name])) for field in _fields(cls)}
+    return {
+        field.name: (check_for(hints[field.name]), _is_tuple(hints[field.name]), _plain_default(field))
+        for field in _fields(cls)
+    }
+
+
+def _plain_default(field: attrs.Attribute[Any]) -> Any:
+    """The default of a field where it needs no check: a text, a truth value, None or an empty tuple; else NOTHING."""
+    return field.default if type(field.default) in (str, bool, types.NoneType, tuple) else attrs.NOTHING
 
 
 def _is_tuple(kind: Any) -> bool:
@@ -122,6 +133,16 @@ def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
     return made  # type: ignore[no-any-return]
 
 
+class LayerMeta(abc.ABCMeta):
+    """The metaclass of layers: abstract methods as usual, and `isinstance` as for ordinary classes.
+
+    No class is registered as a virtual layer kind, and asking the registry of each abstract class takes as long as the
+    rest of a pass that looks for layers of one kind.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+
+
 def _computes(layer: Layer, attribute: attrs.Attribute[Any], precision: DataType | None) -> None:
     """Refuse a precision in which nothing is computed."""
     if precision is not None and not _is_computed_in(precision):
@@ -137,7 +158,7 @@ def _is_computed_in(dtype: DataType) -> bool:
 
 
 @define_layer
-class Layer(KnownAttributes, abc.ABC):
+class Layer(KnownAttributes, metaclass=LayerMeta):
     """One layer of a network.
 
     What is true of every layer of a kind is a trait of its class: devices, passes and the builder ask for the trait and

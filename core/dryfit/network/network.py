@@ -96,13 +96,16 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         for tensor in inputs:
             if tensor is not None and tensor.network is not self:
                 raise NetworkError("The tensor belongs to another network", where=f"tensor {tensor.name!r}")
-        layer.index = len(self.layers)
-        layer.name = self._free_layer_name(layer.name or f"(Unnamed Layer* {layer.index}) [{layer.layer_type.title()}]")
+        own = vars(layer)  # what the network writes needs no check, and large networks are copied layer by layer
+        own["index"] = len(self.layers)
+        own["name"] = self._free_layer_name(
+            layer.name or f"(Unnamed Layer* {layer.index}) [{layer.layer_type.title()}]"
+        )
         if specs is None:
             known = [None if tensor is None else tensor.spec for tensor in inputs]
             if self.is_strongly_typed:
                 check_operand_types(layer, inputs)
-            layer.inputs = list(inputs)  # so that a refusal can name them
+            own["inputs"] = list(inputs)  # so that a refusal can name them
             try:
                 layer.settle_weights(known)
                 specs = layer.infer_outputs(known)
@@ -110,15 +113,14 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
                 if is_finished:
                     raise
             finally:
-                layer.inputs = []
+                own["inputs"] = []
         for index, tensor in enumerate(inputs):
             if tensor is not None:
                 layer.set_input(index, tensor)
         for index, spec in enumerate([None] * layer.output_count if specs is None else specs):
-            output = self._new_tensor(self.free_tensor_name(f"{layer.name}_output{index or ''}"), spec)
-            output.producer, output.output_index = layer, index
-            layer.outputs.append(output)
-        layer.network = self
+            name = self.free_tensor_name(f"{layer.name}_output{index or ''}")
+            layer.outputs.append(self._new_tensor(name, spec, layer, index))
+        own["network"] = self
         self.layers.append(layer)
         self._layer_names.add(layer.name)
         if specs is None:
@@ -142,7 +144,8 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         Raises:
             NetworkError: another tensor has that name.
         """
-        tensor.name = name
+        self.note_name(tensor, name)
+        vars(tensor)["name"] = name
 
     def note_name(self, tensor: Tensor, name: str) -> None:
         """Find a tensor by another name from now on; `tensor.name = name` calls this.
@@ -329,6 +332,11 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         self._revision += 1
         self._stale_from = index if self._stale_from is None else min(index, self._stale_from)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether shapes may have changed since they were inferred."""
+        return self._stale_from is not None
+
     def refresh_shapes(self) -> None:
         """Infer again what `touch` noted.
 
@@ -356,10 +364,12 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
             self._stale_from = start
             raise
 
-    def _new_tensor(self, name: str, spec: TensorSpec | None) -> Tensor:
+    def _new_tensor(
+        self, name: str, spec: TensorSpec | None, producer: Layer | None = None, output_index: int = 0
+    ) -> Tensor:
         if name in self._tensors:
             raise NetworkError("Two tensors cannot have one name", where=f"network {self.name!r}", found=name)
-        tensor = Tensor(name, self, spec=spec)
+        tensor = Tensor(name, self, producer, output_index, spec=spec)
         self._tensors[name] = tensor
         self._revision += 1
         return tensor
@@ -391,4 +401,4 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
     def _renumber(self) -> None:
         for index, layer in enumerate(self.layers):
             if layer.index != index:
-                layer.index = index
+                vars(layer)["index"] = index

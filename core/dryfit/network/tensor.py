@@ -117,8 +117,10 @@ class Tensor(KnownAttributes):
     @property
     def spec(self) -> TensorSpec:
         """Shape, type in which the network computes, and known value, as inferred now."""
-        self.network.refresh_shapes()
-        return self._stated
+        network = self.network
+        if network.is_stale:
+            network.refresh_shapes()
+        return self._spec or self._stated
 
     @property
     def shape(self) -> Shape:
@@ -144,7 +146,7 @@ class Tensor(KnownAttributes):
             NetworkError: when set: the tensor is neither input nor output, or an output cannot have the type.
         """
         own = self.spec.dtype
-        return self.io_dtype or own if self.producer is None else own
+        return own if self.producer is not None else self.io_dtype or own
 
     @dtype.setter
     def dtype(self, dtype: DataType) -> None:
