@@ -30,6 +30,9 @@ class KnownAttributes:
 
         def __getattr__(self, name: str) -> Any:
             cls = type(self)
+            watch = vars(self).get("_watch")
+            if watch is not None:
+                watch.lacks(name)  # a stand-in of `dryfit.network.equal_layers`
             if name.startswith("_"):
                 raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}", name=name, obj=self)
             if hasattr(cls, name):
@@ -73,7 +76,8 @@ def refusing_unknown(
         if name in plain:
             object.__setattr__(holder, name, value)
             return
-        if name not in settable_names(type(holder)):
+        cls: type = type(holder)
+        if name not in settable_names(cls):
             require_settable(holder, name)
         set_known(holder, name, value)
 

@@ -158,11 +158,14 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         if self._tensors.get(tensor.name) is tensor:
             del self._tensors[tensor.name]
             self._tensors[name] = tensor
-        self._revision += 1
+        vars(self)["_revision"] += 1
 
     def rename_layer(self, layer: Layer, name: str) -> None:
         """Give a layer another name; a number is appended where another layer has it already."""
-        layer.name = name
+        if type(name) is str:  # what a setter of any attribute would ask
+            vars(layer)["name"] = self.noted_layer_name(layer, name)
+        else:
+            layer.name = name
 
     def noted_layer_name(self, layer: Layer, name: str) -> str:
         """The name that a layer has from now on where this one is asked for; `layer.name = name` calls this."""
@@ -194,6 +197,8 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
             NetworkError: an output of one of them is still used by a layer that stays, or is an output of the network;
                 the network is then as it was before.
         """
+        if not layers:
+            return
         gone = {id(layer) for layer in layers}
         for layer in layers:
             for output in layer.outputs:
@@ -295,6 +300,10 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         """A tensor by name, or None."""
         return self._tensors.get(name)
 
+    def is_output(self, tensor: Tensor) -> bool:
+        """Whether `mark_output` was called on a tensor."""
+        return tensor in self.outputs  # tensors are equal to themselves only
+
     @property
     def tensors(self) -> Sequence[Tensor]:
         """Every tensor, inputs first, then in the order of layers."""
@@ -332,11 +341,6 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         self._revision += 1
         self._stale_from = index if self._stale_from is None else min(index, self._stale_from)
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether shapes may have changed since they were inferred."""
-        return self._stale_from is not None
-
     def refresh_shapes(self) -> None:
         """Infer again what `touch` noted.
 
@@ -371,7 +375,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
             raise NetworkError("Two tensors cannot have one name", where=f"network {self.name!r}", found=name)
         tensor = Tensor(name, self, producer, output_index, spec=spec)
         self._tensors[name] = tensor
-        self._revision += 1
+        vars(self)["_revision"] += 1  # a setter would ask whether there is such a name, for each tensor
         return tensor
 
     def _free_layer_name(self, name: str) -> str:

@@ -58,7 +58,7 @@ class TensorSpec:
     @property
     def is_static(self) -> bool:
         """Whether no dimension is dynamic."""
-        return all(extent >= 0 for extent in self.shape)
+        return not self.shape or min(self.shape) >= 0
 
     @property
     def least_elements(self) -> int:
@@ -118,7 +118,7 @@ class Tensor(KnownAttributes):
     def spec(self) -> TensorSpec:
         """Shape, type in which the network computes, and known value, as inferred now."""
         network = self.network
-        if network.is_stale:
+        if network._stale_from is not None:  # noqa: SLF001  asked hundreds of times for each layer
             network.refresh_shapes()
         return self._spec or self._stated
 
@@ -194,7 +194,7 @@ class Tensor(KnownAttributes):
     @property
     def is_network_output(self) -> bool:
         """Whether `Network.mark_output` was called on it."""
-        return any(output is self for output in self.network.outputs)
+        return self.network.is_output(self)
 
     @property
     def is_shape_tensor(self) -> bool:

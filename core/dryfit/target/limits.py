@@ -6,7 +6,8 @@ apply are evaluated; none stops another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -21,6 +22,7 @@ from dryfit.target.verdict import Verdict, Violation
 
 if TYPE_CHECKING:
     from dryfit.network.data_types import DataType
+    from dryfit.network.layer import Layer
 
 __all__ = ["Check", "Finding", "LimitTable", "Question", "Rule", "RuleEntry", "rule", "rules"]
 
@@ -94,10 +96,12 @@ class LimitTable:
 
     def evaluate(self, question: Question) -> Verdict:
         """All rules that apply, evaluated. A layer of a kind that the device does not have fails for that alone."""
+        return self._verdict(question, ((one, self._found_in_scope(one, question)) for one in self._asked(question)))
+
+    def _verdict(self, question: Question, findings: Iterable[tuple[Rule, Finding | None]]) -> Verdict:
         found: dict[str, list[Violation]] = {severity: [] for severity in SEVERITIES}
         precision = question.precision
-        for one in self._asked(question):
-            finding = self._found(one, question, one.finding_in_scope)
+        for one, finding in findings:
             if finding is None:
                 continue
             # What fails to note something is told as a warning: the device does nothing of its own that we know of.
@@ -105,13 +109,16 @@ class LimitTable:
             found["warning" if is_lost_note else one.severity].append(one.violation(finding))
             if not finding.is_failure:
                 precision = one.promotes_to or precision
+        support = Verdict.support(question)
+        if precision is question.precision and not any(found.values()):
+            return support
         return attrs.evolve(
-            Verdict.support(question),
-            violations=found["violation"],
-            warnings=found["warning"],
-            notes=found["note"],
-            precision=precision,
+            support, violations=found["violation"], warnings=found["warning"], notes=found["note"], precision=precision
         )
+
+    def repeated(self) -> Callable[[Question], Verdict]:
+        """`evaluate` for the layers of one network as it stands, which asks each rule once about equal layers."""
+        return _RepeatedQuestions(self)
 
     def failures(self, question: Question) -> list[str]:
         """The rules that could not be evaluated, with what their own code raised."""
@@ -143,6 +150,9 @@ class LimitTable:
             NetworkError: the layer itself is wrong.
         """
         return self._found(rule, question, rule.finding)
+
+    def _found_in_scope(self, rule: Rule, question: Question) -> Finding | None:
+        return self._found(rule, question, rule.finding_in_scope)
 
     def _found(self, rule: Rule, question: Question, find: Callable[[Question], Finding | None]) -> Finding | None:
         try:
@@ -209,3 +219,52 @@ class LimitTable:
                 fidelity="inferred",
             ),
         ]
+
+
+class _RepeatedQuestions:
+    """Verdicts of one table, with the findings that hold for every equal layer kept."""
+
+    def __init__(self, table: LimitTable) -> None:
+        # Layers need numpy, and tables are read without it.
+        from dryfit.network.equal_layers import LayerKeys
+
+        self._table = table
+        self._keys = LayerKeys()
+        self._known: dict[Hashable, Sequence[tuple[Rule, Finding | None, bool]]] = {}
+
+    def __call__(self, question: Question) -> Verdict:
+        layer_key = self._keys.of((question.layer,))
+        if layer_key is None or question.specs is not None or question.weights is not None:
+            return self._table.evaluate(question)
+        key = (
+            *(layer_key, question.precision, question.explicit_device, self._keys.identity(question.options)),
+            *(question.device, question.platform, question.family, question.software, question.cores),
+        )
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._found_alone(question)
+        return self._table._verdict(  # noqa: SLF001  they belong together
+            question,
+            (
+                (one, finding if is_kept else self._table._found_in_scope(one, question))  # noqa: SLF001
+                for one, finding, is_kept in known
+            ),
+        )
+
+    def _found_alone(self, question: Question) -> Sequence[tuple[Rule, Finding | None, bool]]:
+        """What each rule finds of the layer alone, and whether it looked at no more; without those that hold."""
+        from dryfit.network.equal_layers import StandIns
+
+        stand_ins = StandIns((question.layer,))
+
+        def is_put_here(layer: Layer) -> bool:
+            del layer
+            return stand_ins.watch.lacks("is_put_here")
+
+        alone = attrs.evolve(question, layer=stand_ins.layers[0], is_put_here=is_put_here)
+        found = []
+        for one in self._table._asked(question):  # noqa: SLF001
+            finding, is_kept = stand_ins.watch.alone(partial(one.finding_in_scope, alone))
+            if finding is not None or not is_kept:
+                found.append((one, finding, is_kept))
+        return found

@@ -96,6 +96,8 @@ class Check(Protocol):
     A check from `dryfit.target.checks` also says in words what it looks at (`parameter`, `text`), and those made of
     constraints such as `between` carry the values on both sides of each limit (`boundaries`), from which documents and
     tests are generated.
+
+    What it finds follows from the question alone: of layers that are equal in all that it reads, it is asked about one.
     """
 
     def __call__(self, question: Question) -> Finding | None:

@@ -247,6 +247,10 @@ class Target:
         """Whether the layer of a question can run here; always, where there are no limits."""
         return Verdict.support(question) if self.limits is None else self.limits.evaluate(question)
 
+    def repeated_verdicts(self) -> Callable[[Question], Verdict]:
+        """`verdict` for the layers of one network as it stands, at the cost of those that differ."""
+        return Verdict.support if self.limits is None else self.limits.repeated()
+
     def platform(self, name: str | None) -> Platform:
         """A platform by name or alias, in any case; the default for None.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -14,6 +14,7 @@ from dryfit.builder.config.profile_shapes import optimum_shapes
 from dryfit.builder.config.timing_cache import SharedTimingCache, TimingCache
 from dryfit.builder.kernels.timing import KernelTimes
 from dryfit.errors import BuildError, PluginError, UnknownNameError
+from dryfit.network.equal_layers import LayerKeys, StandIns
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -68,6 +69,51 @@ def activations(group: LayerGroup, specs: Specs) -> Iterator[Tensor]:
     return (tensor for tensor in (*group.inputs, *group.outputs) if is_activation(tensor, specs))
 
 
+class _EqualGroups:
+    """Asks kernels about groups, and once about those that are equal but for names and neighbours."""
+
+    def __init__(self) -> None:
+        self._keys = LayerKeys()
+        self._known: dict[Hashable, Sequence[Kernel] | None] = {}
+
+    def serving(self, kernels: Iterable[Kernel], group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
+        """Those of the kernels that say that they can run a group."""
+
+        def ask(layers: Sequence[Layer], known: Specs) -> list[Kernel]:
+            asked = LayerGroup(tuple(layers))
+            return [kernel for kernel in kernels if serves(kernel, asked, known)]
+
+        return self._answer(kernels, group.layers, specs, "serve", ask)
+
+    def taking(self, kernels: Iterable[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> Sequence[Kernel]:
+        """Those of the kernels that say that they can run a group with one more layer at its end."""
+
+        def ask(layers: Sequence[Layer], known: Specs) -> list[Kernel]:
+            asked = LayerGroup(tuple(layers[:-1]))
+            return [kernel for kernel in kernels if takes(kernel, asked, layers[-1], known)]
+
+        return self._answer(kernels, (*group.layers, layer), specs, "take", ask)
+
+    def _answer(
+        self,
+        kernels: Iterable[Kernel],
+        layers: Sequence[Layer],
+        specs: Specs,
+        what: str,
+        ask: Callable[[Sequence[Layer], Specs], list[Kernel]],
+    ) -> Sequence[Kernel]:
+        layers_key = self._keys.of(layers, specs)
+        if layers_key is None:
+            return ask(layers, specs)
+        key = (what, layers_key, *map(self._keys.identity, kernels))
+        if key not in self._known:
+            stand_ins = StandIns(layers, specs)
+            able, is_kept = stand_ins.watch.alone(lambda: ask(stand_ins.layers, stand_ins.specs))
+            self._known[key] = able if is_kept else None
+        known = self._known[key]
+        return ask(layers, specs) if known is None else known
+
+
 @attrs.frozen(eq=False)
 class KernelChoice:
     """Chooses the kernels of one build.
@@ -84,6 +130,8 @@ class KernelChoice:
     named: Mapping[str, str] = attrs.field(factory=dict)
     forbidden: Sequence[str] = ()
     allows_spread: bool = True
+    _equal: _EqualGroups = attrs.field(factory=_EqualGroups, init=False, repr=False)
+    _ranked: dict[tuple[int, ...], Sequence[Kernel]] = attrs.field(factory=dict, init=False, repr=False)
     _met: set[str] = attrs.field(factory=set, init=False)
     _permitted: dict[tuple[str, str], Sequence[Kernel]] = attrs.field(factory=dict, init=False)
 
@@ -96,10 +144,13 @@ class KernelChoice:
         """
         if group.main.name in self.named:
             return (self._named(device, group, specs),)
-        able = [kernel for kernel in self._permitted_for(device, group.main.kind) if serves(kernel, group, specs)]
+        able = self._equal.serving(self._permitted_for(device, group.main.kind), group, specs)
         if not able:
             raise _nothing_serves(device, group, specs, [*self.forbidden] if self._met else [])
-        return _of_first_rank(able)
+        key = tuple(map(id, able))
+        if key not in self._ranked:
+            self._ranked[key] = _of_first_rank(able)
+        return self._ranked[key]
 
     def absorbing(self, device: str, group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
         """The kernels that may run a group with the dequantizations it begins with; none where it runs without them.
@@ -108,29 +159,31 @@ class KernelChoice:
         that runs the layer on real numbers: the host's arithmetic does not take the place of the device's.
         """
         name = self.named.get(group.main.name)
-        able = [kernel for kernel in kernels_for(device) if serves(kernel, group, specs)]
+        able = self._equal.serving(kernels_for(device), group, specs)
         if name is not None:
             return [kernel for kernel in able if kernel.name == name][:1]
         able = [kernel for kernel in able if self._permits(kernel)]
         plain, host = LayerGroup((group.main,)), registry.host().kernels
         others = [kernel for kernel in kernels_for(device) if kernel not in host and self._permits(kernel)]
-        own = [kernel for kernel in others if serves(kernel, plain, specs)]
+        own = self._equal.serving(others, plain, specs)
         return [] if not able or (own and able[0] in host) else _of_first_rank(able)
 
-    def running(self, kernels: Iterable[Kernel], longer: LayerGroup, last: LayerGroup, specs: Specs) -> list[Kernel]:
+    def running(
+        self, kernels: Iterable[Kernel], longer: LayerGroup, last: LayerGroup, specs: Specs
+    ) -> Sequence[Kernel]:
         """Those of the kernels that run a group that ends with another; none where the user names one for the other."""
         if last.main.name in self.named:
             return []
-        return [kernel for kernel in kernels if serves(kernel, longer, specs)]
+        return self._equal.serving(kernels, longer, specs)
 
-    def taking(self, candidates: Iterable[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> list[Kernel]:
+    def taking(self, candidates: Iterable[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> Sequence[Kernel]:
         """The candidates that run a group with one more layer at its end.
 
         A layer for which the user names a kernel begins a group of its own.
         """
         if layer.name in self.named:
             return []
-        return [kernel for kernel in candidates if takes(kernel, group, layer, specs)]
+        return self._equal.taking(candidates, group, layer, specs)
 
     def fastest(self, candidates: Sequence[Kernel], group: LayerGroup, times: KernelTimes | None) -> tuple[Kernel, str]:
         """The candidate that runs a group, and why, in words.

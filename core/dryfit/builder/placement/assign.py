@@ -236,7 +236,8 @@ def verdicts_of(device: str, config: BuilderConfig, own_devices: Mapping[str, st
         return own_devices.get(one.name) == device
 
     question = config.questions(target, is_put_here=is_put_here)
-    return lambda layer: target.verdict(question(layer))
+    verdict = target.repeated_verdicts()
+    return lambda layer: verdict(question(layer))
 
 
 LISTED_LAYERS = 4

@@ -42,7 +42,7 @@ def no_output_is_hwc4(question: Question) -> Finding | None:
 @check("network output")
 def inner_tensors_are_no_outputs(question: Question) -> Finding | None:
     """A tensor inside the DLA's part of the network is no output of the network."""
-    marked = [repr(tensor.name) for tensor in question.outputs if tensor.consumers and tensor.is_network_output]
+    marked = [repr(tensor.name) for tensor in question.outputs if tensor.is_network_output and tensor.consumers]
     return Finding(f"{', '.join(marked)}, which other layers read", "one that no layer reads") if marked else None
 
 

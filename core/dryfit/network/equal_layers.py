@@ -1,0 +1,213 @@
+"""What holds for a layer holds for every layer that is equal to it, so that devices are asked once about equal layers.
+
+Large networks repeat few layers: a chain of ten thousand has a dozen that differ in more than their names and places.
+What is asked about a layer, the rules of a device or the kernels of the host, is a function that anybody may have
+written, and nobody knows what it looks at. So it is asked about a stand-in first: an object of the layer's own class
+that lacks what tells equal layers apart, which is their names, positions and neighbours. Where the function reads any
+of that, it is noticed, nothing is kept, and the function is asked about each layer itself. What it found without is
+kept for all layers with the same key.
+
+No function has to declare anything, and none can get an answer that it would not have given: a stand-in has what it
+was made of, or says that it lacks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from dryfit.network.attribute_names import KnownAttributes
+from dryfit.network.layer import Layer
+from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor, TensorSpec
+
+AnswerT = TypeVar("AnswerT")
+
+_OWN_TO_ONE_LAYER = frozenset({"name", "metadata", "onnx_nodes", "inputs", "outputs", "network", "index"})
+"""What equal layers do not have in common; inputs and outputs are stood in for by equal ones."""
+_COMPARED_BY_VALUE = frozenset({bool, int, str, bytes, type(None)})
+
+
+class LookedBeyondError(Exception):
+    """A function reads what its stand-in lacks."""
+
+
+class Watch:
+    """Notices what stand-ins are asked for and lack.
+
+    Attributes:
+        looked_beyond: whether anything was, also where the function caught the error.
+    """
+
+    def __init__(self) -> None:
+        self.looked_beyond = False
+
+    def lacks(self, name: str) -> NoReturn:
+        """Note that an attribute was read that the stand-in lacks.
+
+        Raises:
+            LookedBeyondError: always.
+        """
+        self.looked_beyond = True
+        raise LookedBeyondError(name)
+
+    def alone(self, ask: Callable[[], AnswerT]) -> tuple[AnswerT | None, bool]:
+        """(what a function answers about stand-ins, whether that holds for every equal layer)."""
+        self.looked_beyond = False
+        try:
+            answer = ask()
+        except (Exception, SystemExit):  # noqa: BLE001  a stranger's function; it is asked about the layer itself next
+            return None, False
+        return answer, not self.looked_beyond
+
+
+class LayerKeys:
+    """Keys that are the same for layers, and for groups of layers, that are equal but for names and neighbours.
+
+    They are of layers as they are when they are first asked about: of networks that do not change meanwhile.
+
+    Arrays and other objects count as equal where they are the same object. They are kept as long as the keys are, so
+    that no other object gets the identity of one of them.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, object] = {}
+        self._of_one: dict[int, tuple[Hashable, ...]] = {}
+
+    def of(self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec] | None = None) -> Hashable | None:
+        """The key of layers as they are connected to each other; None where no stand-ins can be made of them.
+
+        Args:
+            layers: of one network.
+            specs: of the tensors where a function is given them beside the layers.
+        """
+        network = layers[0].network
+        if network is None:
+            return None
+        network.refresh_shapes()
+        key: list[Hashable] = [network.flags, network.quantize_method]
+        places: dict[int, int] = {}
+        for layer in layers:
+            own = self._of_one.get(id(layer))
+            if own is None:
+                own = self._of_one[self.identity(layer)] = self._own(layer, specs)
+            if not own:
+                return None
+            key.append(own)
+            if len(layers) > 1 or len(layer.inputs) > 1:  # which of the tensors are the same
+                key += [places.setdefault(id(tensor), len(places)) for tensor in (*layer.inputs, *layer.outputs)]
+        return tuple(key)
+
+    def _own(self, layer: Layer, specs: Mapping[str, TensorSpec] | None) -> tuple[Hashable, ...]:
+        """What a layer and its tensors are, whatever they are connected to; () where it answers for what it lacks."""
+        if type(layer).__getattr__ is not KnownAttributes.__getattr__:  # type: ignore[attr-defined]
+            return ()
+        key: list[Hashable] = [type(layer), len(layer.inputs)]
+        for name, value in vars(layer).items():
+            if name not in _OWN_TO_ONE_LAYER:
+                key += (name, self._value(value))
+        for tensor in (*layer.inputs, *layer.outputs):
+            if tensor is None:
+                key.append(None)
+                continue
+            key.append(self._tensor(tensor))
+            if specs is not None:
+                key.append(self._spec(specs[tensor.name]))
+        return tuple(key)
+
+    def identity(self, value: object) -> int:
+        """What stands for an object that counts as equal to itself only."""
+        self._kept[id(value)] = value
+        return id(value)
+
+    def _value(self, value: Any) -> Hashable:
+        kind = type(value)
+        if kind in _COMPARED_BY_VALUE:
+            return kind, value
+        if kind is float:
+            return repr(value)  # tells 0.0 and -0.0 apart
+        if kind is tuple:
+            return kind, *map(self._value, value)
+        if kind is dict:
+            return kind, *((self._value(name), self._value(one)) for name, one in value.items())
+        return self.identity(value)
+
+    def _spec(self, spec: TensorSpec | None) -> Hashable:
+        if spec is None:
+            return None
+        return spec.shape, spec.dtype, None if spec.value is None else self.identity(spec.value)
+
+    def _tensor(self, tensor: Tensor) -> Hashable:
+        own = vars(tensor)
+        bounds, producer = own["_dynamic_range"], tensor.producer
+        return (
+            self._spec(own["_spec"]),
+            own["io_dtype"],
+            None if bounds is None else repr(bounds),
+            own["_allowed_formats"],
+            own["location"].value,
+            tuple(own["dimension_names"].items()),
+            type(producer) if producer is not None else None,
+            tensor.is_network_output,
+        )
+
+
+class StandIns:
+    """Layers as their keys tell them: connected to each other, and to nothing else.
+
+    Args:
+        layers: those that are stood in for, of one network, in an order in which they can run.
+        specs: of their tensors; where they are given, tensors have names, made up, by which functions find their specs.
+
+    Attributes:
+        watch: notices what they lack.
+        layers: the stand-ins.
+        specs: name to spec of the tensors; empty unless they have names.
+    """
+
+    def __init__(self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec] | None = None) -> None:
+        self.watch = Watch()
+        self.specs: dict[str, TensorSpec] = {}
+        self._given = specs
+        self._outputs: set[int] = set()
+        self._tensors: dict[int, Tensor] = {}
+        own = layers[0].network
+        self._network = self._made(
+            Network, _flags=own.flags, quantize_method=own.quantize_method, _stale_from=None, is_output=self._is_output
+        )
+        self.layers = [self._layer(layer) for layer in layers]
+
+    def _made(self, cls: type[Any], **state: Any) -> Any:
+        """An object of a class with these attributes and no others."""
+        made = object.__new__(cls)
+        vars(made).update(state, _watch=self.watch)
+        return made
+
+    def _layer(self, layer: Layer) -> Layer:
+        state = {name: value for name, value in vars(layer).items() if name not in _OWN_TO_ONE_LAYER}
+        copied = {name: dict(value) for name, value in state.items() if type(value) is dict}
+        made: Layer = self._made(type(layer), **{**state, **copied}, network=self._network)
+        inputs = [None if tensor is None else self._tensor(tensor, None) for tensor in layer.inputs]
+        vars(made).update(inputs=inputs, outputs=[self._tensor(tensor, made) for tensor in layer.outputs])
+        return made
+
+    def _tensor(self, tensor: Tensor, producer: Layer | None) -> Tensor:
+        if id(tensor) in self._tensors:
+            return self._tensors[id(tensor)]
+        if producer is None and tensor.producer is not None:
+            producer = self._made(type(tensor.producer))  # nothing but its class is known
+        own = vars(tensor)
+        shared = {name: own[name] for name in ("_spec", "io_dtype", "_dynamic_range", "_allowed_formats", "location")}
+        names = dict(own["dimension_names"])
+        made: Tensor = self._made(Tensor, **shared, dimension_names=names, producer=producer, network=self._network)
+        if self._given is not None:
+            name = f"tensor {len(self._tensors)}"
+            vars(made)["name"] = name
+            self.specs[name] = self._given[tensor.name]
+        self._tensors[id(tensor)] = made
+        if tensor.is_network_output:
+            self._outputs.add(id(made))
+        return made
+
+    def _is_output(self, tensor: Tensor) -> bool:
+        return id(tensor) in self._outputs
