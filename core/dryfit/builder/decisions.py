@@ -174,17 +174,18 @@ def _chosen(layers: Sequence[Layer], precisions: Precisions) -> Mapping[str, Dat
 
 def _stored_specs(layers: Sequence[Layer], specs: Specs, precisions: Precisions | None) -> dict[str, TensorSpec]:
     """The specs of the layers' tensors at known extents, in the types in which they are stored where that is known."""
-    found: dict[str, TensorSpec] = {}
-    for layer in layers:
-        for one in (*layer.inputs, *layer.outputs):
-            if one is not None:
-                found.setdefault(one.name, attrs.evolve(specs[one.name], shape=known_shape(specs[one.name])))
+    names = dict.fromkeys(one.name for layer in layers for one in (*layer.inputs, *layer.outputs) if one is not None)
+    types: dict[str, DataType] = {}
     if precisions is not None:
         for layer in layers:
             for index, tensor in enumerate(layer.inputs):
                 if tensor is not None:
-                    found[tensor.name] = attrs.evolve(found[tensor.name], dtype=precisions.input_type(layer, index))
+                    types[tensor.name] = precisions.input_type(layer, index)
         for layer in layers:
             for index, tensor in enumerate(layer.outputs):
-                found[tensor.name] = attrs.evolve(found[tensor.name], dtype=precisions.stored_type(layer, index))
-    return found
+                types[tensor.name] = precisions.stored_type(layer, index)
+    return {name: _stored_spec(specs[name], types.get(name)) for name in names}
+
+
+def _stored_spec(spec: TensorSpec, dtype: DataType | None) -> TensorSpec:
+    return TensorSpec(known_shape(spec), dtype or spec.dtype, spec.value)

@@ -404,8 +404,13 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
     @classmethod
     def parameters(cls) -> tuple[attrs.Attribute[Any], ...]:
         """The fields that belong to the kind itself, without what every layer has; those that must be given first."""
-        own = [field for field in _fields(cls) if field.name not in _LAYER_FIELDS]
-        return tuple(sorted(own, key=lambda field: field.default is not attrs.NOTHING))
+        return _own_fields(cls)
+
+
+@functools.cache
+def _own_fields(cls: type[Layer]) -> tuple[attrs.Attribute[Any], ...]:
+    own = [field for field in _fields(cls) if field.name not in _LAYER_FIELDS]
+    return tuple(sorted(own, key=lambda field: field.default is not attrs.NOTHING))
 
 
 def _fields(cls: Any) -> tuple[attrs.Attribute[Any], ...]:

@@ -117,7 +117,7 @@ def _weights(layer: Layer) -> Iterator[NetworkProblem]:
     """Kernels that are missing, and weights that are NaN or infinite. Constants may be: a mask holds minus infinity."""
     if layer.kind == "constant":
         return
-    if getattr(layer, "kernel", layer) is None and layer.get_input(1) is None:
+    if vars(layer).get("kernel", layer) is None and layer.get_input(1) is None:
         where = f"layer {layer.name!r} ({layer.kind})"
         remedy = "Give it as `kernel`, or connect it as input 1"
         yield NetworkProblem("layer.weights", "There is no kernel", where, remedy=remedy)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-import attrs
 import onnx
 from onnx import ValueInfoProto
 
@@ -35,7 +34,7 @@ def named_results(
             continue
         if operand.tensor is not None and _is_made_by(operand.tensor, node_name):
             claim_name(network, operand.tensor, prefix + output)
-        named.append(attrs.evolve(operand, name=prefix + output))
+        named.append(Operand(prefix + output, operand.spec, operand.tensor, operand.extents))
     return named
 
 

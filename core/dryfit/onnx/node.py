@@ -216,9 +216,8 @@ class Node:
         Raises:
             NetworkError: parameters and inputs do not fit together.
         """
-        layer.name = f"{self.name}/{layer.kind}"
-        layer.onnx_nodes = (self.name,)
-        layer.metadata = self._metadata()
+        # The layer is in no network yet, and these texts need no check: a large model has many nodes.
+        vars(layer).update(name=f"{self.name}/{layer.kind}", onnx_nodes=(self.name,), metadata=self._metadata())
         values = folded(layer, inputs) if fold else None
         if values is not None:
             return [Operand.known(self.name, value) for value in values]

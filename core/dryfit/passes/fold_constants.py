@@ -46,8 +46,10 @@ def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
     values: dict[str, Array] = {}
     for layer in network.layers:
         inputs = [None if tensor is None else specs[tensor.name] for tensor in layer.inputs]
-        largest = 0 if layer.kind in kept else LARGEST_FOLDED_ELEMENTS
-        outputs = infer_with_values(layer, inputs, largest)
+        if any(spec is not None and spec.value is None for spec in inputs) and _is_as_stated(layer, inputs):
+            outputs: Sequence[TensorSpec] = [tensor.spec for tensor in layer.outputs]
+        else:
+            outputs = infer_with_values(layer, inputs, 0 if layer.kind in kept else LARGEST_FOLDED_ELEMENTS)
         specs.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
         known = {t.name: spec.value for t, spec in zip(layer.outputs, outputs, strict=True) if spec.value is not None}
         if layer.kind not in kept and len(known) == len(outputs):
@@ -56,6 +58,11 @@ def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
     replace_by_constants(network, folded, values)
     network.refresh_shapes()  # and with them the order: the new constants stand at the end
     return folded
+
+
+def _is_as_stated(layer: Layer, inputs: Sequence[TensorSpec | None]) -> bool:
+    """Whether a layer reads just what its outputs were inferred from, so that inferring them again gives the same."""
+    return all(tensor is None or tensor.spec is spec for tensor, spec in zip(layer.inputs, inputs, strict=True))
 
 
 def replace_by_constants(network: Network, folded: Sequence[Layer], values: Mapping[str, Array]) -> None:

@@ -224,10 +224,12 @@ class _Filler:
         """The entry of a tensor, with the layers that wait for it."""
         around = [*([tensor.producer] if tensor.producer is not None else []), *(one for one, _ in tensor.consumers)]
         names = list(dict.fromkeys(layer.name for layer in around))
+        known = self._entries.get(tensor.name)
+        if known is not None:
+            return attrs.evolve(known, needed_by=names)
         solution = self._solutions.get(tensor.name)
-        reason = solution.reason if solution is not None else ""
-        missing = ScaleEntry(tensor.name, None, RangeOrigin.MISSING, reason=reason or "no range was stated or found")
-        return attrs.evolve(self._entries.get(tensor.name, missing), needed_by=names)
+        reason = (solution.reason if solution is not None else "") or "no range was stated or found"
+        return ScaleEntry(tensor.name, None, RangeOrigin.MISSING, reason=reason, needed_by=names)
 
     def _may_follow(self, name: str) -> bool:
         """Whether a tensor may get a range that nobody stated for it."""

@@ -76,9 +76,9 @@ def mistaken(field: str, loaded: Any) -> tuple[str, str]:
     return (f"{strangers[0]} among them" if walk is not _itself else strangers[0], words) if strangers else ("", "")
 
 
-_examined: dict[tuple[str, str], Any] = {}
-"""Place and field to the object that was found to be of the right type. A declaration is asked for thousands of times
-in one build, and looking through a device's formats or kernels each time took a tenth of it."""
+_examined: dict[tuple[str, str], tuple[str, str, Any]] = {}
+"""Place and field to module, attribute and the object that was found to be of the right type. A declaration is asked
+for thousands of times in one build, and looking through a device's formats or kernels each time took a tenth of it."""
 
 
 def declared_object(place: str, device: str, field: str) -> Any:
@@ -92,10 +92,10 @@ def declared_object(place: str, device: str, field: str) -> Any:
     Raises:
         PluginError: the module cannot be imported, or has no such attribute, or it is something else.
     """
-    module, _, attribute = place.partition(":")
     known = _examined.get((place, field))
-    if known is not None and getattr(sys.modules.get(module), attribute, None) is known:
-        return known
+    if known is not None and getattr(sys.modules.get(known[0]), known[1], None) is known[2]:
+        return known[2]
+    module, _, attribute = place.partition(":")
     where = f"target {device}, {field} = {place!r}"
     try:
         with contextlib.nullcontext() if module in sys.modules else first_import(module):
@@ -119,5 +119,5 @@ def declared_object(place: str, device: str, field: str) -> Any:
             allowed=allowed,
             remedy="Tell the makers of the target; `dryfit plugins list` names its package",
         )
-    _examined[place, field] = loaded
+    _examined[place, field] = (module, attribute, loaded)
     return loaded

@@ -12,7 +12,8 @@ from dryfit.network.tensor import Tensor
 
 
 def _in_order(layers: Iterable[Layer]) -> tuple[Layer, ...]:
-    return tuple(dict.fromkeys(layers))
+    found = tuple(layers)
+    return found if len(found) == 1 else tuple(dict.fromkeys(found))
 
 
 def is_repeatable(layer: Layer) -> bool:
@@ -38,12 +39,15 @@ class LayerGroup:
     @functools.cached_property
     def main(self) -> Layer:
         """The first layer that does more than dequantize, which decides the kernel; else the first."""
-        return next((layer for layer in self.layers if not is_repeatable(layer)), self.layers[0])
+        first = self.layers[0]
+        return (
+            first if not is_repeatable(first) else next((one for one in self.layers if not is_repeatable(one)), first)
+        )
 
     @property
     def prologue(self) -> Sequence[Layer]:
         """The dequantizations before the main layer."""
-        return self.layers[: self.layers.index(self.main)]
+        return () if self.layers[0] is self.main else self.layers[: self.layers.index(self.main)]
 
     @property
     def epilogue(self) -> Sequence[Layer]:
@@ -63,7 +67,7 @@ class LayerGroup:
     @property
     def inputs(self) -> list[Tensor]:
         """Tensors that come from outside, in the order of layers and inputs, each once."""
-        inner = {output.name for layer in self.layers for output in layer.outputs}
+        inner = {output.name for layer in self.layers[:-1] for output in layer.outputs}
         found = {
             tensor.name: tensor
             for layer in self.layers

@@ -306,6 +306,8 @@ class _Fuser:
             if growing.whole is not None:
                 yield growing.whole, growing.place
             left = [layer for layer in growing.group.layers if layer not in whole]
+            if not left:
+                continue
             real = {growing.group.main.name} if growing.whole is None else set()
             rest = _Fuser(self._specs, self._outputs, self._places, self._choice, real)
             for layer in left:

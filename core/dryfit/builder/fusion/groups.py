@@ -37,7 +37,12 @@ class LayerPlace:
 
     def is_beside(self, other: LayerPlace | None) -> bool:
         """Whether two places differ in precision at most."""
-        return other is not None and attrs.evolve(other, precision=self.precision) == self
+        return (
+            other is not None
+            and other.segment == self.segment
+            and other.device == self.device
+            and other.role is self.role
+        )
 
 
 @attrs.frozen(eq=False)

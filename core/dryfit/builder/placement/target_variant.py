@@ -24,7 +24,7 @@ Specs = Mapping[str, TensorSpec]
 
 def known_shape(spec: TensorSpec) -> Shape:
     """A shape to reckon with: an extent that is known only at run time counts as 1."""
-    return tuple(max(extent, 1) if extent < 0 else extent for extent in spec.shape)
+    return spec.shape if spec.is_static else tuple(max(extent, 1) if extent < 0 else extent for extent in spec.shape)
 
 
 @attrs.frozen(eq=False)
@@ -116,6 +116,8 @@ def knowing(variants: Mapping[str, TargetVariant], layout: TensorFormat, devices
         devices: names of those to be asked first; the first of them is the answer where none knows the format.
     """
     first = list(devices)
+    if variants[first[0]].knows(layout):
+        return variants[first[0]]
     asked = [variants[device] for device in dict.fromkeys((*first, *variants))]
     return next((variant for variant in asked if variant.knows(layout)), variants[first[0]])
 

@@ -221,7 +221,7 @@ class _Collector:
         forms = self._formats.forms[self._lowered.origins[tensor.name][0]]
         others = [other.device for other in (forms.produced, *forms.copies)]
         owner = knowing(self._variants, form.layout, [form.device, *others])
-        return attrs.evolve(form, device=owner.device)
+        return form if owner.device == form.device else attrs.evolve(form, device=owner.device)
 
     def _size(self, form: TensorForm, tensor: Tensor) -> int:
         shape = known_shape(self._specs[self._lowered.origins[tensor.name][0]])

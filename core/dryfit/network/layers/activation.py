@@ -52,7 +52,7 @@ class Activation(Layer):
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
             raise self.problem("An activation takes floating-point or quantized elements", found=x.dtype.name)
-        return [TensorSpec(x.shape, x.dtype)]
+        return [x if x.value is None else TensorSpec(x.shape, x.dtype)]
 
 
 @layer_kind("parametric_relu")

@@ -163,6 +163,9 @@ class QuantizationPass(abc.ABC):
 
     def run(self, network: Network, before: PassFindings) -> PassFindings:
         """Sweep over a network; returns what became of each quantization and dequantization."""
+        network.refresh_shapes()
+        if not any(layer.is_quantization for layer in network.layers):
+            return PassFindings(rewrites=RewriteJournal(before=before.rewrites))
         movement = Movement(self.name, network, before.rewrites)
         self.sweep(movement)
         return movement.finish()
