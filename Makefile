@@ -1,4 +1,4 @@
-# `make demo` and `make test` need Python 3.11 to 3.13 and nothing else; everything is installed into $(VENV).
+# `make demo` and `make test` need Python 3.11 to 3.15 and nothing else; everything is installed into $(VENV).
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -64,8 +64,8 @@ clean: ## remove everything that was made, the environment too
 # Environments ---------------------------------------------------------------------------------------------------------
 
 $(python):
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
-		{ echo "dryfit needs Python 3.11 to 3.13; choose one by PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 15))' || \
+		{ echo "dryfit needs Python 3.11 to 3.15; choose one by PYTHON=python3.11"; exit 1; }
 	@echo "Making an environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (on Debian: apt install python3-venv)"; exit 1; }
 
