@@ -17,7 +17,7 @@ strangers := dryfit-npu quantized-plugin
 packaged := pyproject.toml README.md $(shell find core targets plugins -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contracts generated unit stranger bench docs wheel clean
+.PHONY: help demo test quick lint types contracts generated unit site stranger bench docs pictures wheel clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -25,7 +25,10 @@ help: ## what can be made
 demo: $(VENV)/demo.stamp ## calibrate, place, build and run the digits network in INT8, with reasons and accuracy
 	@$(python) examples/digits/demo.py
 
-test: lint types contracts generated unit stranger ## everything that has to hold before a change is done
+quick: lint types ## style, types and a representative part of the tests, before a commit
+	$(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal -m quick $(TESTS)
+
+test: lint types contracts generated unit site stranger ## everything that has to hold before a change is done
 
 lint: $(VENV)/development.stamp ## style and formatting
 	$(VENV)/bin/ruff check --quiet
@@ -43,11 +46,17 @@ generated: $(VENV)/development.stamp ## the generated pages of docs are current
 unit: $(VENV)/development.stamp ## the tests; TESTS=path and JOBS=n choose which and how many at a time
 	$(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal $(TESTS)
 
+site: $(VENV)/site.stamp ## the documentation site, in build/site/html; warnings are errors
+	$(python) docs/build_site.py
+
 bench: $(VENV)/benchmarks.stamp ## benchmarks, as ratios against other runtimes in one run; BENCHMARKS=names chooses
 	@set -e; for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; $(python) benchmarks/$$name.py; done
 
 docs: $(VENV)/development.stamp ## write the generated pages of docs anew
 	$(python) docs/generate.py
+
+pictures: $(VENV)/development.stamp ## draw the pictures of docs anew
+	$(python) docs/draw_pictures.py
 
 wheel: build/wheel/installed.stamp ## build the wheel, install it into an empty environment and ask it for help
 	cd build/wheel && venv/bin/dryfit --help && venv/bin/dryfit targets list
@@ -79,6 +88,11 @@ $(VENV)/development.stamp: pyproject.toml | $(python)
 	@echo "Installing dryfit and what its tests need"
 	@$(pip) install --editable '.[dev,examples]'
 	@touch $@ $(VENV)/demo.stamp
+
+$(VENV)/site.stamp: pyproject.toml | $(python)
+	@echo "Installing dryfit and what its documentation site needs"
+	@$(pip) install --editable '.[site]'
+	@touch $@
 
 $(VENV)/benchmarks.stamp: pyproject.toml | $(python)
 	@echo "Installing dryfit and what its benchmarks need"

@@ -85,6 +85,7 @@ public_names(
         "dryfit.quantization.calibrator": "Calibrator Solution",
         "dryfit.quantization.collector": "Collector",
         "dryfit.quantization.int8_steps": "DynamicRange",
+        "dryfit.quantization.picture_preparation": "PicturePreparation",
         "dryfit.target.kernels": "kernel",
         "dryfit.target.platform": "Platform",
         "dryfit.target.target": "Target",

@@ -12,7 +12,7 @@ MODULES = ("__init__", "device", "kernels")
 
 @pytest.mark.parametrize("module", MODULES)
 def test_the_guide_shows_the_files_of_the_example(repository: Path, module: str) -> None:
-    guide = (repository / "docs/how-to/write-a-target.md").read_text(encoding="utf-8")
+    guide = (repository / "docs/tutorial/write-a-target.md").read_text(encoding="utf-8")
     shown = re.search(rf"```python\n# file: dryfit_npu/{module}\.py\n(.*?)```", guide, re.DOTALL)
     assert shown is not None
     assert shown[1] == (repository / f"examples/dryfit-npu/dryfit_npu/{module}.py").read_text(encoding="utf-8")

@@ -1,0 +1,197 @@
+"""Draws the pictures of the documentation from what commands print, into `docs/pictures`.
+
+`make pictures`. Terminals and the placement are SVG files; the report is a screenshot, for which `chromium` is needed.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+import dryfit
+
+REPOSITORY = Path(__file__).parents[1]
+PICTURES = REPOSITORY / "docs" / "pictures"
+MODEL = "examples/digits/digits.onnx"
+DIGITS = {"platform": "agx-orin-64", "shape": {"image": (1, 1, 8, 8)}, "precision": "fp16"}
+
+TERMINALS = {
+    "check.svg": f"dryfit check {MODEL} --platform agx-orin-64 --fp16 --shape image=1x1x8x8",
+    "explain-rule.svg": "dryfit explain-rule dla.convolution.kernel",
+}
+"""Picture to the command that it shows."""
+
+COLUMNS = 100
+THEME = TerminalTheme(
+    (27, 31, 36),
+    (222, 226, 230),
+    [
+        (27, 31, 36),
+        (224, 108, 117),
+        (125, 219, 168),
+        (229, 192, 123),
+        (97, 175, 239),
+        (198, 120, 221),
+        (86, 182, 194),
+        (222, 226, 230),
+    ],
+    [
+        (92, 99, 112),
+        (224, 108, 117),
+        (125, 219, 168),
+        (229, 192, 123),
+        (97, 175, 239),
+        (198, 120, 221),
+        (86, 182, 194),
+        (255, 255, 255),
+    ],
+)
+
+# Rich's own format loads a font from the network, which no picture inside a page may do.
+TERMINAL = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: {char_height}px; line-height: {line_height}px; }}
+.{unique_id}-title {{ font-size: 16px; font-family: sans-serif; }}
+{styles}
+</style>
+<defs><clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" /></clipPath>{lines}</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">{matrix}</g>
+</g>
+</svg>
+"""  # noqa: E501  a stylesheet
+
+DEVICE_COLORS = {"DLA": "#1f8a5b", "GPU": "#b4690e", "CPU": "#4a6fa5"}
+
+
+def main() -> None:
+    """Draw all of them."""
+    os.chdir(REPOSITORY)
+    PICTURES.mkdir(exist_ok=True)
+    for name, command in TERMINALS.items():
+        console = Console(record=True, width=COLUMNS, file=io.StringIO())
+        console.print(Text.assemble(("$ ", "bold"), command, "\n"), Text.from_ansi(terminal_output(command)), sep="")
+        console.save_svg(str(PICTURES / name), title="", theme=THEME, code_format=TERMINAL, unique_id=Path(name).stem)
+    answer = dryfit.check(MODEL, **DIGITS)
+    (PICTURES / "placement.svg").write_text(placement_picture(answer), encoding="utf-8")
+    screenshot(notebook_page(answer), PICTURES / "report.png")
+
+
+def terminal_output(command: str) -> str:
+    """What a command prints on a terminal of `COLUMNS` columns, escape codes included."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
+    program, *words = command.split()
+    process = subprocess.Popen(  # noqa: S603  our own command
+        [Path(sys.executable).with_name(program), *words], stdout=theirs, stderr=subprocess.DEVNULL, env=environment
+    )
+    os.close(theirs)
+    pieces = []
+    while piece := _read(ours):
+        pieces.append(piece)
+    if process.wait():
+        raise RuntimeError(f"`{command}` ended with {process.returncode}")
+    return b"".join(pieces).decode().replace("\r\n", "\n").rstrip("\n")
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # the terminal's other end is closed
+        return b""
+
+
+# The placement --------------------------------------------------------------------------------------------------------
+
+WIDTH, HEIGHT, GAP, PER_ROW = 132, 54, 12, 7
+
+
+def placement_picture(answer: dryfit.CheckAnswer) -> str:
+    """The layers of a network as boxes in the colors of their devices, with the rules that refused some."""
+    layers = answer.layers
+    rows = -(-len(layers) // PER_ROW)
+    width, height = PER_ROW * (WIDTH + GAP) + GAP, rows * (HEIGHT + 46) + 56
+    boxes = "\n".join(piece for index, layer in enumerate(layers) for piece in _box(index, layer))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">\n'
+        f'<rect width="{width}" height="{height}" rx="10" fill="#f6f8fa"/>\n{boxes}\n'
+        f"{''.join(_legend(answer, height - 22))}</svg>\n"
+    )
+
+
+def _box(index: int, layer: object) -> Iterator[str]:
+    row, column = divmod(index, PER_ROW)
+    x, y = GAP + column * (WIDTH + GAP), GAP + 6 + row * (HEIGHT + 46)
+    middle = x + WIDTH / 2
+    yield f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="{DEVICE_COLORS[layer.device]}"/>'
+    yield _text(middle, y + 23, layer.name, 14 if len(layer.name) < 15 else 12, "#ffffff", "bold")
+    yield _text(middle, y + 42, f"{layer.kind.replace('_', ' ')} · {layer.device}", 11, "#ffffff")
+    for violation in layer.violations("DLA")[:1]:
+        yield _text(middle, y + HEIGHT + 16, violation.rule.removeprefix("dla."), 11, "#8a4b00")
+    if column < PER_ROW - 1:
+        yield f'<path d="M{x + WIDTH} {y + HEIGHT / 2} h{GAP}" stroke="#57606a" stroke-width="2"/>'
+
+
+def _legend(answer: dryfit.CheckAnswer, y: float) -> Iterator[str]:
+    counts = answer.summary.layers_by_device
+    words = ", ".join(f"{count} layers on {device}" for device, count in counts.items())
+    yield _text(
+        GAP,
+        y,
+        f"digits.onnx on Jetson AGX Orin 64 GB, FP16: {words}; below a box: the DLA rule that refused it",
+        13,
+        "#24292f",
+        anchor="start",
+    )
+
+
+def _text(x: float, y: float, text: str, size: int, color: str, weight: str = "normal", anchor: str = "middle") -> str:
+    return (
+        f'<text x="{x}" y="{y}" font-size="{size}" fill="{color}" font-weight="{weight}" text-anchor="{anchor}">'
+        f"{html.escape(text)}</text>\n"
+    )
+
+
+# The report -----------------------------------------------------------------------------------------------------------
+
+
+def notebook_page(answer: dryfit.CheckAnswer) -> str:
+    """A page that shows an answer as a notebook does."""
+    code = f"dryfit.check({MODEL!r}, {', '.join(f'{name}={value!r}' for name, value in DIGITS.items())})"
+    style = """body { font: 13px/1.45 sans-serif; margin: 16px; color: #24292f; width: 1068px }
+        pre { background: #f6f8fa; border: 1px solid #d0d7de; border-radius: 6px; padding: 10px; font-size: 13px }
+        table { border-collapse: collapse; margin: 8px 0 } th, td { text-align: left; padding: 3px 10px }
+        tr:nth-child(even) td { background: #f6f8fa } th { border-bottom: 1px solid #8c959f }"""
+    return f"<!doctype html><style>{style}</style><pre>{html.escape(code)}</pre>{answer._repr_html_()}"
+
+
+def screenshot(page: str, picture: Path) -> None:
+    """Save a page as a picture."""
+    chromium: Sequence[str] = [name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)]
+    if not chromium:
+        print(f"{picture.name} is left as it is: chromium is not installed")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "page.html"
+        source.write_text(page, encoding="utf-8")
+        options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--force-device-scale-factor=1.5"]
+        command = [chromium[0], *options, "--window-size=1100,700", f"--screenshot={picture}", source.as_uri()]
+        subprocess.run(command, check=True, capture_output=True)  # noqa: S603  our own page
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Settings of the documentation site for Sphinx; `docs/build_site.py` lays out the sources and calls it."""
+
+import re
+from importlib.metadata import version as installed_version
+
+project = "dryfit"
+author = "the dryfit authors"
+copyright = "the dryfit authors"  # noqa: A001  Sphinx's name
+version = release = installed_version("dryfit")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+root_doc = "index"
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["README.md", "site"]
+
+# Markdown ------------------------------------------------------------
+
+myst_enable_extensions = ["colon_fence", "attrs_inline"]
+myst_heading_anchors = 4
+suppress_warnings = ["misc.highlighting_failure"]  # excerpts of files of other tools are shown as JSON and ini
+copybutton_prompt_text = r"\$ |>>> "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
+# Docstrings ------------------------------------------------------------
+
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True, "inherited-members": False, "show-inheritance": False}
+python_maximum_signature_line_length = 80
+napoleon_google_docstring = True
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+# Look ------------------------------------------------------------
+
+html_theme = "furo"
+html_title = "dryfit"
+html_static_path = ["site/static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1f6f4a", "color-brand-content": "#1f6f4a"},
+    "dark_css_variables": {"color-brand-primary": "#7ddba8", "color-brand-content": "#7ddba8"},
+}
+
+_CODE = re.compile(r"(`[^`]+`)")
+_MARKUP = re.compile(r"([*|\\])|(?<=\w)_(?=\W|$)")
+
+
+def markdown_to_sphinx(lines: list[str]) -> None:
+    """Rewrite a docstring's Markdown for Sphinx, in place: backticks are code, and other marks stand for themselves."""
+    for index, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")):
+            continue
+        pieces = _CODE.split(line)
+        pieces[1::2] = [f"`{code}`" for code in pieces[1::2]]
+        pieces[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in pieces[::2]]
+        lines[index] = "".join(pieces)
+
+
+def setup(app):  # noqa: ANN001, ANN201  called by Sphinx
+    """Connect what is ours: before napoleon, which reads the sections of the docstring."""
+    app.connect("autodoc-process-docstring", lambda *event: markdown_to_sphinx(event[-1]), priority=100)
