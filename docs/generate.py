@@ -39,6 +39,7 @@ PAGES = {
     "compare-methods.schema.json": "dryfit.answers.compare_methods:CompareMethodsAnswer",
     "compare.schema.json": "dryfit.answers.comparison.answer:CompareAnswer",
     "dla-cost-model.md": "docs.pages.dla_cost.page:cost_page",
+    "doctor.schema.json": "dryfit.answers.installation:InstallationAnswer",
     "estimate.schema.json": "dryfit.answers.estimate:EstimateAnswer",
     "explain.schema.json": "dryfit.answers.explain:ExplainAnswer",
     "explain-rule.schema.json": ("dryfit.answers.explain_rule:RuleExplanation|dryfit.answers.explain_rule:RulesAnswer"),

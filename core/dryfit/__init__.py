@@ -22,6 +22,7 @@ public_names(
         "dryfit.answers.explain_rule": "explain_rule",
         "dryfit.answers.export_loadables": "export_loadables",
         "dryfit.answers.export_trtexec": "export_trtexec",
+        "dryfit.answers.installation": "doctor",
         "dryfit.answers.lint": "lint",
         "dryfit.answers.model_edits": "apply_edits",
         "dryfit.answers.place": "place",

@@ -15,6 +15,7 @@ from dryfit.answers.explain_quantization import explain_quantization as explain_
 from dryfit.answers.explain_rule import explain_rule as explain_rule
 from dryfit.answers.export_loadables import export_loadables as export_loadables
 from dryfit.answers.export_trtexec import export_trtexec as export_trtexec
+from dryfit.answers.installation import doctor as doctor
 from dryfit.answers.lint import lint as lint
 from dryfit.answers.model_edits import apply_edits as apply_edits
 from dryfit.answers.place import place as place

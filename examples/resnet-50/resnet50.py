@@ -1,8 +1,8 @@
 """Writes ResNet-50 as an ONNX file, with random weights.
 
 `python resnet50.py resnet50.onnx`. The layers are those of torchvision's ResNet-50 as PyTorch exports it, with batch
-normalization folded into the convolutions. Placement and estimates depend on shapes only; the classes that random weights
-find mean nothing. The README says how to export the trained network.
+normalization folded into the convolutions. Placement and estimates depend on shapes only; the classes that random
+weights find mean nothing. The README says how to export the trained network.
 """
 
 from __future__ import annotations

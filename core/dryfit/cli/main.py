@@ -10,7 +10,6 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
 import click
@@ -38,12 +37,27 @@ def _only_own_plugins(context: click.Context, parameter: click.Parameter, chosen
         registry.switch_off_foreign()
 
 
+def _print_versions(context: click.Context, parameter: click.Parameter, asked: bool) -> None:  # noqa: ARG001  click's
+    if asked and not context.resilient_parsing:
+        from dryfit.answers.installation import version_text
+
+        click.echo(version_text())
+        context.exit()
+
+
 @click.group(
     cls=OpenGroup,
     places=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(version("dryfit"), prog_name="dryfit")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Show the versions of dryfit and of what it needs, for bug reports, and exit.",
+)
 # `_run` looks for --debug in the arguments, since it counts also when they cannot be parsed.
 @click.option(
     "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error, and of plugins that fail."

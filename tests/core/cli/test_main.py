@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from importlib.metadata import version
@@ -25,8 +26,11 @@ def test_every_command_has_help_of_its_own(dryfit_command: Any) -> None:
         assert f"Usage: dryfit {name}" in ended.out
 
 
-def test_the_version_is_that_of_the_package(dryfit_command: Any) -> None:
-    assert dryfit_command("--version").out.strip() == f"dryfit, version {version('dryfit')}"
+def test_the_versions_are_those_of_the_packages(dryfit_command: Any) -> None:
+    first, second, third = dryfit_command("--version").out.splitlines()
+    assert first == f"dryfit {version('dryfit')}"
+    assert second.startswith(f"Python {platform.python_version()} ")
+    assert all(f"{name} {version(name)}" in third for name in ("numpy", "onnx", "numba", "llvmlite"))
 
 
 def test_an_unknown_command_is_an_error_that_names_the_closest(dryfit_command: Any) -> None:

@@ -1,0 +1,222 @@
+"""Is dryfit installed well: versions, the processor, the folder of compiled kernels, and the plugins of packages?"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import attrs
+
+from dryfit.answers.answer import Answer
+from dryfit.answers.json_data import Count
+from dryfit.answers.text import Block, Entries, Line, Table
+
+PACKAGES = ("numpy", "onnx", "numba", "llvmlite", "ml_dtypes", "protobuf", "click")
+"""The dependencies whose versions matter for a bug report."""
+
+EXTRAS = {"images": "pillow", "dask": "distributed", "testing": "pytest"}
+"""Optional part of dryfit to the package that it needs."""
+
+
+@attrs.frozen
+class PackageVersion:
+    """A package.
+
+    Attributes:
+        name: as it is installed.
+        version: "" where it is not installed.
+    """
+
+    name: str
+    version: str
+
+
+@attrs.frozen
+class Problem:
+    """Something that is wrong with the installation.
+
+    Attributes:
+        subject: what it is about: `packages`, `processor`, `cache` or the name of a plugin.
+        text: what is wrong.
+        remedy: what to do.
+    """
+
+    subject: str
+    text: str
+    remedy: str
+
+
+@attrs.frozen(repr=False)
+class InstallationAnswer(Answer):
+    """The state of an installation.
+
+    Attributes:
+        version: of dryfit.
+        python: version and implementation of Python, and where it is.
+        system: operating system and architecture.
+        packages: what dryfit needs.
+        extras: optional parts, by the package that each needs.
+        tier: the instruction set tier that kernels are compiled for; "" where that cannot be found out.
+        tiers: all tiers of this machine, best first.
+        processors: number of CPUs that this process may use.
+        cache: the folder in which compiled kernels are kept.
+        kernels: number of kernel functions for this machine.
+        kernels_compiled: how many of them are compiled and kept.
+        plugins: number of plugins that are installed, ours included.
+        packages_with_plugins: other packages that bring some.
+        problems: what is wrong; none in a good installation.
+    """
+
+    COMMAND: ClassVar[str] = "doctor"
+
+    version: str
+    python: str
+    system: str
+    packages: Sequence[PackageVersion]
+    extras: Sequence[PackageVersion]
+    tier: str
+    tiers: Sequence[str]
+    processors: Count
+    cache: str
+    kernels: Count
+    kernels_compiled: Count
+    plugins: Count
+    packages_with_plugins: Sequence[str]
+    problems: Sequence[Problem]
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        count = len(self.problems)
+        return f"{count} problem{'s' * (count > 1)} found" if count else "No problems found"
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is nothing more to say
+        """Versions, processor, cache and plugins, then the problems."""
+        yield Line(f"dryfit {self.version}")
+        extras = ", ".join(f"{one.name} {'yes' if one.version else 'no'}" for one in self.extras)
+        others = ", ".join(self.packages_with_plugins)
+        yield Table(
+            "",
+            ("part", "found"),
+            [
+                ("Python", self.python),
+                ("system", self.system),
+                ("packages", ", ".join(f"{one.name} {one.version or 'missing'}" for one in self.packages)),
+                ("optional", extras),
+                ("processor", f"{self.processors} CPUs, {self.tier or 'unknown'} (of {', '.join(self.tiers)})"),
+                ("cache", self.cache),
+                ("kernels", f"{self.kernels_compiled} of {self.kernels} compiled"),
+                ("plugins", f"{self.plugins}, from dryfit{f', {others}' if others else ''}"),
+            ],
+        )
+        yield Entries("Problems", [(one.subject, one.text, one.remedy) for one in self.problems])
+        if self.kernels_compiled < self.kernels and not self.problems:
+            yield Line(
+                "Kernels are compiled when a build or run first needs them; `dryfit warmup` compiles all of them."
+            )
+        yield Line(f"{self.summary_line()}.")
+
+
+def doctor() -> InstallationAnswer:
+    """Check the installation. Plugins are loaded in this process; `dryfit plugins doctor` tries each in its own.
+
+    Example:
+        >>> doctor().summary_line()
+        'No problems found'
+    """
+    problems = [*_package_problems()]
+    tier, tiers, kernels, compiled = "", [], 0, 0
+    try:
+        tier, tiers, kernels, compiled = _machine_code()
+    except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
+        remedy = "Reinstall numba and llvmlite, and unset DRYFIT_CPU_TIER"
+        problems.append(Problem("processor", f"kernels cannot be compiled: {error}", remedy))
+    folder, found = _cache()
+    plugins, others, failures = _plugins()
+    return InstallationAnswer(
+        version=installed_version("dryfit"),
+        python=f"{platform.python_version()} ({platform.python_implementation()}), {sys.executable}",
+        system=f"{platform.platform()}",
+        packages=[PackageVersion(name, installed_version(name)) for name in PACKAGES],
+        extras=[PackageVersion(extra, installed_version(package)) for extra, package in EXTRAS.items()],
+        tier=tier,
+        tiers=tiers,
+        processors=_usable_processors(),
+        cache=folder,
+        kernels=kernels,
+        kernels_compiled=compiled,
+        plugins=plugins,
+        packages_with_plugins=others,
+        problems=[*problems, *found, *failures],
+    )
+
+
+def version_text() -> str:
+    """The versions that matter for a bug report, a line each."""
+    packages = ", ".join(f"{name} {installed_version(name) or 'missing'}" for name in PACKAGES)
+    python = f"Python {platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}"
+    return f"dryfit {installed_version('dryfit')}\n{python}\n{packages}"
+
+
+def installed_version(package: str) -> str:
+    """The version of an installed package; "" where it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _package_problems() -> Iterator[Problem]:
+    for name in PACKAGES:
+        if not installed_version(name):
+            yield Problem(
+                "packages", f"{name} is not installed", "Reinstall dryfit: pip install --force-reinstall dryfit"
+            )
+
+
+def _machine_code() -> tuple[str, list[str], int, int]:
+    """Tier, all tiers, number of kernel functions, and how many are kept."""
+    from dryfit.plugins import registry
+
+    machine_code = registry.host().machine_code
+    if machine_code is None:
+        return "", [], 0, 0
+    code = machine_code(None)
+    return code.tier, list(code.tiers), len(code.names), len(code.names) - len(code.missing())
+
+
+def _cache() -> tuple[str, list[Problem]]:
+    from dryfit.target.cache_folder import REMEDY, cache_folder, named_folder, refusal
+
+    problem = refusal(named_folder())
+    if not problem:
+        return str(named_folder()), []
+    text = f"{named_folder()} is not used: {problem}; kernels are kept in {cache_folder()}"
+    return str(cache_folder()), [Problem("cache", text, REMEDY)]
+
+
+def _plugins() -> tuple[int, list[str], list[Problem]]:
+    """Number of plugins, other packages that have some, and what fails when they are loaded."""
+    from dryfit.plugins import registry
+    from dryfit.plugins.installed_plugins import installed_plugins
+
+    installed = [one for one in installed_plugins(registry) if one.state != "disabled"]
+    registry.targets()
+    others = sorted({f"{one.distribution} {one.version}" for one in installed if one.distribution != "dryfit"})
+    broken = [
+        Problem(f"{one.group} {one.name} of {one.distribution}", one.reason, "See `dryfit plugins doctor`")
+        for one in installed
+        if one.state in {"failed", "duplicate"}
+    ]
+    failed = [Problem("plugins", str(failure), failure.remedy) for failure in registry.failures()]
+    return len(installed), others, [*broken, *failed]
+
+
+def _usable_processors() -> int:
+    """How many CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,22 @@
+"""`dryfit doctor`: whether dryfit is installed well, in a screen."""
+
+from __future__ import annotations
+
+import click
+
+from dryfit.cli.console import json_option, show_answer
+
+
+@click.command()
+@json_option
+@click.pass_context
+def doctor(context: click.Context, as_json: bool) -> None:
+    """Check the installation: versions, processor, cache folder and plugins.
+
+    Ends with 1 where something is wrong. `dryfit plugins doctor` tries each plugin in a process of its own.
+    """
+    from dryfit.answers import installation
+
+    answer = installation.doctor()
+    show_answer(answer, as_json=as_json)
+    context.exit(1 if answer.problems else 0)
