@@ -189,7 +189,7 @@ def screenshot(page: str, picture: Path) -> None:
         source = Path(folder) / "page.html"
         source.write_text(page, encoding="utf-8")
         options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--force-device-scale-factor=1.5"]
-        command = [chromium[0], *options, "--window-size=1100,700", f"--screenshot={picture}", source.as_uri()]
+        command = [chromium[0], *options, "--window-size=1100,900", f"--screenshot={picture}", source.as_uri()]
         subprocess.run(command, check=True, capture_output=True)  # noqa: S603  our own page
 
 
