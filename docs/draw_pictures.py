@@ -88,6 +88,8 @@ def main() -> None:
         console.save_svg(str(PICTURES / name), title="", theme=THEME, code_format=TERMINAL, unique_id=Path(name).stem)
     answer = dryfit.check(MODEL, **DIGITS)
     (PICTURES / "placement.svg").write_text(placement_picture(answer), encoding="utf-8")
+    (PICTURES / "pipeline.svg").write_text(pipeline_picture(), encoding="utf-8")
+    (PICTURES / "house.svg").write_text(house_picture(), encoding="utf-8")
     screenshot(notebook_page(answer), PICTURES / "report.png")
 
 
@@ -166,6 +168,92 @@ def _text(x: float, y: float, text: str, size: int, color: str, weight: str = "n
     )
 
 
+# Diagrams ------------------------------------------------------------------------------------------------------------
+
+PIPELINE = (
+    ("ONNX model", "or add_* methods"),
+    ("Network", "verified"),
+    ("canonicalise", "fold, remove, claim"),
+    ("find scales", "INT8"),
+    ("place", "verdicts, votes"),
+    ("cut and try", "segments and formats"),
+    ("choose kernels", "by measurement"),
+    ("pack weights", "per kernel"),
+    ("compile kernels", "for this CPU"),
+    ("plan memory", "and write the plan"),
+    ("Engine", "one file"),
+    ("check stops here", "assessment"),
+)
+"""The stages of a build in their order; the last is where `check` leaves it, after *cut and try*."""
+
+HOUSE = (
+    ("cli", "one file for each command"),
+    ("answers", "one public function and record for each question"),
+    ("board", "what trtexec and TensorRT's API take"),
+    ("onnx", "import, edits, translation"),
+    ("building · calibration · builder", "a network becomes a plan"),
+    ("engine", "plan, file, execution"),
+    ("passes · plugins", "rewrites; installed packages"),
+    ("target · quantization", "records of devices; calibrators, Q/DQ"),
+    ("network · reference", "layers; what each kind means, in numpy"),
+)
+"""Floors of the core from the top: each imports only those below it."""
+
+
+def pipeline_picture() -> str:
+    """The stages of a build, from the model to the engine."""
+    width, height, step = 1010, 250, 166
+    pieces = [f'<rect width="{width}" height="{height}" rx="10" fill="#f6f8fa"/>\n']
+    for index, (title, note) in enumerate(PIPELINE):
+        row, column = divmod(index, 6)
+        x, y = 12 + column * step, 22 + row * 114
+        is_end = title in {"ONNX model", "Engine", "check stops here"}
+        pieces.append(
+            f'<rect x="{x}" y="{y}" width="146" height="72" rx="6" fill="{"#1f8a5b" if is_end else "#4a6fa5"}"/>'
+        )
+        pieces.append(_text(x + 73, y + 32, title, 14, "#ffffff", "bold") + _text(x + 73, y + 52, note, 11, "#ffffff"))
+        if column < 5 and index < len(PIPELINE) - 2:
+            pieces.append(_arrow(f"M{x + 146} {y + 36} h14"))
+    pieces += [_arrow("M915 94 v20 H85 v16"), _arrow("M915 94 v36")]
+    return _picture(width, height, pieces)
+
+
+def house_picture() -> str:
+    """The packages: targets and plugins above the floors of the core."""
+    width, floor = 1010, 44
+    height = 110 + len(HOUSE) * floor
+    pieces = [f'<rect width="{width}" height="{height}" rx="10" fill="#f6f8fa"/>\n']
+    above = (
+        ("cpu · gpu · dla", "devices as records; gpu and dla build on cpu", 12),
+        ("plugins", "calibrators, layers, methods", 345),
+        ("others", "packages of strangers", 678),
+    )
+    for title, note, x in above:
+        pieces.append(f'<rect x="{x}" y="14" width="320" height="52" rx="6" fill="#b4690e"/>')
+        pieces.append(_text(x + 160, 36, title, 14, "#ffffff", "bold") + _text(x + 160, 54, note, 11, "#ffffff"))
+        pieces.append(_arrow(f"M{x + 160} 66 v14"))
+    for index, (title, note) in enumerate(HOUSE):
+        y = 88 + index * floor
+        pieces.append(f'<rect x="12" y="{y}" width="986" height="{floor - 6}" rx="5" fill="#4a6fa5"/>')
+        pieces.append(
+            _text(28, y + 24, title, 14, "#ffffff", "bold", "start")
+            + _text(330, y + 24, note, 12, "#ffffff", anchor="start")
+        )
+    return _picture(width, height, pieces)
+
+
+def _arrow(path: str) -> str:
+    return f'<path d="{path}" stroke="#57606a" stroke-width="2" fill="none" marker-end="url(#tip)"/>\n'
+
+
+def _picture(width: float, height: float, pieces: Sequence[str]) -> str:
+    tip = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">\n'
+        f'<defs>{tip}<path d="M0 0 L8 4 L0 8 z" fill="#57606a"/></marker></defs>\n{"".join(pieces)}</svg>\n'
+    )
+
+
 # The report -----------------------------------------------------------------------------------------------------------
 
 
@@ -189,7 +277,7 @@ def screenshot(page: str, picture: Path) -> None:
         source = Path(folder) / "page.html"
         source.write_text(page, encoding="utf-8")
         options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--force-device-scale-factor=1.5"]
-        command = [chromium[0], *options, "--window-size=1100,900", f"--screenshot={picture}", source.as_uri()]
+        command = [chromium[0], *options, "--window-size=1100,740", f"--screenshot={picture}", source.as_uri()]
         subprocess.run(command, check=True, capture_output=True)  # noqa: S603  our own page
 
 

@@ -29,6 +29,34 @@ LONGEST = ("tests/targets/cpu/test_tiers.py", "tests/targets/cpu/test_instructio
 """Files whose tests run for a minute each: they come first, so that at the end no worker waits for them alone."""
 
 
+QUICK = (
+    "tests/core/builder/placement",
+    "tests/core/cli/test_check.py",
+    "tests/core/cli/test_doctor.py",
+    "tests/core/cli/test_main.py",
+    "tests/core/network",
+    "tests/core/onnx",
+    "tests/core/passes",
+    "tests/core/plugins",
+    "tests/core/target",
+    "tests/plugins/layers",
+    "tests/repository/test_front_door.py",
+    "tests/repository/test_layout.py",
+    "tests/targets/cpu/kernels/test_pooling.py",
+    "tests/targets/dla",
+    "tests/targets/gpu",
+)
+"""What `make quick` runs: networks, import, passes, placement, rules of devices, one file of kernels, one command."""
+
+SHARED_FIXTURES = {"shared", "shared_models", "shared_images"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell pytest the marks that are given here."""
+    config.addinivalue_line("markers", "quick: part of the representative tests that `make quick` runs")
+    config.addinivalue_line("markers", "shared: needs models or pictures that are not part of the repository")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that puts the memory of engines between guard pages."""
     parser.addoption(
@@ -52,7 +80,12 @@ def _guard_pages(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest tests first; the others keep their order."""
+    """Mark what is quick and what needs files outside of the repository, and put the longest tests first."""
+    for item in items:
+        if item.nodeid.startswith(QUICK):
+            item.add_marker("quick")
+        if SHARED_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("shared")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
@@ -86,3 +119,13 @@ def shared_images(shared: Path) -> Path:
 def digits_model() -> Path:
     """The small trained network of the examples."""
     return REPOSITORY / "examples" / "digits" / "digits.onnx"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Count the tests that were skipped since their files are not there."""
+    skipped = [one for one in terminalreporter.stats.get("skipped", ()) if "shared" in one.keywords]
+    if skipped:
+        terminalreporter.write_line(
+            f"{len(skipped)} of the skipped tests need models and pictures in ../shared, which are not part of the "
+            "repository: accuracy in INT8, and import, placement and quantization of whole published models."
+        )
