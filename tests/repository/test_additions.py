@@ -156,7 +156,7 @@ def negate(binding):
 
 PASS = (
     Place(
-        "dryfit/passes/remove_identities.py",
+        "dryfit/passes/simplify.py",
         """
 
 @network_pass("trial")
@@ -167,7 +167,7 @@ def trial(network: Network) -> bool:
     ),
     Place(
         "dryfit/passes/canonical.py",
-        "        __import__('dryfit.passes.remove_identities', fromlist=['trial']).trial,\n",
+        "        __import__('dryfit.passes.simplify', fromlist=['trial']).trial,\n",
         before="        *quantization_passes(judge),",
     ),
 )

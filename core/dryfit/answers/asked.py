@@ -18,7 +18,7 @@ from dryfit.answers.defaults import with_defaults
 from dryfit.answers.options import PRECISION_FLAGS, NetworkOptions, Shapes, Sparsity, shape_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
-from dryfit.builder.config.profile_shapes import suggested_shape
+from dryfit.builder.config.optimization_profile import suggested_shape
 from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network

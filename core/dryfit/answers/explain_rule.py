@@ -294,7 +294,7 @@ def _stated_families() -> list[RuleFamily]:
     from dryfit.builder.config.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
     from dryfit.builder.formats.forms import FORBIDDEN_COPIES, REFORMAT_RULES
     from dryfit.quantization.lint import all_lint_rules
-    from dryfit.target.memory_pool_rules import MEMORY_POOL_RULES
+    from dryfit.target.memory_pools import MEMORY_POOL_RULES
 
     reformats = [
         *_family("reformat", "", REFORMAT_RULES.values(), "the tensor is copied").rules,

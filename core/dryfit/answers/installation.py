@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import attrs
 
-from dryfit.answers.answer import Answer
+from dryfit.answers.text import Answer
 from dryfit.answers.json_data import Count
 from dryfit.answers.text import Block, Entries, Line, Table
 

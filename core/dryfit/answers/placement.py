@@ -11,7 +11,7 @@ import attrs
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import PRECISION_FLAGS
 from dryfit.builder.assessment import Assessment, Offloading, OperatorRule, offloadings, operator_rules
-from dryfit.builder.config.profile_shapes import suggested_shape
+from dryfit.builder.config.optimization_profile import suggested_shape
 from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
 from dryfit.errors import DryfitError
 from dryfit.network.network import Network

@@ -11,7 +11,8 @@ from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
 from dryfit.builder.precision.chosen import PrecisionReason
 from dryfit.builder.refusals import build_errors, refusals_of
-from dryfit.engine.plan import Decisions, RejectedSegment, Segment, fields_of
+from dryfit.engine.plan import Decisions, RejectedSegment, Segment
+from dryfit.engine.records import fields_of
 from dryfit.errors import DryfitError
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network

@@ -8,8 +8,7 @@ import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.mode_rules import check_modes
-from dryfit.builder.config.optimization_profile import OptimizationProfile
-from dryfit.builder.config.profile_shapes import profiles_of
+from dryfit.builder.config.optimization_profile import OptimizationProfile, profiles_of
 from dryfit.builder.placement.assign import ask
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.copying import copy_layer, with_network_types

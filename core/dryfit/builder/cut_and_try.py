@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.profile_shapes import optimum_shapes
-from dryfit.builder.formats.insertion import NO_FORMATS, Formats, choose_formats
+from dryfit.builder.config.optimization_profile import optimum_shapes
+from dryfit.builder.formats.choice import NO_FORMATS, Formats, choose_formats
 from dryfit.builder.formats.sides import caller_device
 from dryfit.builder.fusion.fuse import fuse_layers, is_compiled
 from dryfit.builder.fusion.groups import JoinedGroup, LayerPlace, layer_places

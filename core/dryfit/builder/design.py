@@ -12,7 +12,7 @@ import attrs
 from dryfit.builder.canonicalise import CanonicalNetwork, canonicalise, verified
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.cut_and_try import ActivationBytes, CutPlanner, PlannedCut
-from dryfit.builder.formats.insertion import NO_FORMATS, Formats
+from dryfit.builder.formats.choice import NO_FORMATS, Formats
 from dryfit.builder.placement.assign import NOWHERE, Assignment, assign_devices
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.segments_together import core_memory_problems, standalone_problems, within_cores

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Sequence
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.profile_shapes import profile_shapes
+from dryfit.builder.config.optimization_profile import profile_shapes
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
 from dryfit.builder.fusion.compilation import CompilationPhase, compile_kernels
@@ -21,7 +21,8 @@ from dryfit.builder.segments.export import Exported, planned_exports
 from dryfit.builder.stages import Stages, logger
 from dryfit.builder.unused_settings import exceeded_workspaces, overflow_warnings, unused_settings
 from dryfit.engine.packages import layer_key, method_key, target_key
-from dryfit.engine.plan import PROGRAM, Decisions, Operation, Plan, Segment, fields_of
+from dryfit.engine.plan import PROGRAM, Decisions, Operation, Plan, Segment
+from dryfit.engine.records import fields_of
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.config.profile_shapes import require_profile
+from dryfit.builder.config.optimization_profile import require_profile
 from dryfit.builder.config.quantization_mode import has_zero_points, is_explicit
 from dryfit.builder.config.standalone import is_standalone
 from dryfit.builder.design import Design
@@ -30,8 +30,7 @@ def require_buildable(design: Design, config: BuilderConfig) -> None:
 
 def build_errors(design: Design, config: BuilderConfig) -> list[DryfitError]:
     """Everything that a build of these decisions raises; none where it goes on to choose kernels."""
-    checks = _CHECKS_OF_BROKEN if design.broken else _CHECKS
-    return [error for find in checks for error in find(design, config)]
+    return [*(_errors_of_broken(design, config) if design.broken else _errors(design, config))]
 
 
 def refusals_of(design: Design) -> list[str]:
@@ -52,15 +51,47 @@ def require_places(design: Design, config: BuilderConfig) -> None:
         ConfigError: network and config break rules on standalone loadables.
         PlacementError: names the parts.
     """
-    errors = [error for find in _CHECKS_OF_BROKEN for error in find(design, config)]
+    errors = [*_errors_of_broken(design, config)]
     if errors:
         raise one_error(f"The network {design.network.name!r} cannot be built", errors)
 
 
-def _broken_rules(design: Design, config: BuilderConfig) -> Sequence[ConfigError]:
-    """Rules on standalone loadables that are broken."""
-    del config
-    return design.broken
+def _errors_of_broken(design: Design, config: BuilderConfig) -> Iterator[DryfitError]:
+    """What is told of a network and a config that break rules: copies, segments and types follow from what is amiss."""
+    yield from design.broken
+    yield from _placement(design, config)
+
+
+def _errors(design: Design, config: BuilderConfig) -> Iterator[DryfitError]:
+    """All that is told of a network and a config that break no rule."""
+    try:
+        require_profile(design.network, config)
+    except ConfigError as error:
+        yield error
+    yield from _placement(design, config)
+    yield from _one_of_all("The segments cannot be as they are", design.problems)
+    yield from _one_of_all(
+        "Plugin layers cannot have the quantized types that their outputs were set to",
+        design.canonical.found.claims.problems,
+        "Quantize what they read and give, or call reset_output_type on them",
+    )
+    yield from _one_of_all(
+        "Layers cannot be computed by the quantize methods that they ask for",
+        design.canonical.found.operators.problems,
+        'Quantize what they read and give, or set their quantize_method to another one, or to ""',
+    )
+    yield from _one_of_all(
+        "Tensors need copies to another type or format that may not be made", design.formats.problems
+    )
+    if design.precisions.problems:
+        yield BuildError(
+            "The flag OBEY_PRECISION_CONSTRAINTS is on, and these constraints cannot be obeyed",
+            found="; ".join(design.precisions.problems),
+            remedy=f"Change them, or set {BuilderFlag.PREFER_PRECISION_CONSTRAINTS.name} instead",
+        )
+    yield from _assumed_scales(design)
+    if design.error is not None:  # no kernel runs a group, where groups were looked at already
+        yield design.error
 
 
 def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError]:
@@ -76,52 +107,8 @@ def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError
         )
 
 
-def _segments(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
-    """Segments that have a place each and cannot be as they are together."""
-    del config
-    return _one_of_all("The segments cannot be as they are", design.problems)
-
-
-def _quantized_plugins(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
-    """Plugin layers that do not take the types that their outputs were set to."""
-    del config
-    return _one_of_all(
-        "Plugin layers cannot have the quantized types that their outputs were set to",
-        design.canonical.found.claims.problems,
-        "Quantize what they read and give, or call reset_output_type on them",
-    )
-
-
-def _quantize_methods(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
-    """Layers that ask for a quantize method and are not what it is about."""
-    del config
-    return _one_of_all(
-        "Layers cannot be computed by the quantize methods that they ask for",
-        design.canonical.found.operators.problems,
-        'Quantize what they read and give, or set their quantize_method to another one, or to ""',
-    )
-
-
-def _copies(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
-    """Copies between types and formats that may not be made."""
-    del config
-    return _one_of_all("Tensors need copies to another type or format that may not be made", design.formats.problems)
-
-
-def _constraints(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
-    """Types of layers that were asked for, must be obeyed and cannot."""
-    del config
-    if design.precisions.problems:
-        yield BuildError(
-            "The flag OBEY_PRECISION_CONSTRAINTS is on, and these constraints cannot be obeyed",
-            found="; ".join(design.precisions.problems),
-            remedy=f"Change them, or set {BuilderFlag.PREFER_PRECISION_CONSTRAINTS.name} instead",
-        )
-
-
-def _assumed_scales(design: Design, config: BuilderConfig) -> Iterator[BuildError]:
+def _assumed_scales(design: Design) -> Iterator[BuildError]:
     """Tensors that would be stored in INT8 by scales that were assumed."""
-    del config
     precisions = design.precisions
     stored = (
         tensor.name
@@ -138,39 +125,6 @@ def _assumed_scales(design: Design, config: BuilderConfig) -> Iterator[BuildErro
             allowed="a dynamic range for each of them",
             remedy="Calibrate, or set dynamic ranges; clear assume_scales. assess() tells the placement as it would be",
         )
-
-
-def _fusing(design: Design, config: BuilderConfig) -> Iterator[DryfitError]:
-    """What no kernel runs, where what runs as one was looked at already."""
-    del config
-    if design.error is not None:
-        yield design.error
-
-
-def _profiles(design: Design, config: BuilderConfig) -> Iterator[ConfigError]:
-    """Dynamic inputs of which no profile speaks."""
-    try:
-        require_profile(design.network, config)
-    except ConfigError as error:
-        yield error
-
-
-_Check = Callable[[Design, BuilderConfig], Iterable[DryfitError]]
-
-_CHECKS_OF_BROKEN: tuple[_Check, ...] = (_broken_rules, _placement)
-"""What is told of a network and a config that break rules: copies, segments and types follow from what is amiss."""
-
-_CHECKS: tuple[_Check, ...] = (
-    _profiles,
-    _placement,
-    _segments,
-    _quantized_plugins,
-    _quantize_methods,
-    _copies,
-    _constraints,
-    _assumed_scales,
-    _fusing,
-)
 
 
 def _one_of_all(message: str, problems: Sequence[str], remedy: str | None = None) -> Iterator[BuildError]:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
+from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import BuildError
 from dryfit.plugins.contributions import BuildObserver
 from dryfit.short_text import printable
@@ -18,22 +19,6 @@ logger = logging.getLogger("dryfit.builder")
 
 ResultT = TypeVar("ResultT")
 ItemT = TypeVar("ItemT")
-
-
-class Monitor(Protocol):
-    """What is told of the progress; see `dryfit.engine.progress.ProgressMonitor`."""
-
-    def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
-        """A phase begins."""
-        ...
-
-    def step_complete(self, phase_name: str, step: int) -> bool:
-        """A step is done; False cancels."""
-        ...
-
-    def phase_finish(self, phase_name: str) -> None:
-        """The phase is over."""
-        ...
 
 
 class Stages:
@@ -54,7 +39,7 @@ class Stages:
         self,
         name: str,
         num_stages: int,
-        monitor: Monitor | None = None,
+        monitor: ProgressMonitor | None = None,
         dump_directory: Path | None = None,
         observer: BuildObserver | None = None,
     ) -> None:

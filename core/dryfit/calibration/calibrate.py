@@ -8,8 +8,7 @@ from typing import Any
 
 from dryfit.builder.build import build_plan
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.mode_checks import is_for_dla
-from dryfit.builder.config.mode_rules import CALIBRATED_BEFORE_FUSION, mode_error
+from dryfit.builder.config.mode_rules import CALIBRATED_BEFORE_FUSION, is_for_dla, mode_error
 from dryfit.calibration.executor import EngineExecutor
 from dryfit.calibration.shards import SAMPLES_PER_SHARD, collect_shards
 from dryfit.calibration.task import CalibrationTask

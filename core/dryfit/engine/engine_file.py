@@ -17,10 +17,10 @@ from dryfit.atomic_file import write_atomically
 from dryfit.engine.container import Array, ArrayEntry, chunks, describe, is_array_name, json_text
 from dryfit.engine.container_reader import read_arrays, read_manifest
 from dryfit.engine.file_source import EngineSource, file_bytes
-from dryfit.engine.plan import BuildRecord, Operation, Plan, fields_of
+from dryfit.engine.plan import BuildRecord, Operation, Plan
 from dryfit.engine.plan_check import check_plan
-from dryfit.engine.records import RecordError, record_from_plain, record_to_plain
-from dryfit.engine.refit_entry import RefitEntry, StandInEntry, entry_of, record_of, stand_ins_of
+from dryfit.engine.records import RecordError, fields_of, record_from_plain, record_to_plain
+from dryfit.engine.refit_record import RefitEntry, StandInEntry, entry_of, record_of, stand_ins_of
 from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import is_stand_in

@@ -269,15 +269,6 @@ class BuildRecord(Decisions):
     packages: Mapping[str, str] = attrs.field(factory=dict)
 
 
-def fields_of(kind: type[Decisions], record: Decisions) -> dict[str, Any]:
-    """The fields that a kind of record has, by name, for another record of that kind.
-
-    Example:
-        >>> attrs.evolve(plan, **fields_of(Decisions, assessment))
-    """
-    return {field.name: getattr(record, field.name) for field in attrs.fields(kind)}
-
-
 @attrs.frozen(eq=False, kw_only=True)
 class Plan(BuildRecord):
     """A built network.

@@ -22,6 +22,15 @@ class RecordError(ValueError):
     """Plain data does not describe the record; the text says where and why."""
 
 
+def fields_of(kind: type[Any], record: Any) -> dict[str, Any]:
+    """The fields that a kind of record has, by name, for another record of that kind.
+
+    Example:
+        >>> attrs.evolve(plan, **fields_of(Decisions, assessment))
+    """
+    return {field.name: getattr(record, field.name) for field in attrs.fields(kind)}
+
+
 def record_to_plain(value: Any) -> Any:
     """A record as dicts, lists, strings and numbers. Members of enums go by their names."""
     if attrs.has(type(value)):

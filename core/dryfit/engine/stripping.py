@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import attrs
 
 from dryfit.engine.plan import Plan
+from dryfit.engine.refit_record import is_weights_type
 from dryfit.errors import DryfitError
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
@@ -22,11 +23,6 @@ from dryfit.network.weights_role import WeightsRole, set_weights, weights_of
 from dryfit.reference.inference import infer_with_values
 
 _ByLayer = tuple[str, WeightsRole]
-
-
-def is_weights_type(dtype: DataType) -> bool:
-    """Whether weights may be of a type: real numbers, and quantized ones."""
-    return dtype.is_floating_point or dtype.is_quantized or dtype in (DataType.UINT8, DataType.UINT4)
 
 
 def exchangeable_weights(network: Network) -> set[_ByLayer]:

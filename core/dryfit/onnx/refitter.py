@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from dryfit.builder.refit.refitter import Refitter
-from dryfit.engine.refit_record import Array, WeightsPlace, digest
+from dryfit.engine.refit_record import WeightsPlace, digest
 from dryfit.errors import DryfitError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.network.tensor import Array
 from dryfit.network.weights_role import PARAMETERS, weights_of
 from dryfit.onnx.model_file import ModelSource
 from dryfit.onnx.parser import KeepsErrors, network_from_onnx

@@ -13,7 +13,6 @@ from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
 from dryfit.passes.claim_quantized_groups import ClaimQuantizedGroups
-from dryfit.passes.fold_constants import absorb_dimensions, fold_constants, remove_dead_layers
 from dryfit.passes.pipeline import NetworkPass, Pass, Pipeline
 from dryfit.passes.quantization.cancel_quantizations import (
     CancelQuantizations,
@@ -24,7 +23,13 @@ from dryfit.passes.quantization.move_dequantizes import MoveDequantizes
 from dryfit.passes.quantization.move_quantizes import MoveActivations, MoveQuantizes
 from dryfit.passes.quantization.moving import Judge, any_device
 from dryfit.passes.quantized_operators.form_quantized_operators import FormQuantizedOperators
-from dryfit.passes.remove_identities import cast_identities, remove_identities
+from dryfit.passes.simplify import (
+    absorb_dimensions,
+    cast_identities,
+    fold_constants,
+    remove_dead_layers,
+    remove_identities,
+)
 from dryfit.plugins import facade
 from dryfit.reference.inference import checked_input_shapes
 

@@ -1,16 +1,30 @@
-"""Objects that a target declares by name: imported when they are needed, and told where they are declared if wrong."""
+"""Objects that a target declares by name: imported when they are needed, and told where they are declared if wrong.
+
+And converters of the fields that hold a set: a declaration may give any iterable.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dryfit.errors import PluginError, described_failure
 from dryfit.network.data_types import DataType
 from dryfit.target.first_import import first_import
+
+
+def names(values: Iterable[str]) -> frozenset[str]:
+    """A set of names. One that is frozen already stays what it is, so that a set with rules of its own is kept."""
+    return values if isinstance(values, frozenset) else frozenset(values)
+
+
+def data_types(values: Iterable[DataType]) -> frozenset[DataType]:
+    """A set of data types."""
+    return frozenset(values)
+
 
 Walk = Callable[[Any], Iterator[Any]]
 

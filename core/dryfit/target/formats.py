@@ -17,7 +17,7 @@ import attrs
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.target.copying import copy_array
-from dryfit.target.declared_sets import data_types, names
+from dryfit.target.declared_object import data_types, names
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,8 +25,8 @@ from dryfit.target.binding import (
     Step,
     is_activation,
 )
-from dryfit.target.declared_sets import data_types as declared_types
-from dryfit.target.declared_sets import names
+from dryfit.target.declared_object import data_types as declared_types
+from dryfit.target.declared_object import names
 from dryfit.target.formats import TensorFormat
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernel_declaration import KernelDeclaration, KernelFormats, WorkspaceBytes

@@ -11,7 +11,7 @@ from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
 from dryfit.rule import Rule
 from dryfit.target.checks import FunctionCheck, ParameterCheck
-from dryfit.target.declared_sets import data_types, names
+from dryfit.target.declared_object import data_types, names
 from dryfit.target.question import Check, Finding, Question
 from dryfit.target.verdict import Violation
 

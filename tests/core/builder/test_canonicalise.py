@@ -5,8 +5,12 @@ from tests.core.builder.networks import activation, chain, image_network, named
 
 from dryfit.builder.canonicalise import canonicalise
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.optimization_profile import OptimizationProfile
-from dryfit.builder.config.profile_shapes import optimum_shapes, profile_shapes, require_profile
+from dryfit.builder.config.optimization_profile import (
+    OptimizationProfile,
+    optimum_shapes,
+    profile_shapes,
+    require_profile,
+)
 from dryfit.errors import ConfigError
 from dryfit.network.layers.elementwise import ElementWiseOperation
 

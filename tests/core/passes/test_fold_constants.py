@@ -11,8 +11,8 @@ from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.generators import FillOperation
 from dryfit.network.layers.ranking import TopKOperation
 from dryfit.network.network import Network
-from dryfit.passes import fold_constants as folding
-from dryfit.passes.fold_constants import absorb_dimensions, fold_constants, remove_dead_layers
+from dryfit.passes import simplify as folding
+from dryfit.passes.simplify import absorb_dimensions, fold_constants, remove_dead_layers
 from dryfit.reference.executor import run_reference
 
 

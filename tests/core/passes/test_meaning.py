@@ -9,9 +9,8 @@ from dryfit.network.copying import copy_network
 from dryfit.network.printing import network_text
 from dryfit.network.verify import check
 from dryfit.passes.canonical import canonical_pipeline, specialise
-from dryfit.passes.fold_constants import absorb_dimensions, fold_constants, remove_dead_layers
 from dryfit.passes.pipeline import Pipeline
-from dryfit.passes.remove_identities import remove_identities
+from dryfit.passes.simplify import absorb_dimensions, fold_constants, remove_dead_layers, remove_identities
 from dryfit.reference.executor import run_reference
 
 PASSES = [fold_constants, absorb_dimensions, remove_identities, remove_dead_layers]

@@ -13,7 +13,7 @@ from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
 from dryfit.passes.canonical import canonical_pipeline
-from dryfit.passes.remove_identities import is_identity, remove_identities
+from dryfit.passes.simplify import is_identity, remove_identities
 from dryfit.reference.executor import run_reference
 
 

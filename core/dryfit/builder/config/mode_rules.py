@@ -1,20 +1,136 @@
 """What excludes one another: explicit quantization, calibration, precision constraints, strong typing, standalone mode.
 
 The rules are a table, which is the check and its words at once. They are looked at before anything is built, and all
-that is broken is told together.
+that is broken is told together. Each check returns what it found, in words, in the order of the network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dryfit.builder.config import mode_checks
-from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType
+from dryfit.builder.config.enumerations import QuantizationFlag
 from dryfit.builder.config.quantization_mode import QuantizationMode, quantization_mode
 from dryfit.builder.config.standalone import STANDALONE_RULES, is_standalone
 from dryfit.errors import ConfigError, one_error
+from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.rule import Rule
+
+PRECISION_FLAGS = (
+    *(BuilderFlag.FP16, BuilderFlag.BF16, BuilderFlag.INT8, BuilderFlag.FP8, BuilderFlag.INT4, BuilderFlag.FP4),
+    *(BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS),
+)
+"""Flags that permit a type of computation, or say what wishes for one count. TF32 is none: it narrows no tensor."""
+
+
+def calibration(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """What the config has to find scales by."""
+    del network
+    given = [("a calibrator", config.has_calibrator), ("a calibration cache", config.calibration_cache is not None)]
+    return [name for name, is_given in given if is_given]
+
+
+def calibration_after_fusion(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The calibrator that looks at the tensors that are left after fusion, where layers are for the DLA."""
+    calibration = config.calibration()
+    if calibration is None or config.get_quantization_flag(QuantizationFlag.CALIBRATE_BEFORE_FUSION):
+        return []
+    calibrator = calibration[0]
+    return [f"calibrator {calibrator.name!r}"] if not calibrator.before_fusion and is_for_dla(network, config) else []
+
+
+def is_for_dla(network: Network, config: BuilderConfig) -> bool:
+    """Whether layers are put on the DLA, by default or by a device of their own."""
+    return DeviceType.DLA in (config.default_device_type, *config.explicit_device_types(network).values())
+
+
+def dynamic_ranges(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The tensors that have dynamic ranges."""
+    del config
+    return [f"tensor {tensor.name!r}" for tensor in network.tensors if tensor.dynamic_range is not None]
+
+
+def int8_beside_fp8(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The quantize and dequantize layers of INT8 and of FP8, if there are both."""
+    del config
+    found: dict[DataType, list[str]] = {DataType.INT8: [], DataType.FP8: []}
+    for layer in network.layers:
+        dtype = _quantized_type(layer)
+        if dtype in found:
+            found[dtype].append(layer.name)
+    if not all(found.values()):
+        return []
+    return [f"{dtype.name} in {', '.join(map(repr, names))}" for dtype, names in found.items()]
+
+
+def quantized_precisions(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The layers whose precision is set to a quantized type."""
+    del config
+    return [one for one, dtype in _precisions(network) if dtype.is_quantized]
+
+
+def quantized_output_types(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The outputs whose type is set to a quantized type that the layer does not have of itself."""
+    del config
+    return [one for one, dtype in _output_types(network) if dtype.is_quantized]
+
+
+def precision_flags(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The flags that are on and speak of precisions."""
+    del network
+    return [flag.name for flag in PRECISION_FLAGS if config.get_flag(flag)]
+
+
+def two_constraints(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The two flags on precision constraints, where both are on."""
+    del network
+    flags = (BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
+    return [flag.name for flag in flags] if all(map(config.get_flag, flags)) else []
+
+
+def precisions(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The layers that have a precision of their own."""
+    del config
+    return [one for one, _ in _precisions(network)]
+
+
+def output_types(network: Network, config: BuilderConfig) -> Sequence[str]:
+    """The outputs whose type is set to one that the layer does not have of itself."""
+    del config
+    return [one for one, _ in _output_types(network)]
+
+
+def _precisions(network: Network) -> list[tuple[str, DataType]]:
+    return [
+        (f"{layer.precision.name} of layer {layer.name!r}", layer.precision)
+        for layer in network.layers
+        if layer.precision is not None
+    ]
+
+
+def _output_types(network: Network) -> list[tuple[str, DataType]]:
+    """Output types that are set, without those that the outputs have anyway.
+
+    A quantized type of a layer plugin's output is no constraint: it says that the plugin takes quantized tensors.
+    """
+    return [
+        (f"{dtype.name} of output {index} of layer {layer.name!r}", dtype)
+        for layer in network.layers
+        for index, dtype in sorted(layer.output_types.items())
+        if index < len(layer.outputs) and layer.outputs[index].dtype is not dtype
+        if not (layer.kind == "plugin" and dtype.is_quantized)
+    ]
+
+
+def _quantized_type(layer: Layer) -> DataType | None:
+    """The type on the quantized side of a quantize or dequantize layer; None for other layers."""
+    if layer.kind in ("quantize", "dynamic_quantize"):
+        return layer.outputs[0].dtype
+    source = layer.inputs[0] if layer.kind == "dequantize" else None
+    return None if source is None else source.dtype
+
 
 CHAPTER = 'TensorRT "Working with Quantized Types"'
 EXCLUSIVE = f"{CHAPTER}, explicit vs implicit quantization: the two are mutually exclusive"
@@ -31,7 +147,7 @@ FLAG_RULES: Sequence[Rule] = (
         "TensorRT, whose config takes one of the two flags and refuses the other",
         "Clear one of them",
         "SA-06",
-        finder=mode_checks.two_constraints,
+        finder=two_constraints,
     ),
 )
 """What holds for every build."""
@@ -43,7 +159,7 @@ CALIBRATED_BEFORE_FUSION = Rule(
     "overrides that older calibrators look at what is left after fusion",
     "Use the calibrator entropy2 (IInt8EntropyCalibrator2) or minmax (IInt8MinMaxCalibrator), or set the quantization "
     "flag CALIBRATE_BEFORE_FUSION (`dryfit calibrate --before-fusion`)",
-    finder=mode_checks.calibration_after_fusion,
+    finder=calibration_after_fusion,
 )
 
 IMPLICIT_RULES: Sequence[Rule] = (CALIBRATED_BEFORE_FUSION,)
@@ -55,35 +171,35 @@ EXPLICIT_RULES: Sequence[Rule] = (
         "An explicitly quantized network has its scales in its layers, and is not calibrated",
         EXCLUSIVE,
         "Take calibrator and cache out of the config, or build the network without quantize and dequantize layers",
-        finder=mode_checks.calibration,
+        finder=calibration,
     ),
     Rule(
         "explicit.dynamic_range",
         "An explicitly quantized network has its scales in its layers, and its tensors have no dynamic ranges",
         EXCLUSIVE,
         "Call reset_dynamic_range on them, or build the network without quantize and dequantize layers",
-        finder=mode_checks.dynamic_ranges,
+        finder=dynamic_ranges,
     ),
     Rule(
         "explicit.one_type_of_8_bits",
         "A network is quantized to INT8 or to FP8, not to both",
         f"{CHAPTER}, quantization schemes: FP8 and INT8 in the same network are not allowed",
         "Quantize all of these to one type",
-        finder=mode_checks.int8_beside_fp8,
+        finder=int8_beside_fp8,
     ),
     Rule(
         "explicit.precision",
         "In an explicitly quantized network no layer's precision is set to a quantized type",
         CONSTRAINTS,
         "Call reset_precision on these layers: quantize and dequantize layers around them say what they compute in",
-        finder=mode_checks.quantized_precisions,
+        finder=quantized_precisions,
     ),
     Rule(
         "explicit.output_type",
         "In an explicitly quantized network no output type is set to a quantized type, but those of layer plugins",
         CONSTRAINTS,
         "Call reset_output_type on these layers; a quantize layer has its type as `to_type`",
-        finder=mode_checks.quantized_output_types,
+        finder=quantized_output_types,
     ),
 )
 """What holds for a network with quantize or dequantize layers."""
@@ -94,35 +210,35 @@ STRONGLY_TYPED_RULES: Sequence[Rule] = (
         "A strongly typed network is built without flags that permit or constrain precisions",
         NO_FLAGS,
         "Clear these flags (on the command line: leave out --precision and --int8): the network's types say it all",
-        finder=mode_checks.precision_flags,
+        finder=precision_flags,
     ),
     Rule(
         "strongly_typed.precision",
         "In a strongly typed network no layer has a precision of its own",
         TYPES_FOLLOW,
         "Call reset_precision on these layers, and add cast layers where another type is meant",
-        finder=mode_checks.precisions,
+        finder=precisions,
     ),
     Rule(
         "strongly_typed.output_type",
         "In a strongly typed network no layer but a layer plugin has an output type of its own",
         TYPES_FOLLOW,
         "Call reset_output_type on these layers; casts, fills, quantize and dequantize layers have `to_type`",
-        finder=mode_checks.output_types,
+        finder=output_types,
     ),
     Rule(
         "strongly_typed.calibration",
         "A strongly typed network is not quantized implicitly, so it is not calibrated",
         NO_IMPLICIT,
         "Quantize it by quantize and dequantize layers, or create it without STRONGLY_TYPED",
-        finder=mode_checks.calibration,
+        finder=calibration,
     ),
     Rule(
         "strongly_typed.dynamic_range",
         "A strongly typed network is not quantized implicitly, so its tensors have no dynamic ranges",
         NO_IMPLICIT,
         "Quantize it by quantize and dequantize layers, or create it without STRONGLY_TYPED",
-        finder=mode_checks.dynamic_ranges,
+        finder=dynamic_ranges,
     ),
 )
 """What holds for a network that was created with STRONGLY_TYPED."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.config.profile_shapes import optimum_shapes
+from dryfit.builder.config.optimization_profile import optimum_shapes
 from dryfit.builder.config.timing_cache import SharedTimingCache, TimingCache
 from dryfit.builder.kernels.timing import KernelTimes
 from dryfit.errors import BuildError, PluginError, UnknownNameError

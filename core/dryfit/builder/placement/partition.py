@@ -23,7 +23,7 @@ from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.plan import PoolShortage, RejectedSegment
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
-from dryfit.target.memory_pool_rules import SEGMENT
+from dryfit.target.memory_pools import SEGMENT
 
 PoolUse = Callable[["Partition"], Sequence[Mapping[str, int]]]
 """A cut -> for each of its segments bytes by pool that it needs."""

@@ -21,8 +21,7 @@ from dryfit.builder.placement.cutter import LayerRun
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.plan import Reformat
 from dryfit.short_text import count_text
-from dryfit.target.memory_pool_rules import CACHE, CORE
-from dryfit.target.memory_pools import MemoryPool
+from dryfit.target.memory_pools import CACHE, CORE, MemoryPool
 
 SegmentNeeds = Callable[[TargetVariant, int], Mapping[str, int]]
 """(device, number of one of its segments) -> bytes by pool that it needs there."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 import numpy as np
 
-from dryfit.builder.formats.insertion import Formats
+from dryfit.builder.formats.choice import Formats
 from dryfit.builder.fusion.groups import LayerPlace
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.target_variant import TargetVariant

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from dryfit.builder.formats.choice import Formats
 from dryfit.builder.formats.forms import TensorForm
-from dryfit.builder.formats.insertion import Formats
 from dryfit.builder.fusion.groups import FusedGroup, JoinedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.roles import LayerRole

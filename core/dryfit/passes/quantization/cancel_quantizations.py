@@ -22,7 +22,6 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.findings import PassFindings
-from dryfit.passes.fold_constants import fold_layers
 from dryfit.passes.quantization.moving import Movement, QuantizationPass, is_reading_data
 from dryfit.passes.quantization.scale_numbers import (
     Array,
@@ -31,6 +30,7 @@ from dryfit.passes.quantization.scale_numbers import (
     constant_value,
     numbers_of,
 )
+from dryfit.passes.simplify import fold_layers
 from dryfit.quantization.rewrites import Rewrite, RewriteAction, RewriteJournal
 from dryfit.reference.registry import evaluate
 

@@ -19,7 +19,6 @@ from dryfit.network.layers.slice import SampleMode, Slice
 from dryfit.network.network import Network
 from dryfit.passes.claim_quantized_groups import replace_groups
 from dryfit.passes.findings import LeftLayer, PassFindings, ReplacedGroups
-from dryfit.passes.fold_constants import replace_by_constants
 from dryfit.passes.quantization.cancel_quantizations import CancelQuantizations
 from dryfit.passes.quantization.move_dequantizes import MoveDequantizes
 from dryfit.passes.quantization.move_quantizes import MoveQuantizes
@@ -37,6 +36,7 @@ from dryfit.passes.quantized_operators.operator_of_group import (
     chosen_methods,
     formed_operator,
 )
+from dryfit.passes.simplify import replace_by_constants
 from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.quantized_group import QuantizedGroup

@@ -13,8 +13,8 @@ from dryfit.network.layers.window_layer import PoolingType
 from dryfit.network.network import Network
 from dryfit.network.verify import check
 from dryfit.passes.canonical import quantization_passes
-from dryfit.passes.fold_constants import remove_dead_layers
 from dryfit.passes.pipeline import Pipeline
+from dryfit.passes.simplify import remove_dead_layers
 from dryfit.reference.executor import run_reference
 
 SHAPE = (1, 4, 4, 4)

@@ -14,9 +14,9 @@ from dryfit.network.printing import network_text
 from dryfit.network.verify import check
 from dryfit.passes.canonical import quantization_passes
 from dryfit.passes.findings import PassFindings
-from dryfit.passes.fold_constants import remove_dead_layers
 from dryfit.passes.pipeline import Pipeline
 from dryfit.passes.quantization import commutation
+from dryfit.passes.simplify import remove_dead_layers
 from dryfit.quantization.rewrites import RewriteAction
 from dryfit.reference.executor import run_reference
 
