@@ -16,7 +16,7 @@ import attrs
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.optimization_profile import optimum_shapes
 from dryfit.builder.formats.choice import NO_FORMATS, Formats, choose_formats
-from dryfit.builder.formats.sides import caller_device
+from dryfit.builder.formats.sides import Sides, caller_device
 from dryfit.builder.fusion.fuse import fuse_layers, is_compiled
 from dryfit.builder.fusion.groups import JoinedGroup, LayerPlace, layer_places
 from dryfit.builder.fusion.lowering import LoweredNetwork, lower_network
@@ -314,7 +314,8 @@ class CutPlanner:
     def _formats(self, partition: Partition, precisions: Precisions) -> Formats | None:
         """The formats; None where some that were asked for do not exist, which is told otherwise."""
         try:
-            return choose_formats(self.network, partition, precisions, self.variants, self.specs, self.config)
+            sides = Sides(partition, precisions, self.variants, self.specs, self.config)
+            return choose_formats(self.network, sides)
         except UnknownNameError:
             if not self.are_formats_told:
                 raise

@@ -13,22 +13,19 @@ takers that can do the same count as one.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.formats.forms import TensorForm, TensorForms
 from dryfit.builder.formats.sides import Side, Sides
-from dryfit.builder.placement.partition import Partition
-from dryfit.builder.placement.target_variant import Specs, TargetVariant
-from dryfit.builder.precision.chosen import Precisions
 from dryfit.engine.plan import Reformat
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor, TensorLocation
+from dryfit.network.tensor import TensorLocation
 
 SizeOf = Callable[[TensorForm], int]
 """Bytes that the tensor takes in a form."""
@@ -53,11 +50,15 @@ class FormChoice:
     @property
     def copies(self) -> list[TensorForm]:
         """What is copied: each way to lie in memory once, in the form of the first who takes it."""
-        copies: dict[Memory, TensorForm] = {}
-        for form in self.taken:
-            if form.memory != self.produced.memory:
-                copies.setdefault(form.memory, form)
-        return list(copies.values())
+        return _copies(self.produced, self.taken)
+
+
+def _copies(produced: TensorForm, taken: Iterable[TensorForm]) -> list[TensorForm]:
+    copies: dict[Memory, TensorForm] = {}
+    for form in taken:
+        if form.memory != produced.memory:
+            copies.setdefault(form.memory, form)
+    return list(copies.values())
 
 
 def choose_forms(giver: Side, takers: Sequence[Side], size_of: SizeOf) -> FormChoice:
@@ -104,19 +105,16 @@ def _rank(
 ) -> tuple[int, ...]:
     """What a combination costs; the least is best, and the first of those that cost the same."""
     (produced, cost), *taken = combination
-    copies: dict[Memory, TensorForm] = {}
     forbidden = inside_bytes = spared = chosen_copies = 0
     for (form, inside), (abilities, count) in zip(taken, kinds, strict=True):
         is_copied = form.memory != produced.memory
-        if is_copied:
-            copies.setdefault(form.memory, form)
         forbidden += is_copied and (bool(giver.forbids_copy) or abilities.is_forbidden)
         inside_bytes += inside * count
         if giver.is_chosen or abilities.is_chosen:
             chosen_copies += is_copied
         else:
             spared += inside * count
-    moved = cost + inside_bytes + sum(map(size_of, copies.values()))
+    moved = cost + inside_bytes + sum(map(size_of, _copies(produced, (form for form, _ in taken))))
     return forbidden, moved, chosen_copies, spared
 
 
@@ -147,14 +145,7 @@ NO_FORMATS = Formats({}, [], [])
 """Of a network of which parts have no place."""
 
 
-def choose_formats(
-    network: Network,
-    partition: Partition,
-    precisions: Precisions,
-    variants: Mapping[str, TargetVariant],
-    specs: Specs,
-    config: BuilderConfig,
-) -> Formats:
+def choose_formats(network: Network, sides: Sides) -> Formats:
     """Formats of all tensors of a network that was cut into segments.
 
     The caller of the engine keeps inputs and outputs on `caller_device`, LINEAR unless the tensor's `allowed_formats`
@@ -162,56 +153,34 @@ def choose_formats(
 
     Args:
         network: as it was cut.
-        partition: its segments.
-        precisions: computation types.
-        variants: device name to target, also for the caller's device.
-        specs: tensor name to spec at the shapes that count.
-        config: fallback device, flags.
+        sides: who gives and who takes each tensor.
     """
-    chooser = _Chooser(partition, precisions, variants, specs, config)
+    forms: dict[str, TensorForms] = {}
+    reformats: list[Reformat] = []
+    problems: list[str] = []
+    converted_bytes = 0
     for tensor in network.tensors:
-        is_data = tensor.producer is None or tensor.producer.name in partition.segments
-        if is_data and tensor.location is TensorLocation.DEVICE:
-            chooser.choose(tensor)
-    return Formats(chooser.forms, chooser.reformats, chooser.problems, chooser.converted_bytes)
-
-
-class _Chooser:
-    """Chooses for one tensor after another."""
-
-    def __init__(
-        self,
-        partition: Partition,
-        precisions: Precisions,
-        variants: Mapping[str, TargetVariant],
-        specs: Specs,
-        config: BuilderConfig,
-    ) -> None:
-        self._sides = Sides(partition, precisions, variants, specs, config)
-        self.forms: dict[str, TensorForms] = {}
-        self.reformats: list[Reformat] = []
-        self.problems: list[str] = []
-        self.converted_bytes = 0
-
-    def choose(self, tensor: Tensor) -> None:
-        giver = self._sides.giver(tensor)
-        takers = self._sides.takers(tensor, giver)
-        choice = choose_forms(giver, takers, lambda form: self._sides.size_bytes(tensor, form))
-        produced = choice.produced
-        given = next((form for side, form in zip(takers, choice.taken, strict=True) if side.segment < 0), None)
-        inside = self._sides.types_inside(tensor, giver)
-        self.forms[tensor.name] = TensorForms(produced, [*choice.copies, *inside], given)
-        self.converted_bytes += choice.converted_bytes
-        copied = {}
-        for taker, form in zip(takers, choice.taken, strict=True):
-            if form.memory == produced.memory:
+        is_data = tensor.producer is None or tensor.producer.name in sides.partition.segments
+        if not is_data or tensor.location is not TensorLocation.DEVICE:
+            continue
+        giver = sides.giver(tensor)
+        takers = sides.takers(tensor, giver)
+        choice = choose_forms(giver, takers, functools.partial(sides.size_bytes, tensor))
+        taken = list(zip(takers, choice.taken, strict=True))
+        given = next((form for taker, form in taken if taker.segment < 0), None)
+        inside = sides.types_inside(tensor, giver)
+        forms[tensor.name] = TensorForms(choice.produced, [*choice.copies, *inside], given)
+        converted_bytes += choice.converted_bytes
+        copied: dict[Memory, Reformat] = {}
+        for taker, form in taken:
+            if form.memory == choice.produced.memory:
                 continue
-            cause = f"{giver.who} gives {produced.words}, {taker.who} takes {form.words}"
+            cause = f"{giver.who} gives {choice.produced.words}, {taker.who} takes {form.words}"
             if form.memory not in copied:
-                rule = self._sides.rule(giver, taker).id
-                size = self._sides.size_bytes(tensor, form)
-                copied[form.memory] = Reformat(tensor.name, str(produced), str(form), size, cause, rule)
+                rule, size = sides.rule(giver, taker).id, sides.size_bytes(tensor, form)
+                copied[form.memory] = Reformat(tensor.name, str(choice.produced), str(form), size, cause, rule)
             reason = giver.forbids_copy or taker.forbids_copy
             if reason:
-                self.problems.append(f"tensor {tensor.name!r}: {cause}, but {reason}")
-        self.reformats += copied.values()
+                problems.append(f"tensor {tensor.name!r}: {cause}, but {reason}")
+        reformats += copied.values()
+    return Formats(forms, reformats, problems, converted_bytes)

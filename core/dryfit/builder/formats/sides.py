@@ -96,7 +96,15 @@ def _neighbouring_devices(partition: Partition) -> Sequence[_Neighbours]:
 
 
 class Sides:
-    """Finds the sides of each tensor of a network that was cut into segments."""
+    """Finds the sides of each tensor of a network that was cut into segments.
+
+    Args:
+        partition: the segments.
+        precisions: computation types.
+        variants: device name to target, also for the caller's device.
+        specs: tensor name to spec at the shapes that count.
+        config: fallback device, flags.
+    """
 
     def __init__(
         self,
@@ -106,7 +114,7 @@ class Sides:
         specs: Specs,
         config: BuilderConfig,
     ) -> None:
-        self._partition = partition
+        self.partition = partition
         self._precisions = precisions
         self._variants = variants
         self._specs = specs
@@ -128,7 +136,7 @@ class Sides:
             dtype = self._precisions.network_input_type(tensor)
             return self._caller_side(tensor, dtype, f"network input {tensor.name!r}")
         producer = tensor.producer
-        segment = self._partition.segments[producer.name]
+        segment = self.partition.segments[producer.name]
         dtype = self._precisions.stored_type(producer, tensor.output_index)
         return self._device_side(tensor, segment, dtype, f"{producer.name!r}", is_giver=True)
 
@@ -139,7 +147,7 @@ class Sides:
         """
         takers: dict[tuple[int, DataType], Side] = {}
         for layer, index in tensor.consumers:
-            segment = self._partition.segments.get(layer.name, -1)
+            segment = self.partition.segments.get(layer.name, -1)
             dtype = self._precisions.input_type(layer, index) if segment >= 0 else tensor.dtype
             is_inside = segment == giver.segment and (dtype is giver.dtype or self._is_loadable(segment))
             if segment < 0 or is_inside or (segment, dtype) in takers:
@@ -161,7 +169,7 @@ class Sides:
         types = dict.fromkeys(
             self._precisions.input_type(layer, index)
             for layer, index in tensor.consumers
-            if self._partition.segments.get(layer.name) == giver.segment
+            if self.partition.segments.get(layer.name) == giver.segment
         )
         return [
             TensorForm(giver.device, dtype, variant.native_format(shape, dtype))
@@ -187,14 +195,14 @@ class Sides:
         return BETWEEN_SEGMENTS if leaves or returns else DEVICE_BORDER
 
     def _is_loadable(self, segment: int) -> bool:
-        return self._variants[self._partition.runs[segment].device].target.has_loadables
+        return self._variants[self.partition.runs[segment].device].target.has_loadables
 
     def _device_side(self, tensor: Tensor, segment: int, dtype: DataType, who: str, *, is_giver: bool) -> Side:
-        variant = self._variants[self._partition.runs[segment].device]
+        variant = self._variants[self.partition.runs[segment].device]
         shape = known_shape(self._specs[tensor.name])
         native = variant.native_format(shape, dtype)
         formats = variant.output_formats(shape, dtype) if is_giver else variant.input_formats(shape, dtype)
-        readers = [layer for layer, _ in tensor.consumers if self._partition.segments.get(layer.name) == segment]
+        readers = [layer for layer, _ in tensor.consumers if self.partition.segments.get(layer.name) == segment]
         layouts = {
             # What only some kinds of layer read, they read as it is.
             one: 0

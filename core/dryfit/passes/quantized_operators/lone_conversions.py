@@ -11,7 +11,7 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.passes.quantized_operators.grid import grid_of, grid_problem
+from dryfit.passes.quantized_operators.grid import CodeGrid, grid_of, grid_problem
 from dryfit.passes.quantized_operators.operator_of_group import rule_problem
 from dryfit.quantization.methods.method import QuantizeMethod
 
@@ -27,17 +27,7 @@ def requantization(quantize: Quantize, method: QuantizeMethod) -> Replacement | 
     problem = _problem(quantize) or _problem(dequantize)
     if problem:
         return problem
-    before, after = grid_of(dequantize), grid_of(quantize)
-    operator = QuantizedOperator(
-        computes="identity",
-        method=method.name,
-        quantize_method=method.name,
-        scales=(before.scale,),
-        zero_points=(before.zero_point,),
-        output_scale=after.scale,
-        output_zero_point=after.zero_point,
-        to_type=quantize.to_type,
-    )
+    operator = _operator("identity", method, grid_of(dequantize), grid_of(quantize), quantize.to_type)
     return _checked(quantize, operator, dequantize.connected_input(0), method)
 
 
@@ -46,28 +36,27 @@ def conversion(layer: Quantize | Dequantize, method: QuantizeMethod) -> Replacem
     problem = _problem(layer)
     if problem:
         return problem
-    grid = grid_of(layer)
     if isinstance(layer, Quantize):
-        operator = QuantizedOperator(
-            computes="quantize",
-            method=method.name,
-            quantize_method=method.name,
-            scales=(None,),
-            zero_points=(None,),
-            output_scale=grid.scale,
-            output_zero_point=grid.zero_point,
-            to_type=layer.to_type,
-        )
+        operator = _operator("quantize", method, None, grid_of(layer), layer.to_type)
     else:
-        operator = QuantizedOperator(
-            computes="dequantize",
-            method=method.name,
-            quantize_method=method.name,
-            scales=(grid.scale,),
-            zero_points=(grid.zero_point,),
-            to_type=DataType.FLOAT,
-        )
+        operator = _operator("dequantize", method, grid_of(layer), None, DataType.FLOAT)
     return _checked(layer, operator, layer.connected_input(0), method)
+
+
+def _operator(
+    computes: str, method: QuantizeMethod, read: CodeGrid | None, written: CodeGrid | None, to_type: DataType
+) -> QuantizedOperator:
+    """An operator of one input by grids; None for real numbers."""
+    return QuantizedOperator(
+        computes=computes,
+        method=method.name,
+        quantize_method=method.name,
+        scales=(None if read is None else read.scale,),
+        zero_points=(None if read is None else read.zero_point,),
+        output_scale=None if written is None else written.scale,
+        output_zero_point=None if written is None else written.zero_point,
+        to_type=to_type,
+    )
 
 
 def replace_layers(network: Network, replacements: Sequence[Replacement]) -> None:
