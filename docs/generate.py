@@ -19,6 +19,7 @@ from typing import Any
 from guides import guide_pages, is_same_page, page_as_it_should_be
 
 from dryfit.answers.json_data import json_schema
+from dryfit.answers.text import Answer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the pages import one another as docs.pages
 
@@ -34,7 +35,7 @@ PAGES = {
     "calibrate.schema.json": (
         "dryfit.answers.calibration:CalibrationAnswer|dryfit.answers.calibration:CalibratorsAnswer"
     ),
-    "calibration-cache.schema.json": "dryfit.quantization.cache_document:schema_text",
+    "calibration-cache.schema.json": "dryfit.quantization.cache_document:CacheDocument",
     "check.schema.json": "dryfit.answers.check:CheckAnswer",
     "compare-methods.schema.json": "dryfit.answers.compare_methods:CompareMethodsAnswer",
     "compare.schema.json": "dryfit.answers.comparison.answer:CompareAnswer",
@@ -61,7 +62,7 @@ PAGES = {
     "quantize-methods.schema.json": "dryfit.answers.quantize_methods:QuantizeMethodsAnswer",
     "refit.schema.json": "dryfit.answers.refit:RefitAnswer",
     "rule-numbers.md": "docs.pages.rules:rule_numbers_page",
-    "run.schema.json": "dryfit.cli.answer_schemas:run_text",
+    "run.schema.json": "dryfit.answers.run:RunAnswer",
     "sparsity.schema.json": "dryfit.answers.sparsity:SparsityAnswer|dryfit.answers.pruned_model:PruneAnswer",
     "supported-layers.md": "docs.pages.supported_layers:supported_layers_page",
     "targets.schema.json": "dryfit.answers.targets:TargetsAnswer|dryfit.answers.targets:TargetAnswer"
@@ -73,7 +74,7 @@ PAGES = {
     "../../core/dryfit/__init__.pyi": "docs.pages.stubs:dryfit_stub",
     "../../core/dryfit/testing/__init__.pyi": "docs.pages.stubs:testing_stub",
 }
-"""Path from `docs/reference` to the function that returns its text, or to the answers whose JSON Schema it is."""
+"""Path from `docs/reference` to the function that returns its text, or to the records whose JSON Schema it is."""
 
 
 def page(name: str) -> str:
@@ -83,8 +84,12 @@ def page(name: str) -> str:
     if len(found) > 1:
         command = name.removesuffix(".schema.json")
         made: Any = json_schema(functools.reduce(operator.or_, found), f"dryfit {command} --json")
-    else:
-        made = found[0].schema() if isinstance(found[0], type) else found[0]()
+    elif not isinstance(found[0], type):
+        made = found[0]()
+    elif issubclass(found[0], Answer):
+        made = found[0].schema()
+    else:  # a file that is no command's answer
+        made = json_schema(found[0], f"dryfit {name.removesuffix('.schema.json').replace('-', ' ')}")
     text: str = made if isinstance(made, str) else json.dumps(made, indent=2)
     return text.rstrip("\n") + "\n"
 

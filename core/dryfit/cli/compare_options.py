@@ -76,7 +76,7 @@ class CompareOptions:
         Raises:
             CalibrationError, ExecutionError: samples cannot be read, or do not fit the network.
         """
-        from dryfit.cli.run_inputs import random_inputs, read_inputs
+        from dryfit.answers.run_inputs import random_inputs, read_inputs
         from dryfit.engine.engine import Engine
         from dryfit.quantization.calibration_data import source_of
 

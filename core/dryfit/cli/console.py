@@ -6,12 +6,11 @@ Whatever a command prints goes through here; control characters in names of stra
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
-from dryfit.answers.json_data import json_text
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, plain_lines
 from dryfit.short_text import printable
 
@@ -66,30 +65,9 @@ def _draw(block: Block) -> None:
             Console().print(grid)
 
 
-def print_json(data: object) -> None:
-    """One JSON document, the same bytes for the same data."""
-    click.echo(json_text(data))
-
-
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table; elsewhere than on a terminal its title and one line a row, columns padded to the widest cell."""
-    show([Table(title, columns, rows)])
-
-
-def print_list(title: str, entries: Sequence[tuple[str, str, str]]) -> None:
-    """Entries of (name, text, what to do); nothing where there are none."""
-    show([Entries(title, entries)])
-
-
 def print_line(text: str = "") -> None:
     """One line of prose."""
     show([Line(text)])
-
-
-def print_defaults(defaults: Sequence[str]) -> None:
-    """One line with the defaults that were used; nothing where everything was said."""
-    if defaults:
-        print_line(f"Defaults: {' '.join(defaults)}")
 
 
 def print_note(text: str) -> None:

@@ -1,16 +1,17 @@
 """dryfit's own file of ranges: JSON that keeps what the other forms have no place for.
 
 It has where each range comes from, both of its ends, what calibration saw of the tensor, and of which model and samples
-the ranges are.
+the ranges are. `CacheDocument` is the file, and its types and descriptions are the published schema.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
+import attrs
 import numpy as np
 
 from dryfit.errors import CalibrationError
@@ -30,6 +31,55 @@ VERSION = 1
 
 MODEL = "model"
 """The fact that names the model's file: `sha256:` and the digest."""
+
+
+Facts = Mapping[str, str | float | bool | None]
+"""Texts and numbers by name."""
+
+
+@attrs.frozen
+class DocumentTensor:
+    """A tensor of the file.
+
+    Attributes:
+        name: the tensor.
+        scale: the larger magnitude of the range divided by 127, rounded to binary32; None for none.
+        range: the least and the largest value; None for none.
+        origin: where the range comes from.
+        details: what the calibrator told of the tensor.
+        statistics: what calibration saw; empty where that is not known. `count` values were seen, `zeros` of them are
+            zero, `skipped` were not finite and left out, and `minimum` and `maximum` are the ends of the others.
+    """
+
+    JSON_OPTIONAL: ClassVar[Sequence[str]] = ("origin", "details", "statistics")
+
+    name: str
+    scale: Annotated[float, ("exclusiveMinimum", 0)] | None
+    range: Annotated[Sequence[float], ("minItems", 2), ("maxItems", 2)] | None
+    origin: RangeOrigin
+    details: Facts
+    statistics: Facts
+
+
+@attrs.frozen
+class CacheDocument:
+    """The file, in the order of its keys.
+
+    Attributes:
+        format: the first key.
+        version: of the form.
+        header: TensorRT's first line; empty where there is none.
+        facts: how the ranges were found, such as model (sha256 of its file), calibrator and samples.
+        tensors: no tensor occurs twice.
+    """
+
+    JSON_OPTIONAL: ClassVar[Sequence[str]] = ("header", "facts")
+
+    format: Annotated[str, ("const", MARK)]
+    version: Annotated[int, ("const", VERSION)]
+    header: str
+    facts: Facts
+    tensors: Sequence[DocumentTensor]
 
 
 def stored_solutions(
@@ -74,31 +124,27 @@ def statistics(collector: Collector) -> dict[str, float | int]:
 
 def document_bytes(stored: StoredRanges) -> bytes:
     """The file; the same bytes for the same ranges. Facts, details and statistics that are not finite are null."""
-    document = {
-        "format": MARK,
-        "version": VERSION,
-        "header": stored.header,
-        "facts": _plain(stored.facts),
-        "tensors": [_tensor(entry) for entry in stored.entries],
-    }
-    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
+    document = CacheDocument(
+        MARK, VERSION, stored.header, _plain(stored.facts), [_tensor(one) for one in stored.entries]
+    )
+    return (json.dumps(attrs.asdict(document), indent=1, allow_nan=False) + "\n").encode()
 
 
-def _tensor(entry: StoredRange) -> dict[str, Any]:
+def _tensor(entry: StoredRange) -> DocumentTensor:
     found = entry.dynamic_range
-    return {
-        "name": entry.name,
-        "scale": None if found is None else found.scale,
-        "range": None if found is None else [found.minimum, found.maximum],
-        "origin": entry.origin.value,
-        "details": _plain(entry.details),
-        "statistics": _plain(entry.statistics),
-    }
+    return DocumentTensor(
+        name=entry.name,
+        scale=None if found is None else found.scale,
+        range=None if found is None else [found.minimum, found.maximum],
+        origin=entry.origin,
+        details=_plain(entry.details),
+        statistics=_plain(entry.statistics),
+    )
 
 
-def _plain(members: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(members: Mapping[str, Any]) -> Facts:
     """What JSON has of texts and numbers, numpy's included; anything else in words."""
-    found: dict[str, Any] = {}
+    found: dict[str, str | float | bool | None] = {}
     for name, value in members.items():
         plain = value.item() if isinstance(value, np.generic) else value
         if isinstance(plain, float) and not math.isfinite(plain):
@@ -215,68 +261,3 @@ def _is_plain_member(value: Any) -> bool:
 def is_text(value: Any) -> bool:
     """Whether a JSON value is a string that can be written again: JSON may hold halves of characters, files cannot."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
-
-
-# The JSON Schema ------------------------------------------------------------------------------------------------------
-
-
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
-_PLAIN: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
-}
-
-TENSOR: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string"},
-        "scale": {
-            "type": ["number", "null"],
-            "exclusiveMinimum": 0,
-            "description": "The larger magnitude of the range divided by 127, rounded to binary32; null for none.",
-        },
-        "range": {
-            "type": ["array", "null"],
-            "items": {"type": "number"},
-            "minItems": 2,
-            "maxItems": 2,
-            "description": "The least and the largest value.",
-        },
-        "origin": {"enum": [origin.value for origin in RangeOrigin]},
-        "details": {**_PLAIN, "description": "What the calibrator told of the tensor."},
-        "statistics": {
-            "type": "object",
-            "properties": {
-                "count": {**_COUNT, "description": "Values that were seen."},
-                "zeros": {**_COUNT, "description": "How many of them are zero."},
-                "skipped": {**_COUNT, "description": "Values that were not finite and left out."},
-                "minimum": {"type": "number", "description": "The least value that was seen."},
-                "maximum": {"type": "number", "description": "The largest value that was seen."},
-            },
-            "description": "What calibration saw; empty where that is not known.",
-        },
-    },
-    "required": ["name", "scale", "range"],
-}
-
-SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "dryfit calibration cache",
-    "type": "object",
-    "properties": {
-        "format": {"const": MARK, "description": "The first key."},
-        "version": {"const": VERSION},
-        "header": {"type": "string", "description": "TensorRT's first line; empty where there is none."},
-        "facts": {
-            **_PLAIN,
-            "description": "How the ranges were found, such as model (sha256 of its file), calibrator and samples.",
-        },
-        "tensors": {"type": "array", "items": TENSOR, "description": "No tensor occurs twice."},
-    },
-    "required": ["format", "version", "tensors"],
-}
-
-
-def schema_text() -> str:
-    """The schema as the text of a file."""
-    return json.dumps(SCHEMA, indent=2)

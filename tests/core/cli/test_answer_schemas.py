@@ -10,8 +10,8 @@ from dryfit.answers.build import BuildAnswer
 from dryfit.answers.inspect_engine import InspectAnswer
 from dryfit.answers.json_data import json_schema
 from dryfit.answers.quantize_methods import QuantizeMethodsAnswer
+from dryfit.answers.run import RunAnswer
 from dryfit.answers.targets import TargetAnswer, TargetDifferences, TargetsAnswer
-from dryfit.cli import answer_schemas
 
 TARGETS = json_schema(TargetsAnswer | TargetAnswer | TargetDifferences, "dryfit targets --json")
 
@@ -32,9 +32,9 @@ def test_build_inspect_and_run_answer_as_their_schemas_promise(
     options = ("--device", "DLA", "--precision", "fp16", "--fallback", "GPU", "--shape", "image=2x1x8x8")
     check(dryfit_command("build", digits_model, "-o", engine, *options, "--json").json, BuildAnswer.schema())
     check(dryfit_command("inspect", engine, "--json").json, InspectAnswer.schema())
-    check(dryfit_command("run", engine, "--random", 1, "--json").json, answer_schemas.RUN)
+    check(dryfit_command("run", engine, "--random", 1, "--json").json, RunAnswer.schema())
     more = ("--profile", "--output-dir", tmp_path / "out")
-    check(dryfit_command("run", engine, "--random", 1, *more, "--json").json, answer_schemas.RUN)
+    check(dryfit_command("run", engine, "--random", 1, *more, "--json").json, RunAnswer.schema())
 
 
 @pytest.mark.parametrize(

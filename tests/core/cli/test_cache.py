@@ -22,10 +22,11 @@ from dryfit.answers.written_caches import ConvertAnswer, MergeAnswer
 from dryfit.cli.commands.cache import FORM_NAMES, merge
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.cache_comparison import ConflictRule, FindingKind
-from dryfit.quantization.cache_document import SCHEMA as DOCUMENT_SCHEMA
+from dryfit.quantization.cache_document import CacheDocument
 from dryfit.quantization.cache_forms import FORMS
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 
+DOCUMENT_SCHEMA = json_schema(CacheDocument, "dryfit calibration cache")
 SCHEMA = json_schema(
     CacheAnswer | CacheDiffAnswer | CacheCheckAnswer | MergeAnswer | ConvertAnswer, "dryfit cache --json"
 )

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from dryfit.answers.text import TABLE_NAME, bytes_text, device_text, table_name
+from dryfit.answers.text import TABLE_NAME, Table, bytes_text, device_text, table_name
 from dryfit.cli import console
 from dryfit.short_text import count_text
 
@@ -18,7 +18,7 @@ def test_sizes_are_written_for_people(size: int, text: str) -> None:
 
 
 def test_elsewhere_than_on_a_terminal_a_table_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    console.print_table("Layers", ["layer", "shape"], [("conv1", (1, 3, 8)), ("a", None)])
+    console.show([Table("Layers", ["layer", "shape"], [("conv1", (1, 3, 8)), ("a", None)])])
     assert capsys.readouterr().out == "Layers\n  layer  shape\n  conv1  1x3x8\n  a      -\n"
 
 
@@ -27,7 +27,7 @@ def test_on_a_terminal_a_table_has_every_cell(monkeypatch: pytest.MonkeyPatch) -
     terminal.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setenv("COLUMNS", "100")
-    console.print_table("Layers", ["layer", "runs"], [("[bold]conv1", "yes")])
+    console.show([Table("Layers", ["layer", "runs"], [("[bold]conv1", "yes")])])
     assert "[bold]conv1" in terminal.getvalue()
     assert "yes" in terminal.getvalue()
 

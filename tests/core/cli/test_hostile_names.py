@@ -15,6 +15,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dryfit.answers.json_data import json_text
+from dryfit.answers.text import Entries, Table
 from dryfit.cli import console
 from dryfit.cli.log import log_to_stderr
 from dryfit.engine.progress import TerminalProgress
@@ -183,10 +185,9 @@ def test_no_command_prints_what_steers_a_terminal(
     assert len(refused) <= (10 if ending == FORGED or is_quantized else 2), list(refused)
 
 
-def test_json_keeps_every_name_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_keeps_every_name_as_it_is() -> None:
     data = {"name": f"naïve 名 \U0001f600 \U000e0041 {FORGED}", "list": ["\x85"]}
-    console.print_json(data)
-    printed = capsys.readouterr().out
+    printed = json_text(data)
     assert json.loads(printed) == data
     assert not steered(printed)
     assert "naïve 名 \U0001f600 \\udb40\\udc41 " in printed
@@ -201,8 +202,8 @@ def test_tables_lists_and_notes_escape_and_read_no_markup(
         monkeypatch.setattr("sys.stdout", terminal)
         monkeypatch.setattr(terminal, "isatty", lambda: True)
         monkeypatch.setenv("COLUMNS", "400")
-    console.print_table(f"title {FORGED}", ["one", "two"], [[f"cell {FORGED}", [FORGED, FORGED]]])
-    console.print_list(f"title {FORGED}", [(FORGED, FORGED, FORGED)])
+    table = Table(f"title {FORGED}", ["one", "two"], [[f"cell {FORGED}", [FORGED, FORGED]]])
+    console.show([table, Entries(f"title {FORGED}", [(FORGED, FORGED, FORGED)])])
     console.print_line(STEERING)
     console.print_note(STEERING)
     printed = capsys.readouterr()

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dryfit.cli.commands.run import print_profile
-from dryfit.cli.top_classes import top_classes
+from dryfit.answers.run import profile_table
+from dryfit.answers.top_classes import top_classes
 
 PIL = pytest.importorskip("PIL.Image")
 SHAPE = ("--shape", "image=1x1x8x8")
@@ -117,11 +117,11 @@ def test_labels_of_another_number_of_classes_are_refused(dryfit_command: Any, di
 def test_classes_of_a_batch_and_of_planes_of_one_pixel_are_found() -> None:
     scores = np.arange(12.0, dtype=np.float32).reshape(2, 6, 1, 1)
     found = top_classes({"boxes": np.zeros((2, 3, 4)), "scores": scores}, ["x"], None)
-    assert [one["sample"] for one in found] == ["x[0]", "x[1]"]
-    assert [one["class"] for one in found[0]["classes"]] == [5, 4, 3, 2, 1]
+    assert [one.sample for one in found] == ["x[0]", "x[1]"]
+    assert [one.index for one in found[0].classes] == [5, 4, 3, 2, 1]
 
 
-def test_a_profile_begins_with_the_slowest_layer_and_has_shares(capsys: pytest.CaptureFixture[str]) -> None:
-    print_profile({"quick": 1.0, "slow": 3.0})
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
+def test_a_profile_begins_with_the_slowest_layer_and_has_shares() -> None:
+    table = profile_table({"quick": 1.0, "slow": 3.0})
+    rows = [" ".join(row).split() for row in table.cells()]
     assert rows == [["slow", "3.0000", "75.0", "%"], ["quick", "1.0000", "25.0", "%"]]

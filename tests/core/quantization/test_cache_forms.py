@@ -20,9 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.builder.networks import chain
 
+from dryfit.answers.json_data import json_schema
 from dryfit.errors import CalibrationError, UnknownNameError
 from dryfit.quantization import cache_forms
-from dryfit.quantization.cache_document import SCHEMA, stored_solutions
+from dryfit.quantization.cache_document import CacheDocument, stored_solutions
 from dryfit.quantization.cache_forms import (
     FORMS,
     cache_form,
@@ -68,7 +69,7 @@ def test_real_caches_come_back_byte_for_byte_through_dryfits_own_form(shared):
     assert len(paths) == 16
     for path in paths:
         document = FORMS["json"].write(read_ranges_file(path))
-        jsonschema.validate(json.loads(document), SCHEMA, jsonschema.Draft202012Validator)
+        jsonschema.validate(json.loads(document), json_schema(CacheDocument, "cache"), jsonschema.Draft202012Validator)
         assert FORMS["tensorrt"].write(FORMS["json"].read(document, path.name)) == path.read_bytes(), path.name
 
 

@@ -10,13 +10,12 @@ import click
 
 from dryfit.answers.conditions import CACHE_DIFF_SUBJECTS, CACHE_SUBJECTS, FailCondition
 from dryfit.answers.options import ALGORITHMS
-from dryfit.cli.console import json_option, print_line, print_note, show
+from dryfit.cli.console import json_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.network_options import NamedShapes, flat_shapes, shape_option
 
 if TYPE_CHECKING:
-    from dryfit.answers.text import Answer
     from dryfit.answers.written_caches import WrittenCache
 
 COMMANDS = {
@@ -64,7 +63,7 @@ def show_file(file: Path, form: str | None, as_json: bool) -> None:
     """Show scale, range and origin of each tensor of a calibration cache FILE, and what found them."""
     from dryfit.answers.caches import show_cache
 
-    _print(show_cache(file, form=form), as_json=as_json)
+    show_answer(show_cache(file, form=form), as_json=as_json)
 
 
 @click.command()
@@ -86,7 +85,7 @@ def diff(
     from dryfit.answers.caches import diff_caches
 
     answer = diff_caches(first, second, fail_on=fail_on, form=form)
-    _print(answer, as_json=as_json)
+    show_answer(answer, as_json=as_json)
     context.exit(print_failed(answer.conditions))
 
 
@@ -111,7 +110,7 @@ def check(
     from dryfit.answers.caches import check_cache
 
     answer = check_cache(file, model, fail_on=fail_on, form=form, shape=flat_shapes(shape))
-    _print(answer, as_json=as_json)
+    show_answer(answer, as_json=as_json)
     context.exit(print_failed(answer.conditions))
 
 
@@ -164,14 +163,7 @@ def convert(file: Path, output: Path, as_json: bool, **stated: Any) -> None:
     _print_written(convert_cache(file, output, **stated), as_json=as_json)
 
 
-def _print(answer: Answer, *, as_json: bool) -> None:
-    if as_json:
-        print_line(answer.to_json())
-    else:
-        show(answer.blocks())
-
-
 def _print_written(answer: WrittenCache, *, as_json: bool) -> None:
-    _print(answer, as_json=as_json)
+    show_answer(answer, as_json=as_json)
     for note in [] if as_json else answer.notes:
         print_note(note)

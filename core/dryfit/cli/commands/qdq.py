@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dryfit.answers.conditions import LINT_SUBJECTS, FailCondition
+from dryfit.answers.json_data import plain
 from dryfit.cli.console import json_option, print_line, show
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.junit_document import case, junit_document
@@ -94,7 +95,7 @@ def _sarif_text(answer: LintAnswer) -> str:
         )
         for rule in answer.rules
     ]
-    return sarif_document(answer.model, rules, _results(answer), answer.conditions, answer.to_dict()["summary"])
+    return sarif_document(answer.model, rules, _results(answer), answer.conditions, plain(answer.summary))
 
 
 def _results(answer: LintAnswer) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,7 @@ class RunInputs:
     def of(
         cls,
         engine: Engine,
-        files: tuple[str, ...],
+        said: Sequence[str] | Feeds,
         data: str | None,
         seed: int | None,
         preparation: PicturePreparation,
@@ -47,7 +47,7 @@ class RunInputs:
         *,
         batches: bool,
     ) -> RunInputs:
-        """The inputs that the options of `dryfit run` name; see there.
+        """The inputs that the options of `dryfit run` name, or arrays by the names of inputs.
 
         Raises:
             CalibrationError, ExecutionError: samples cannot be read, or do not fit the engine.
@@ -62,7 +62,11 @@ class RunInputs:
                 lambda: (feeds for _, feeds in source.samples(names, network)),
                 has_pictures=isinstance(source, PictureFolder),
             )
-        arrays = random_inputs(engine, seed) if seed is not None else read_inputs(engine, files, preparation)
+        files = () if isinstance(said, Mapping) else said
+        if isinstance(said, Mapping):
+            arrays = dict(said)
+        else:
+            arrays = random_inputs(engine, seed) if seed is not None else read_inputs(engine, files, preparation)
         pictures = [Path(text) for text in files if Path(text).suffix.lower() in PICTURES]
         name = ", ".join(one.name.rpartition("=")[2] for one in pictures) or "sample"
         cut = list(Batches(engine, arrays)) if batches else [arrays]
@@ -70,7 +74,7 @@ class RunInputs:
         return cls(names, lambda: cut, has_pictures=bool(pictures))
 
 
-def read_inputs(engine: Engine, files: tuple[str, ...], preparation: PicturePreparation) -> Arrays:
+def read_inputs(engine: Engine, files: Sequence[str], preparation: PicturePreparation) -> Arrays:
     """Arrays by input name, from `name=file.npy`, a picture, or from `file.npz` with the names inside.
 
     Where the engine has one input, its name may be left out.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 
-from dryfit.cli.console import print_table
+from dryfit.answers.json_data import Count
+from dryfit.answers.text import Block, Table
 from dryfit.errors import ExecutionError
 
 Array = np.ndarray[Any, Any]
@@ -16,25 +18,35 @@ Array = np.ndarray[Any, Any]
 COUNT = 5
 """How many classes of each sample are shown."""
 
-_CLASS = {
-    "class": {"type": "integer", "minimum": 0},
-    "label": {"type": ["string", "null"]},
-    "score": {"type": "number"},
-}
-_CLASSES = {
-    "description": "Best first, five at most.",
-    "type": "array",
-    "items": {"type": "object", "properties": _CLASS, "required": list(_CLASS)},
-}
-TOP_CLASSES_SCHEMA = {
-    "description": "Of each sample, for pictures and with --labels.",
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {"sample": {"type": "string"}, "classes": _CLASSES},
-        "required": ["sample", "classes"],
-    },
-}
+
+@attrs.frozen
+class LikelyClass:
+    """A class of a sample.
+
+    Attributes:
+        index: its number.
+        label: its name; None without labels.
+        score: as the network gives it.
+    """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {"index": "class", "label": "label", "score": "score"}
+
+    index: Count
+    label: str | None
+    score: float
+
+
+@attrs.frozen
+class SampleClasses:
+    """The classes of a sample.
+
+    Attributes:
+        sample: its name.
+        classes: best first, five at most.
+    """
+
+    sample: str
+    classes: Sequence[LikelyClass]
 
 
 def read_labels(path: Path) -> list[str]:
@@ -51,8 +63,8 @@ def read_labels(path: Path) -> list[str]:
 
 def top_classes(
     outputs: Mapping[str, Array], names: Sequence[str], labels: Sequence[str] | None
-) -> list[dict[str, Any]]:
-    """The classes of each sample, best first: `[{"sample", "classes": [{"class", "label", "score"}]}]`.
+) -> list[SampleClasses]:
+    """The classes of each sample, best first.
 
     Args:
         outputs: of all samples, joined along the first axis.
@@ -68,20 +80,20 @@ def top_classes(
     count = len(scores) // len(names)
     rows = [name if count == 1 else f"{name}[{index}]" for name in names for index in range(count)]
     return [
-        {"sample": row, "classes": [_described(int(place), values, labels) for place in _best(values)]}
+        SampleClasses(row, [_described(int(place), values, labels) for place in _best(values)])
         for row, values in zip(rows, scores, strict=True)
     ]
 
 
-def print_top_classes(found: Sequence[Mapping[str, Any]]) -> None:
-    """A table with the classes of each sample."""
+def classes_blocks(found: Sequence[SampleClasses]) -> Iterator[Block]:
+    """A table with the classes of each sample; nothing where there are none."""
     rows = [
-        (sample["sample"] if rank == 0 else "", one["class"], one["label"] or "", f"{one['score']:.4g}")
+        (sample.sample if rank == 0 else "", one.index, one.label or "", f"{one.score:.4g}")
         for sample in found
-        for rank, one in enumerate(sample["classes"])
+        for rank, one in enumerate(sample.classes)
     ]
     if rows:
-        print_table(f"Top {COUNT} classes", ["sample", "class", "label", "score"], rows)
+        yield Table(f"Top {COUNT} classes", ["sample", "class", "label", "score"], rows)
 
 
 def _scores(outputs: Mapping[str, Array], count: int | None) -> Array | None:
@@ -108,5 +120,5 @@ def _best(values: Array) -> Array:
     return np.argsort(-values.astype(np.float64), kind="stable")[:COUNT]
 
 
-def _described(place: int, values: Array, labels: Sequence[str] | None) -> dict[str, Any]:
-    return {"class": place, "label": None if labels is None else labels[place], "score": float(values[place])}
+def _described(place: int, values: Array, labels: Sequence[str] | None) -> LikelyClass:
+    return LikelyClass(place, None if labels is None else labels[place], float(values[place]))

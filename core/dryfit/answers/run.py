@@ -1,0 +1,289 @@
+"""What does an engine, a loadable or a model compute here? `dryfit run`."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import attrs
+import numpy as np
+
+from dryfit.answers.asked import Model, asked
+from dryfit.answers.builder_config import METHOD_OPTION
+from dryfit.answers.json_data import Amount
+from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.placement_text import defaults_line, operator_blocks
+from dryfit.answers.run_inputs import RunInputs
+from dryfit.answers.text import Answer, Block, Line, Table, table_name
+from dryfit.answers.top_classes import SampleClasses, classes_blocks, read_labels, top_classes
+from dryfit.atomic_file import write_atomically
+from dryfit.builder.assessment import OperatorRule, operator_rules
+from dryfit.building import Builder
+from dryfit.engine.engine import Engine
+from dryfit.engine.execution_context import ExecutionContext
+from dryfit.engine.profiler import LayerTimes
+from dryfit.engine.progress import ProgressMonitor, run_many
+from dryfit.errors import ConfigError, ExecutionError
+from dryfit.plugins import registry
+from dryfit.quantization.picture_preparation import PicturePreparation
+from dryfit.short_text import count_text
+
+Array = np.ndarray[Any, Any]
+
+_LARGEST_HEADER = 100_000_000
+"""Bytes of header that readers of safetensors accept."""
+
+
+@attrs.frozen
+class RunOutput:
+    """An output of a run.
+
+    Attributes:
+        name: its name.
+        file: where it was written; None where it was not.
+        values: what was computed.
+    """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = {name: name for name in ("name", "shape", "type", "file")}
+
+    name: str
+    file: str | None
+    values: Array = attrs.field(eq=False)
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """The shape, all samples joined along the first axis."""
+        return list(self.values.shape)
+
+    @property
+    def type(self) -> str:
+        """The type, as numpy names it."""
+        return str(self.values.dtype)
+
+    @property
+    def range_text(self) -> str:
+        """The least and the largest value; "-" where there is none."""
+        is_number = self.values.size and self.values.dtype.kind in "fiu"
+        return f"{self.values.min():.6g} to {self.values.max():.6g}" if is_number else "-"
+
+
+@attrs.frozen(repr=False)
+class RunAnswer(Answer):
+    """What a run gave. Times are this machine's, and say nothing of the device's.
+
+    Attributes:
+        engine: the file: an engine, or a model that was built for the run.
+        name: the engine's name.
+        outputs: in the engine's order.
+        runs: how many there were.
+        host_milliseconds_a_run: the time of one run on this machine, warm-up included.
+        host_milliseconds_by_layer: engine layer to median; None without a profile.
+        quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
+        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        top_classes: of each sample, for pictures and with labels.
+        assumed: the defaults that a model was built with, as options.
+        notes: sentences about options that were taken otherwise than said.
+    """
+
+    COMMAND: ClassVar[str] = "run"
+
+    engine: str
+    name: str
+    outputs: Sequence[RunOutput]
+    runs: int
+    host_milliseconds_a_run: Amount
+    host_milliseconds_by_layer: Mapping[str, Amount] | None
+    quantized_operators: Sequence[OperatorRule]
+    plugins: Sequence[str]
+    top_classes: Sequence[SampleClasses]
+    _assumed: Sequence[str] = ()
+    _notes: Sequence[str] = ()
+
+    @property
+    def assumed(self) -> Sequence[str]:
+        """The defaults that a model was built with, as options of the command line."""
+        return self._assumed
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about options that were taken otherwise than said."""
+        return self._notes
+
+    def output(self, name: str) -> Array:
+        """The values of an output.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
+        return {one.name: one.values for one in self.outputs}[name]
+
+    def summary_line(self) -> str:
+        """The answer in one line."""
+        runs = count_text(self.runs, "run")
+        return f"{self.host_milliseconds_a_run:.3g} ms per run on this host ({runs}, including warm-up)"
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """What `dryfit run` prints."""
+        yield from defaults_line(self.assumed)
+        rows = [(table_name(one.name), one.shape, one.type, one.range_text, one.file) for one in self.outputs]
+        yield Table("Outputs", ["name", "shape", "type", "range", "file"], rows)
+        yield from classes_blocks(self.top_classes)
+        yield Line(self.summary_line())
+        yield from operator_blocks(self.quantized_operators)
+        if self.host_milliseconds_by_layer is not None:
+            yield profile_table(self.host_milliseconds_by_layer)
+
+
+def profile_table(medians: Mapping[str, float]) -> Table:
+    """The host's time of each engine layer and its share, the slowest first."""
+    total = sum(medians.values()) or 1.0
+    ordered = sorted(medians.items(), key=lambda item: -item[1])
+    rows = [(table_name(name), f"{ms:.4f}", f"{100 * ms / total:.1f} %") for name, ms in ordered]
+    return Table("Host times (median ms; not the device's)", ["engine layer", "ms", "share"], rows)
+
+
+def run(
+    model: Model,
+    inputs: Sequence[str] | Mapping[str, Array] = (),
+    *,
+    data: str | None = None,
+    limit: int | None = None,
+    random: int | None = None,
+    preparation: PicturePreparation | None = None,
+    labels: Path | None = None,
+    batches: bool = False,
+    output_dir: Path | None = None,
+    threads: int | None = None,
+    repeat: int = 1,
+    profile: bool = False,
+    progress: ProgressMonitor | None = None,
+    **options: Unpack[Options],
+) -> RunAnswer:
+    """Run an engine, a loadable or a model on this machine.
+
+    Args:
+        model: the path of an engine or a loadable; or what is built for the run: the path of an ONNX model, an ONNX
+            model, a network, or a PyTorch module with `example_inputs`.
+        inputs: `NAME=FILE` texts, or arrays by the names of inputs.
+        data: samples instead: a folder, a file, or `module:function`.
+        limit: takes the first samples.
+        random: the seed of random inputs instead.
+        preparation: how pictures become inputs.
+        labels: a file with the names of classes, one a line.
+        batches: whether inputs are cut into runs of the engine's batch size.
+        output_dir: where outputs are written as .npy.
+        threads: of the host; as many as CPUs for None.
+        repeat: how often everything is run.
+        profile: whether the layers' times are taken.
+        progress: is told of each run.
+        options: of a model: named as the options of `dryfit build`, with the same defaults.
+
+    Raises:
+        ConfigError: options say how to build what is built, or do not fit the model.
+        BuildError: the model cannot be built.
+        CalibrationError, ExecutionError: samples cannot be read, or do not fit the engine.
+        EngineFileError: the file is damaged.
+    """
+    classes = None if labels is None else read_labels(labels)
+    engine, assumed, notes = _engine_of(model, options)
+    taken = RunInputs.of(engine, inputs, data, random, preparation or PicturePreparation(), limit, batches=batches)
+    context = engine.create_execution_context(threads)
+    times = LayerTimes() if profile else None
+    context.profiler = times
+    began = time.perf_counter()
+    feeds = itertools.chain.from_iterable(taken.feeds() for _ in range(repeat))
+    outputs = _run_all(context, feeds, len(taken), progress)
+    runs = repeat * len(taken)
+    milliseconds = (time.perf_counter() - began) * 1e3 / runs
+    top = top_classes(outputs, taken.names, classes) if taken.has_pictures or classes is not None else []
+    files = {} if output_dir is None else _write(outputs, output_dir)
+    return RunAnswer(
+        engine=str(model) if isinstance(model, str | os.PathLike) else engine.name,
+        name=engine.name,
+        outputs=[RunOutput(name, files.get(name), values) for name, values in outputs.items()],
+        runs=runs,
+        host_milliseconds_a_run=milliseconds,
+        host_milliseconds_by_layer=None if times is None else times.medians(),
+        quantized_operators=operator_rules(engine.plan.network),
+        plugins=registry.active_plugins(),
+        top_classes=top,
+        assumed=assumed,
+        notes=notes,
+    )
+
+
+def _run_all(
+    context: ExecutionContext,
+    feeds: Iterable[Mapping[str, Array]],
+    length: int,
+    progress: ProgressMonitor | None,
+) -> dict[str, Array]:
+    """The outputs of the last `length` runs, joined along the first axis where there are several."""
+    kept: list[dict[str, Array]] = []
+    for outputs in run_many(context, feeds, progress):
+        kept = [*kept[-(length - 1) :], outputs] if length > 1 else [outputs]
+    if length == 1:
+        return kept[0]
+    return {name: np.concatenate([outputs[name] for outputs in kept]) for name in kept[0]}
+
+
+def _write(outputs: Mapping[str, Array], folder: Path) -> dict[str, str]:
+    """Write each output to a file of its own; returns name to path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, str] = {}
+    for number, (name, array) in enumerate(outputs.items()):
+        path = str(folder / f"{''.join(c if c.isalnum() or c in '-_.' else '_' for c in name)}.npy")
+        if path in files.values():
+            path = str(folder / f"output_{number}.npy")
+        contents = io.BytesIO()
+        np.save(contents, array, allow_pickle=False)
+        write_atomically(path, [contents.getbuffer()])
+        files[name] = path
+    return files
+
+
+# What runs ------------------------------------------------------------------------------------------------------------
+
+
+def _engine_of(model: Model, options: Mapping[str, Any]) -> tuple[Engine, Sequence[str], Sequence[str]]:
+    """(engine, defaults that it was built with for this run, notes); none of them for what is built already."""
+    if not isinstance(model, str | os.PathLike) or Path(model).suffix.lower() == ".onnx":
+        subject = asked(model, None, options)
+        return Builder().build_engine(subject.network, subject.config), subject.assumed, subject.notes
+    said = NetworkOptions.said(options)
+    if said.quantize_method:
+        raise ExecutionError(
+            "The quantize methods of an engine were chosen when it was built",
+            where=f"{METHOD_OPTION}, {model}",
+            remedy=f"Build it again: `dryfit build MODEL.onnx {METHOD_OPTION} NAME`",
+        )
+    if said != NetworkOptions():
+        raise ConfigError(f"{model} is built: what it is built with cannot be changed", remedy="Give the model instead")
+    return _loaded(Path(model)), (), ()
+
+
+def _loaded(path: Path) -> Engine:
+    """The engine of an engine file, or of a file that a target's exporter wrote."""
+    form = _format_of(path)
+    for target in registry.targets_in_turn():
+        if form and form == target.exported_format and target.import_segment is not None:
+            engine: Engine = target.import_segment(path)
+            return engine
+    return Engine.load(path)
+
+
+def _format_of(path: Path) -> str:
+    """The format that the header of a file of dryfit's names; "" where it has no such header."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = file.read(length) if 2 <= length <= _LARGEST_HEADER else b""
+    try:
+        return str(json.loads(header)["__metadata__"]["format"])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return ""  # the reader of engines says what is wrong with it
