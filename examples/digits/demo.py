@@ -17,10 +17,10 @@ from digits_data import Split, train_and_test
 import dryfit
 from dryfit.answers.placement import placement_of
 from dryfit.answers.placement_text import placement_blocks
-from dryfit.answers.text import bytes_text
+from dryfit.answers.text import Table, bytes_text
 from dryfit.building import assess
 from dryfit.calibration.calibrate import calibrate
-from dryfit.cli.console import print_line, print_table, show
+from dryfit.cli.console import print_line, show
 from dryfit.cli.log import log_to_stderr
 from dryfit.engine.progress import TerminalProgress, run_many
 from dryfit.quantization.calibration_cache import CalibrationCache
@@ -103,7 +103,7 @@ def print_decisions(engine: dryfit.Engine, config: dryfit.BuilderConfig) -> None
     rows = [
         (layer.layer, layer.device, layer.precision.name, reasons[layer.layer].text) for layer in engine.plan.layers
     ]
-    print_table("Precisions", ["layer", "device", "precision", "because"], rows)
+    show([Table("Precisions", ["layer", "device", "precision", "because"], rows)])
     print_line()
 
 
@@ -116,7 +116,7 @@ def print_accuracy(answers: Mapping[str, np.ndarray], labels: np.ndarray) -> Non
         same = (digits == reference.argmax(axis=1)).mean()
         largest = np.abs(found - reference).max()
         rows.append((name, f"{(digits == labels).mean():.2%}", f"{same:.2%}", f"{largest:.2g}"))
-    print_table("Accuracy on the test split", ["", "right", "same digit as FP32", "largest difference"], rows)
+    show([Table("Accuracy on the test split", ["", "right", "same digit as FP32", "largest difference"], rows)])
 
 
 def main() -> None:

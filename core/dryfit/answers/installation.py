@@ -11,9 +11,8 @@ from typing import ClassVar
 
 import attrs
 
-from dryfit.answers.text import Answer
 from dryfit.answers.json_data import Count
-from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.answers.text import Answer, Block, Entries, Line, Table
 
 PACKAGES = ("numpy", "onnx", "numba", "llvmlite", "ml_dtypes", "protobuf", "click")
 """The dependencies whose versions matter for a bug report."""
@@ -128,7 +127,8 @@ def doctor() -> InstallationAnswer:
         'No problems found'
     """
     problems = [*_package_problems()]
-    tier, tiers, kernels, compiled = "", [], 0, 0
+    tiers: list[str] = []
+    tier, kernels, compiled = "", 0, 0
     try:
         tier, tiers, kernels, compiled = _machine_code()
     except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
