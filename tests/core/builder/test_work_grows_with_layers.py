@@ -21,6 +21,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
+from dryfit.target.kernels import Kernel
 from dryfit.target.limits import Rule
 
 SHAPE = (1, 4, 8, 8)
@@ -125,6 +126,12 @@ def test_what_a_device_is_is_looked_up_for_each_device_and_not_for_each_layer() 
 def test_a_rule_whose_scope_is_known_is_not_asked_for_it_again() -> None:
     assessed(chain(1))
     assert calls_of(Rule.may_apply, lambda: assessed(chain(40))) == 0
+
+
+def test_rules_and_kernels_are_asked_about_equal_layers_once() -> None:
+    for asked in (Rule.finding_in_scope, Kernel.refusal):
+        small, large = (calls_of(asked, lambda count=count: assessed(chain(count))) for count in (10, 40))
+        assert small == large > 0
 
 
 def test_parameters_are_checked_when_they_are_set_and_not_when_a_layer_is_copied() -> None:
