@@ -25,6 +25,9 @@ AnswerT = TypeVar("AnswerT")
 
 _OWN_TO_ONE_LAYER = frozenset({"name", "metadata", "onnx_nodes", "inputs", "outputs", "network", "index"})
 """What equal layers do not have in common; inputs and outputs are stood in for by equal ones."""
+_MOST_INPUTS = 16
+"""Layers with more are asked about each. Our choice: a concatenation of thousands is joined to each of what it reads in
+turn, and its key alone would then cost more than all answers."""
 _COMPARED_BY_VALUE = frozenset({bool, int, str, bytes, type(None)})
 
 
@@ -82,7 +85,7 @@ class LayerKeys:
             specs: of the tensors where a function is given them beside the layers.
         """
         network = layers[0].network
-        if network is None:
+        if network is None or any(len(layer.inputs) > _MOST_INPUTS for layer in layers):
             return None
         network.refresh_shapes()
         key: list[Hashable] = [network.flags, network.quantize_method]
