@@ -1,7 +1,7 @@
 """Compiling all native functions ahead of time, for the tier of this process or, in a process of its own, for another.
 
-`python -m dryfit_cpu.warm_up` compiles those of its own tier and prints a line of JSON for each: a process makes code
-for one tier only, because the width of vectors is part of every kernel's source.
+`python -m dryfit_cpu.warm_up compile` compiles those of its own tier, or the named ones, and prints a line of JSON for
+each: a process makes code for one tier only, because the width of vectors is part of every kernel's source.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import queue
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dryfit.errors import DryfitError
 from dryfit.target.cache_folder import cache_folder, require_usable
@@ -39,6 +41,13 @@ def machine_code(name: str | None = None) -> MachineCode:
     )
 
 
+def usable_processors() -> int:
+    """How many CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def native_names() -> list[str]:
     """Names of all native functions that kernels, the schedule and copies of arrays use."""
     for module in ("dryfit_cpu.kernels", "dryfit_cpu.schedule", "dryfit_cpu.array_copies"):
@@ -52,18 +61,63 @@ def missing_names() -> list[str]:
 
 
 def compile_all() -> Iterator[CompiledFunction]:
-    """Compile what is not kept, one after another.
+    """Compile what is not kept, on all CPUs; what is kept comes first, the others as they are ready.
 
     Raises:
         ConfigError: the folder cannot be written to, or others can write to it.
+        DryfitError: a process that compiles fails; what it said is told.
     """
     require_usable()
+    missing = []
     for name in native_names():
         start = time.perf_counter()
-        is_kept = object_cache.read(name) is not None
-        if not is_kept:
-            native.NATIVE_FUNCTIONS[name].compile()
-        yield CompiledFunction(name, is_kept, time.perf_counter() - start)
+        if object_cache.read(name) is None:
+            missing.append(name)
+        else:
+            yield CompiledFunction(name, was_kept=True, seconds=time.perf_counter() - start)
+    # A process takes about as long to start as two functions take to compile.
+    processes = min(usable_processors(), len(missing) // 4)
+    if processes < 2:
+        yield from _compile_here(missing)
+    else:
+        yield from _compile_side_by_side(missing, processes)
+
+
+def _compile_here(names: Sequence[str]) -> Iterator[CompiledFunction]:
+    """Compile functions in this process, one after another."""
+    for name in names:
+        start = time.perf_counter()
+        native.NATIVE_FUNCTIONS[name].compile()
+        yield CompiledFunction(name, was_kept=False, seconds=time.perf_counter() - start)
+
+
+def _compile_side_by_side(names: Sequence[str], processes: int) -> Iterator[CompiledFunction]:
+    """Compile functions in several processes: Numba holds Python's lock, so that threads would not help.
+
+    Neighbors in the list are variants of one function and take equally long, so each process takes every n-th.
+    """
+    tier_name = tier.current_tier().name
+    told: queue.SimpleQueue[CompiledFunction | BaseException | None] = queue.SimpleQueue()
+
+    def compile_share(share: Sequence[str]) -> None:
+        try:
+            for line in _read_process(tier_name, "compile", *share):
+                told.put(CompiledFunction(**json.loads(line)))
+        except BaseException as error:  # noqa: BLE001  raised where the functions are awaited
+            told.put(error)
+        told.put(None)
+
+    running = processes
+    for first in range(processes):
+        threading.Thread(target=compile_share, args=(names[first::processes],), daemon=True).start()
+    while running:
+        one = told.get()
+        if isinstance(one, BaseException):
+            raise one
+        if one is None:
+            running -= 1
+        else:
+            yield one
 
 
 def _compile_elsewhere(tier_name: str) -> Iterator[CompiledFunction]:
@@ -73,13 +127,12 @@ def _compile_elsewhere(tier_name: str) -> Iterator[CompiledFunction]:
         DryfitError: the process fails; what it said is told.
     """
     for line in _read_process(tier_name, "compile"):
-        told = json.loads(line)
-        yield CompiledFunction(told["name"], told["was_kept"], told["seconds"])
+        yield CompiledFunction(**json.loads(line))
 
 
-def _read_process(tier_name: str, what: str) -> Iterator[str]:
+def _read_process(tier_name: str, *arguments: str) -> Iterator[str]:
     """What this module prints when it is run for a tier."""
-    command = [sys.executable, "-m", __name__, what]
+    command = [sys.executable, "-m", "dryfit_cpu.warm_up", *arguments]
     environment = {**os.environ, tier.ENVIRONMENT_VARIABLE: tier_name}
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(  # noqa: S603  this interpreter and this module
@@ -102,7 +155,9 @@ def main() -> None:
         if sys.argv[1:] == ["missing"]:
             print("\n".join(missing_names()))  # noqa: T201  read by `_read_process`
             return
-        for one in compile_all():
+        named = sys.argv[2:]
+        native_names()  # imports what knows the functions
+        for one in _compile_here(named) if named else compile_all():
             line = {"name": one.name, "was_kept": one.was_kept, "seconds": one.seconds}
             print(json.dumps(line), flush=True)  # noqa: T201  the same
     except DryfitError as error:

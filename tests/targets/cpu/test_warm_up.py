@@ -98,3 +98,17 @@ def test_the_process_prints_a_line_of_json_for_each_function():
     lines = [json.loads(line) for line in printed.splitlines()]
     assert [line["name"] for line in lines] == warm_up.native_names()
     assert all(line["was_kept"] for line in lines)
+
+
+def test_many_functions_are_compiled_by_several_processes(monkeypatch, tmp_path):
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    names = ["dispatch.follow", "dispatch.lead"]
+    found = list(warm_up._compile_side_by_side(names, 2))
+    assert sorted(one.name for one in found) == names
+    assert not any(one.was_kept for one in found)
+    assert sorted(path.name for path in object_cache.folder().iterdir()) == [f"{name}.o" for name in names]
+
+
+def test_an_error_of_one_of_several_processes_is_told():
+    with pytest.raises(DryfitError, match="could not be compiled"):
+        list(warm_up._compile_side_by_side(["dispatch.nothing", "dispatch.lead"], 2))

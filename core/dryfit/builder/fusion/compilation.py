@@ -21,7 +21,7 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Specs, Step
 from dryfit.target.machine_code import CompiledFunction, listening
 from dryfit.target.memory import aligned_bytes
 
-PHASE = "Compiling kernels"
+PHASE = "Compiling kernels, once for this machine"
 """A phase of a build's progress; it is there only where something has to be compiled."""
 
 
