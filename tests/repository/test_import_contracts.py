@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,53 @@ def test_imports_run_one_way(repository: Path) -> None:
     lint = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([lint], cwd=repository, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+SOURCE_ROOTS = ("core", "targets/cpu", "targets/gpu", "targets/dla", "plugins")
+
+
+def run_time_imports(tree: ast.AST, modules: Collection[str]) -> Iterator[str]:
+    """Modules of the house that a module imports when it is loaded or run, also within functions; types left out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                yield inner if inner in modules else node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        yield from run_time_imports(node, modules)
+
+
+def first_circle(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """Modules that import one another in a circle; [] where there is none."""
+    left = {name: set(needed) & imports.keys() - {name} for name, needed in imports.items()}
+    while free := {name for name, needed in left.items() if not needed}:
+        left = {name: needed - free for name, needed in left.items() if name not in free}
+    path = [min(left)] if left else []
+    while path and path[-1] not in path[:-1]:
+        path.append(min(left[path[-1]]))
+    return path[path.index(path[-1]) :] if path else []
+
+
+def test_no_module_imports_itself_through_others(repository: Path) -> None:
+    """Not even from within a function: whoever changes one module of a circle changes them all."""
+    files: dict[str, Path] = {}
+    for root in SOURCE_ROOTS:
+        for file in (repository / root).rglob("*.py"):
+            parts = file.relative_to(repository / root).with_suffix("").parts
+            files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    trees = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in files.items()}
+    circle = first_circle({name: set(run_time_imports(tree, files)) for name, tree in trees.items()})
+    assert not circle, " -> ".join(circle)
+
+
+def test_a_circle_is_noticed() -> None:
+    assert first_circle({"a": ["b"], "b": ["c"], "c": ["b"], "d": []}) == ["b", "c", "b"]
+    assert not first_circle({"a": ["b", "c"], "b": ["c"], "c": []})
+    within = ast.parse("def f():\n    from house import room\nif TYPE_CHECKING:\n    from house import roof")
+    assert list(run_time_imports(within, {"house.room", "house.roof"})) == ["house.room"]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["targets", "list"], ["check", "--help"], ["--version"]])

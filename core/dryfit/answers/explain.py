@@ -23,8 +23,7 @@ from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.model_edits import PlacedModel, fixed_shapes, measure_of, placed
 from dryfit.answers.network_cost import EstimatedPart
 from dryfit.answers.options import Options
-from dryfit.answers.placement import LayerAnswer, Placement, PlacementHeading
-from dryfit.answers.placement_text import unknown_layer
+from dryfit.answers.placement import LayerAnswer, Placement, PlacementHeading, unknown_layer
 from dryfit.answers.reformat_removal import (
     ExplainedReformat,
     IoFormats,

@@ -12,8 +12,8 @@ from dryfit.answers.asked import Defaults, Model, asked, quiet_log
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions, Options
-from dryfit.answers.placement import PlacementHeading, placement_of
-from dryfit.answers.placement_text import heading, unknown_layer
+from dryfit.answers.placement import PlacementHeading, placement_of, unknown_layer
+from dryfit.answers.placement_text import heading
 from dryfit.answers.quantization_text import quantization_blocks, summary_text
 from dryfit.answers.quantization_trace import QuantizationTrace, trace_quantizations
 from dryfit.answers.text import Answer, Block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,7 +13,7 @@ from dryfit.answers.options import PRECISION_FLAGS
 from dryfit.builder.assessment import Assessment, Offloading, OperatorRule, offloadings, operator_rules
 from dryfit.builder.config.optimization_profile import suggested_shape
 from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
-from dryfit.errors import DryfitError
+from dryfit.errors import DryfitError, UnknownNameError
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.verdict import Verdict, Violation
@@ -167,8 +167,6 @@ class Placement(PlacementHeading):
         Raises:
             UnknownNameError: there is no such layer; names the closest.
         """
-        from dryfit.answers.placement_text import unknown_layer
-
         found = next((one for one in self.layers if one.name == name), None)
         if found is None:
             raise unknown_layer(name, [one.name for one in self.layers])
@@ -278,3 +276,13 @@ def _summary(
             len(verdict.warnings) for layer in layers for one, verdict in layer.verdicts.items() if one == layer.device
         ),
     )
+
+
+KNOWN_NAMES = 20
+"""Layers that are listed to who asks for one that does not exist."""
+
+
+def unknown_layer(name: str, known: Collection[str]) -> UnknownNameError:
+    """The error about a layer that does not exist; of many names it has the closest only."""
+    told = f"{len(known)} names, which `dryfit check --verbose` lists" if len(known) > KNOWN_NAMES else None
+    return UnknownNameError("layer or ONNX node", name, known, told=told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dryfit.answers.placement import LayerAnswer, Placement, PlacementHeading
 from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name
@@ -11,7 +11,7 @@ from dryfit.builder.assessment import OperatorRule
 from dryfit.builder.decisions import SHAPE_COMPUTATION
 from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
 from dryfit.engine.plan import PoolShortage
-from dryfit.errors import PlacementError, UnknownNameError
+from dryfit.errors import PlacementError
 from dryfit.estimate_text import time_text
 from dryfit.passes.findings import LeftLayer
 from dryfit.short_text import count_text, likeness, short_name, with_short_names
@@ -21,8 +21,6 @@ LISTED_SEGMENTS = 20
 """Segments that are listed unless the text is verbose."""
 LISTED_NAMES = 4
 """Layers that are named where many have the same reason."""
-KNOWN_NAMES = 20
-"""Layers that are listed to who asks for one that does not exist."""
 FIRST_ONLY = " (values of the first one; the others differ)"
 _SHORT_TYPES = {"FLOAT": "FP32", "HALF": "FP16", "DOUBLE": "FP64"}
 """Types whose usual name is not the API's."""
@@ -233,12 +231,6 @@ def grouped_entries(entries: Sequence[tuple[str, str, str]]) -> list[tuple[str, 
         text = f"{with_short_names(text)}{FIRST_ONLY if differ else ''}"
         found.append((listed_names([name for name, _, _ in members]), text, remedy))
     return found
-
-
-def unknown_layer(name: str, known: Collection[str]) -> UnknownNameError:
-    """The error about a layer that does not exist; of many names it has the closest only."""
-    told = f"{len(known)} names, which `dryfit check --verbose` lists" if len(known) > KNOWN_NAMES else None
-    return UnknownNameError("layer or ONNX node", name, known, told=told)
 
 
 def listed_names(names: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from dryfit.errors import NetworkError, UnfinishedLayerError
 from dryfit.network.attribute_names import KnownAttributes, refusing_unknown
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import Check, WrongTypeError, check_for
+from dryfit.network.printing import parameter_texts
 from dryfit.network.tensor import Tensor, TensorSpec
 
 LAYER_KINDS: dict[str, type[Layer]] = {}
@@ -240,8 +241,6 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         """
 
     def __repr__(self) -> str:
-        from dryfit.network.printing import parameter_texts
-
         return f"{type(self).__name__}({', '.join([repr(self.name), *parameter_texts(self)])})"
 
     def settle_weights(self, inputs: Inputs) -> None:

@@ -12,6 +12,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer, LayerT
 from dryfit.network.layers import LayerMethods
 from dryfit.network.operand_types import check_operand_types
+from dryfit.network.printing import network_text
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.network.weights_role import WeightsNames
 
@@ -316,8 +317,6 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         return f"<Network {self.name!r}: {inputs} -> {outputs}; {self.num_layers} layer{plural}>"
 
     def __str__(self) -> str:
-        from dryfit.network.printing import network_text
-
         return network_text(self)
 
     def __len__(self) -> int:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
-from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dryfit.network.layer import Layer
+    from dryfit.network.network import Network
 
 _PLAIN_NAME = re.compile(r"[\w./:-]+")
 _PRINTED_ELEMENTS = 8

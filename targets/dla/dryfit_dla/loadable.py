@@ -23,11 +23,9 @@ from dryfit.target.segments import PlannedSegment
 from dryfit_dla.loadable_tensor import LoadableTensor
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dryfit.engine.engine import Engine
 
-__all__ = ["Loadable", "LoadableLayer", "LoadableTensor", "StoredWeights", "read_loadable"]
+__all__ = ["Loadable", "LoadableLayer", "LoadableTensor", "StoredWeights"]
 
 Array = np.ndarray[Any, Any]
 
@@ -166,30 +164,6 @@ class Loadable:
                 found=f"{type(error).__name__}: {error}",
                 remedy="Export the loadable again",
             ) from error
-
-
-def read_loadable(source: Any) -> Loadable:
-    """The loadable in a file, by its path, or in the bytes of one.
-
-    Args:
-        source: path, or anything with the buffer protocol.
-
-    Raises:
-        EngineFileError: there is no such file; it is damaged, truncated, foreign, or of another version; or what it
-            says does not describe a loadable.
-    """
-    from dryfit_dla.loadable_file import load
-
-    return load(source)
-
-
-def loadable_engine(path: Path) -> Engine:
-    """An engine of the loadable in a file; see `Loadable.create_engine`.
-
-    Raises:
-        EngineFileError: as `read_loadable` and `Loadable.create_engine` raise it.
-    """
-    return read_loadable(path).create_engine()
 
 
 def _named(tensors: Sequence[LoadableTensor], name: str, what: str, where: str) -> LoadableTensor:

@@ -7,12 +7,14 @@ each with a SHA-256. The arrays are weights in the device's layouts, `uint8[byte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from dryfit.engine.container import Array, ArrayEntry, FileKind
 from dryfit.engine.container_reader import read_arrays, read_manifest
+from dryfit.engine.engine import Engine
 from dryfit.engine.file_source import EngineSource, file_bytes
 from dryfit.engine.records import RecordError, record_from_plain
 from dryfit.errors import ConfigError, DryfitError, EngineFileError
@@ -70,8 +72,11 @@ def array_name(index: int) -> str:
     return f"weights/{index}"
 
 
-def load(source: EngineSource) -> Loadable:
-    """The loadable in a file, by its path, or in the bytes of one. See `dryfit_dla.loadable.read_loadable`.
+def read_loadable(source: EngineSource) -> Loadable:
+    """The loadable in a file, by its path, or in the bytes of one.
+
+    Args:
+        source: path, or anything with the buffer protocol.
 
     Raises:
         EngineFileError: there is no such file; it is damaged, truncated, foreign, or of another version; or what it
@@ -96,6 +101,15 @@ def load(source: EngineSource) -> Loadable:
             found=f"no weights {error}" if isinstance(error, KeyError) else str(error)[:1000],
             remedy=LOADABLE.again,
         ) from error
+
+
+def loadable_engine(path: Path) -> Engine:
+    """An engine of the loadable in a file; see `Loadable.create_engine`.
+
+    Raises:
+        EngineFileError: as `read_loadable` and `Loadable.create_engine` raise it.
+    """
+    return read_loadable(path).create_engine()
 
 
 def _stored(manifest: LoadableManifest, arrays: Mapping[str, Array], where: str) -> dict[str, Array]:

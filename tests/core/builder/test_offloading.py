@@ -8,7 +8,7 @@ from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
-from dryfit_dla.loadable import read_loadable
+from dryfit_dla.loadable_file import read_loadable
 
 KIB, MIB = 1 << 10, 1 << 20
 GLOBAL, LOCAL, SRAM = "DLA_GLOBAL_DRAM", "DLA_LOCAL_DRAM", "DLA_MANAGED_SRAM"

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dryfit_dla.loadable import read_loadable
+from dryfit_dla.loadable_file import read_loadable
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_what_is_built_takes_no_options_of_builds(dryfit_command: Any, digits_mo
 
 
 def test_a_loadable_runs_as_the_engine_of_its_segment(dryfit_command: Any, digits_model: Path, tmp_path: Path) -> None:
-    from dryfit_dla.loadable import read_loadable
+    from dryfit_dla.loadable_file import read_loadable
 
     assert dryfit_command("export", "loadables", digits_model, "-o", tmp_path / "own", *DLA, *SHAPE).code == 0
     loadable = min((tmp_path / "own").iterdir())

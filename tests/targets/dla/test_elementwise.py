@@ -15,7 +15,7 @@ from tests.targets.dla.questions import (
 
 from dryfit.building import Builder
 from dryfit.network.data_types import DataType
-from dryfit_dla.loadable import read_loadable
+from dryfit_dla.loadable_file import read_loadable
 
 INT8 = ("INT8", "FP16")
 

@@ -21,9 +21,9 @@ from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.formats import LINEAR
-from dryfit_dla.loadable import LoadableTensor, read_loadable
+from dryfit_dla.loadable import LoadableTensor
 from dryfit_dla.loadable_export import export_segment
-from dryfit_dla.loadable_file import LOADABLE
+from dryfit_dla.loadable_file import LOADABLE, read_loadable
 
 
 def small_network(maps=20):

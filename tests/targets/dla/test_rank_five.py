@@ -12,7 +12,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.reference.executor import run_reference
-from dryfit_dla.loadable import read_loadable
+from dryfit_dla.loadable_file import read_loadable
 
 SHAPE = (2, 3, 5, 4, 6)
 

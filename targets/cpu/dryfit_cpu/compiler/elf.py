@@ -251,5 +251,8 @@ AARCH64 = InstructionSet(
     calls=frozenset({282, 283}),
     stub=bytes.fromhex("50000058 00021fd6"),  # ldr x16, 8 bytes ahead; br x16
 )
+EXTERNALS = frozenset({"memcpy", "memset", "memmove", "sched_yield", "SwitchToThread"})
+"""What a kernel may call: functions that every process has."""
+
 INSTRUCTION_SETS = {"x86_64": X86_64, "aarch64": AARCH64}
 """By the name that Linux has for the machine."""

@@ -24,6 +24,7 @@ from dryfit.errors import DryfitError
 from dryfit_cpu.compiler import elf
 from dryfit_cpu.compiler.elf import (
     AARCH64,
+    EXTERNALS,
     INSTRUCTION_SETS,
     PATCH_BYTES,
     STUB_BYTES,
@@ -179,9 +180,6 @@ def _unknown(found: str) -> CannotLinkError:
     return CannotLinkError("The object file has what this linker does not know", where="kernel loader", found=found)
 
 
-EXTERNALS = frozenset({"memcpy", "memset", "memmove", "sched_yield", "SwitchToThread"})
-"""What a kernel may call: functions that every process has."""
-
 _LOG = logging.getLogger("dryfit.cpu")
 _images: list[mmap.mmap] = []
 """What must not be unmapped while the process lives."""
@@ -197,7 +195,7 @@ def load(code: bytes, symbol: str) -> int:
         return link(code, symbol)
     except CannotLinkError as reason:
         _LOG.debug("%s is linked by LLVM: %s", symbol, reason)
-    from dryfit_cpu.compiler import machine
+    from dryfit_cpu.compiler import machine  # it loads LLVM, which a process with kept kernels does without
 
     return machine.load(code, symbol)
 

@@ -15,8 +15,7 @@ import llvmlite.binding as llvm
 
 from dryfit.errors import DryfitError
 from dryfit.forking import ForkSafeLock
-from dryfit_cpu.compiler.elf import INSTRUCTION_SETS
-from dryfit_cpu.compiler.loading import EXTERNALS
+from dryfit_cpu.compiler.elf import EXTERNALS, INSTRUCTION_SETS
 from dryfit_cpu.compiler.tier import current_tier, feature_string, host_features, is_x86, this_processor
 
 _LOCK = ForkSafeLock()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dryfit.network.data_types import DataType
+from dryfit.plugins import registry
 from dryfit.target.checks import at_least, check, each, equals, one_of, parameter
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
@@ -157,12 +158,11 @@ def other_layer_is_supported(question: Question) -> Finding | None:
     # The rules on the pair itself are told of by either layer; the options keep the two from asking one another.
     if len(others) != 1 or question.options.get(_ASKED_BY_PAIR):
         return None
-    from dryfit_dla.limits import LIMITS
-
     options = {**question.options, _ASKED_BY_PAIR: True}
     explicit = question.is_put_here(others[0])
     asked = attrs.evolve(question, layer=others[0], precision=_INT8, explicit_device=explicit, options=options)
-    refused = [one.rule for one in LIMITS.evaluate(asked).violations if one.rule not in _PAIR_RULES]
+    violations = registry.target(question.device).verdict(asked).violations
+    refused = [one.rule for one in violations if one.rule not in _PAIR_RULES]
     return Finding(f"{others[0].name!r} refused by {', '.join(refused)}", "both supported") if refused else None
 
 

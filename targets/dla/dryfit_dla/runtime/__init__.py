@@ -3,7 +3,8 @@
 It runs here, by emulation: the host's kernels compute with the DLA's arithmetic, and memory lies as on the device.
 """
 
-from dryfit_dla.loadable import Loadable, LoadableTensor, read_loadable
+from dryfit_dla.loadable import Loadable, LoadableTensor
+from dryfit_dla.loadable_file import read_loadable
 from dryfit_dla.runtime.board import Board
 from dryfit_dla.runtime.device import Device
 from dryfit_dla.runtime.event import Event

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryfit.engine.file_source import EngineSource
 from dryfit.errors import EngineFileError
-from dryfit_dla.loadable import Loadable, read_loadable
+from dryfit_dla.loadable import Loadable
+from dryfit_dla.loadable_file import read_loadable
 from dryfit_dla.runtime.core_limits import require_room, require_same_device
 from dryfit_dla.runtime.event import RUNTIME_LOCK, Event, wait_for_all
 from dryfit_dla.runtime.memory import Module, RegisteredMemory, raw_bytes
@@ -67,7 +68,7 @@ class Device:
         Raises:
             DlaError: the core has as many as it can have, or not enough memory for one more; the loadable is for
                 another kind of device or newer software; or the board is closed. INVALID_PARAM with an EngineFileError
-                as its cause: there is no such file, or it is no loadable; see `dryfit_dla.loadable.read_loadable`.
+                as its cause: there is no such file, or it is no loadable; see `dryfit_dla.loadable_file.read_loadable`.
         """
         loadable = source if isinstance(source, Loadable) else _read(source)
         require_same_device(loadable, self.board, self.name)

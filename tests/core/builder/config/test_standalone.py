@@ -10,7 +10,7 @@ from dryfit.errors import BuildError, ConfigError, PlacementError, UnknownNameEr
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
-from dryfit_dla.loadable import read_loadable
+from dryfit_dla.loadable_file import read_loadable
 
 
 def standalone_network(*, formats=("CHW16",), dtype=DataType.HALF, shape=(1, 8, 6, 6)):
