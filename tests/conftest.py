@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from tests.guarded_engines import guarded_engines
 
-from dryfit.testing.guarded_memory import Side
+from dryfit.testing.guarded_memory import GuardedSide
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared"
@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that puts the memory of engines between guard pages."""
     parser.addoption(
         "--guard-pages",
-        choices=[side.value for side in Side],
+        choices=[side.value for side in GuardedSide],
         help="put each array, workspace and packed weight of engines between guard pages, touched by this end "
         "of it; what reads or writes outside ends the run",
     )
@@ -74,7 +74,7 @@ def _guard_pages(request: pytest.FixtureRequest) -> Iterator[None]:
     if side is None:
         yield
         return
-    with guarded_engines(Side(side), limit=1 << 34) as guards:
+    with guarded_engines(GuardedSide(side), limit=1 << 34) as guards:
         yield
         assert not guards.problems()
 

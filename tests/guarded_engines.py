@@ -10,7 +10,7 @@ import numpy as np
 
 from dryfit.errors import ExecutionError
 from dryfit.target.memory import ALIGNMENT, watched_memory
-from dryfit.testing.guarded_memory import GuardedPages, GuardedRegion, Side
+from dryfit.testing.guarded_memory import GuardedPages, GuardedRegion, GuardedSide
 
 Array = np.ndarray[Any, Any]
 
@@ -24,7 +24,7 @@ class Guards:
         limit: bytes of the largest array; more is refused as if there were no memory.
     """
 
-    def __init__(self, side: Side = Side.END, limit: int = 1 << 28) -> None:
+    def __init__(self, side: GuardedSide = GuardedSide.END, limit: int = 1 << 28) -> None:
         self._side, self._limit = side, limit
         self._regions: list[GuardedRegion] = []
 
@@ -49,7 +49,7 @@ class Guards:
 
 
 @contextlib.contextmanager
-def guarded_engines(side: Side = Side.END, limit: int = 1 << 28) -> Iterator[Guards]:
+def guarded_engines(side: GuardedSide = GuardedSide.END, limit: int = 1 << 28) -> Iterator[Guards]:
     """Give every array, packed weight and workspace of engines in this process guard pages of its own.
 
     What touches a guard page ends the process: run engines that nobody vouches for in a process of their own.

@@ -35,7 +35,7 @@ class PackageVersion:
 
 
 @attrs.frozen
-class Problem:
+class InstallationProblem:
     """Something that is wrong with the installation.
 
     Attributes:
@@ -85,7 +85,7 @@ class InstallationAnswer(Answer):
     kernels_compiled: Count
     plugins: Count
     packages_with_plugins: Sequence[str]
-    problems: Sequence[Problem]
+    problems: Sequence[InstallationProblem]
 
     def summary_line(self) -> str:
         """The answer in one line."""
@@ -133,7 +133,7 @@ def doctor() -> InstallationAnswer:
         tier, tiers, kernels, compiled = _machine_code()
     except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
         remedy = "Reinstall numba and llvmlite, and unset DRYFIT_CPU_TIER"
-        problems.append(Problem("processor", f"kernels cannot be compiled: {error}", remedy))
+        problems.append(InstallationProblem("processor", f"kernels cannot be compiled: {error}", remedy))
     folder, found = _cache()
     plugins, others, failures = _plugins()
     return InstallationAnswer(
@@ -169,10 +169,10 @@ def installed_version(package: str) -> str:
         return ""
 
 
-def _package_problems() -> Iterator[Problem]:
+def _package_problems() -> Iterator[InstallationProblem]:
     for name in PACKAGES:
         if not installed_version(name):
-            yield Problem(
+            yield InstallationProblem(
                 "packages", f"{name} is not installed", "Reinstall dryfit: pip install --force-reinstall dryfit"
             )
 
@@ -188,17 +188,17 @@ def _machine_code() -> tuple[str, list[str], int, int]:
     return code.tier, list(code.tiers), len(code.names), len(code.names) - len(code.missing())
 
 
-def _cache() -> tuple[str, list[Problem]]:
+def _cache() -> tuple[str, list[InstallationProblem]]:
     from dryfit.target.cache_folder import REMEDY, cache_folder, named_folder, refusal
 
     problem = refusal(named_folder())
     if not problem:
         return str(named_folder()), []
     text = f"{named_folder()} is not used: {problem}; kernels are kept in {cache_folder()}"
-    return str(cache_folder()), [Problem("cache", text, REMEDY)]
+    return str(cache_folder()), [InstallationProblem("cache", text, REMEDY)]
 
 
-def _plugins() -> tuple[int, list[str], list[Problem]]:
+def _plugins() -> tuple[int, list[str], list[InstallationProblem]]:
     """Number of plugins, other packages that have some, and what fails when they are loaded."""
     from dryfit.plugins import registry
     from dryfit.plugins.installed_plugins import installed_plugins
@@ -207,11 +207,11 @@ def _plugins() -> tuple[int, list[str], list[Problem]]:
     registry.targets()
     others = sorted({f"{one.distribution} {one.version}" for one in installed if one.distribution != "dryfit"})
     broken = [
-        Problem(f"{one.group} {one.name} of {one.distribution}", one.reason, "See `dryfit plugins doctor`")
+        InstallationProblem(f"{one.group} {one.name} of {one.distribution}", one.reason, "See `dryfit plugins doctor`")
         for one in installed
         if one.state in {"failed", "duplicate"}
     ]
-    failed = [Problem("plugins", str(failure), failure.remedy) for failure in registry.failures()]
+    failed = [InstallationProblem("plugins", str(failure), failure.remedy) for failure in registry.failures()]
     return len(installed), others, [*broken, *failed]
 
 

@@ -13,7 +13,7 @@ from dryfit.answers.conditions import LINT_SUBJECTS, FailCondition, Outcome, beg
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import NetworkOptions, ShapesSaid
 from dryfit.answers.text import Answer, Block, Entries, Line
-from dryfit.quantization.lint import SEVERITIES, Finding, all_lint_rules, lint_network
+from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
 from dryfit.rule import Rule
 from dryfit.short_text import count_text
 
@@ -82,12 +82,12 @@ class LintAnswer(Answer):
     COMMAND: ClassVar[str] = "qdq lint"
 
     model: str
-    findings: Sequence[Finding]
+    findings: Sequence[LintFinding]
     rules: Sequence[LintRule]
     summary: LintSummary
     conditions: Sequence[Outcome] = ()
 
-    def findings_of(self, rule: str) -> list[Finding]:
+    def findings_of(self, rule: str) -> list[LintFinding]:
         """The findings of one rule."""
         return [one for one in self.findings if one.rule == rule]
 

@@ -35,7 +35,7 @@ LAYERS_A_KIND = 4
 
 
 @attrs.frozen
-class Problem:
+class TargetProblem:
     """Something that is wrong with a target.
 
     Attributes:
@@ -68,7 +68,7 @@ def examine_target(record: Target, target: Target, entry: EntryPoint, plugins: P
         plugins.fail(entry, problem.message, trace, remedy=remedy, part=problem.part, place=problem.place)
 
 
-def _problems(record: Target, target: Target) -> Iterator[Problem]:
+def _problems(record: Target, target: Target) -> Iterator[TargetProblem]:
     broken = False
     for field in attrs.fields(Target):
         if field.name.endswith("_at"):
@@ -85,7 +85,7 @@ def _problems(record: Target, target: Target) -> Iterator[Problem]:
     yield from _cost_problems(target)
 
 
-def _raised(part: str, ask: Callable[[], object]) -> Iterator[Problem]:
+def _raised(part: str, ask: Callable[[], object]) -> Iterator[TargetProblem]:
     """The problem that asking raises; none where it does not."""
     try:
         ask()
@@ -93,13 +93,13 @@ def _raised(part: str, ask: Callable[[], object]) -> Iterator[Problem]:
         raise
     except BaseException as error:  # noqa: BLE001  a plugin may raise anything, even SystemExit
         message, remedy = described(error)
-        yield Problem(part, message, place_of_failure(error), error, remedy)
+        yield TargetProblem(part, message, place_of_failure(error), error, remedy)
 
 
 # Words -----------------------------------------------------------------------------------------------------------
 
 
-def _word_problems(record: Target) -> Iterator[Problem]:
+def _word_problems(record: Target) -> Iterator[TargetProblem]:
     """Fields that hold one of a few words, and hold another."""
     for one in record.arithmetic.values():
         part = f"arithmetic of {one.precision.name}"
@@ -117,15 +117,15 @@ def _word_problems(record: Target) -> Iterator[Problem]:
                 yield from _unknown(f"tensor format {layout.name}", "layer kind", kind, LAYER_KINDS)
 
 
-def _unknown(part: str, what: str, word: str, known: Iterable[str], place: str = "") -> Iterator[Problem]:
+def _unknown(part: str, what: str, word: str, known: Iterable[str], place: str = "") -> Iterator[TargetProblem]:
     if word not in known:
-        yield Problem(part, str(UnknownNameError(what, word, known)), place)
+        yield TargetProblem(part, str(UnknownNameError(what, word, known)), place)
 
 
 # Rules -----------------------------------------------------------------------------------------------------------
 
 
-def _kind_problems(table: LimitTable, record: Target) -> Iterator[Problem]:
+def _kind_problems(table: LimitTable, record: Target) -> Iterator[TargetProblem]:
     """Layer kinds that nobody has, and those that an INT8 device needs a word about."""
     # The other lists may name kinds that dryfit does not have: their layers never run there anyway.
     for kind in sorted(table.supported_kinds or ()):
@@ -135,7 +135,7 @@ def _kind_problems(table: LimitTable, record: Target) -> Iterator[Problem]:
             yield from _unknown(f"rule {rule.id}, {kind}", "layer kind", kind, LAYER_KINDS, rule.declared_at)
         yield from _unknown(f"rule {rule.id}, fidelity", "fidelity", rule.fidelity, FIDELITIES, rule.declared_at)
     for kind in undeclared_quantization(record):
-        yield Problem(
+        yield TargetProblem(
             f"limits, {kind}",
             f"the target computes in INT8, and its limit table does not mention {kind} layers: a quantized model is "
             "cut at each of them",
@@ -143,7 +143,7 @@ def _kind_problems(table: LimitTable, record: Target) -> Iterator[Problem]:
         )
 
 
-def _rule_problems(table: LimitTable, target: Target) -> Iterator[Problem]:
+def _rule_problems(table: LimitTable, target: Target) -> Iterator[TargetProblem]:
     """What rules raise when they are asked about layers of each kind; one problem a rule."""
     told: set[str] = set()
     for question in _questions(table, target):
@@ -195,7 +195,7 @@ def _questions(table: LimitTable, target: Target) -> Iterator[Question]:
 # Cost ------------------------------------------------------------------------------------------------------------
 
 
-def _cost_problems(target: Target) -> Iterator[Problem]:
+def _cost_problems(target: Target) -> Iterator[TargetProblem]:
     """What the cost functions raise, or return, for one small question each."""
     platform = target.platforms[0]
     mode, estimate_cost, estimate_transfer = platform.power_mode(None), target.estimate_cost, target.estimate_transfer

@@ -33,10 +33,10 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.onnx.model_file import ModelSource, read_model, write_model
 from dryfit.onnx.translation.agreement import ProvedTensor
-from dryfit.onnx.translation.carried_scales import ScaleConflict, UnequalScales
+from dryfit.onnx.translation.carried_scales import CarriedConflict, UnequalScales
 from dryfit.onnx.translation.explicit_model import ExplicitModel, explicit_model
 from dryfit.onnx.translation.implicit_model import ImplicitModel, ImplicitPolicy, implicit_model, write_implicit_files
-from dryfit.onnx.translation.implicit_precisions import LayerPrecision, inlined, prepared_model
+from dryfit.onnx.translation.implicit_precisions import ImplicitPrecision, inlined, prepared_model
 from dryfit.plugins import registry
 from dryfit.quantization.cache_header import CacheHeader, parse_version
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
@@ -204,12 +204,12 @@ def _to_qdq(asked: _Translation) -> TranslateAnswer:
         files=[TranslatedFile(asked.output, "the Q/DQ model")],
         tensors=_designed_tensors(design, translated),
         layers=[
-            LayerPrecision(one.layer, one.onnx_nodes, one.precision)
+            ImplicitPrecision(one.layer, one.onnx_nodes, one.precision)
             for one in layer_placements(design)
             if one.layer in converted
         ],
         weights=[],
-        unequal=[ScaleConflict(*attrs.astuple(one)) for one in design.network_scales.table.conflicts],
+        unequal=[CarriedConflict(*attrs.astuple(one)) for one in design.network_scales.table.conflicts],
         borders=[],
         notes=list(translated.notes),
         proof=proof_of(asked.samples, network, config, explicit, asked.options, compared),

@@ -23,8 +23,8 @@ from dryfit.network.layer import LAYER_KINDS
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array
 from dryfit.onnx.translation.agreement import Agreement, ProvedTensor, TensorAgreement, compare_engines
-from dryfit.onnx.translation.carried_scales import ScaleConflict
-from dryfit.onnx.translation.implicit_precisions import LayerPrecision
+from dryfit.onnx.translation.carried_scales import CarriedConflict
+from dryfit.onnx.translation.implicit_precisions import ImplicitPrecision
 from dryfit.onnx.translation.quantization_nodes import RequantizedWeights
 from dryfit.plugins import registry
 from dryfit.quantization.calibration_data import source_of
@@ -143,9 +143,9 @@ class TranslateAnswer(Answer):
     device: str
     files: Sequence[TranslatedFile]
     tensors: Sequence[TranslatedTensor]
-    layers: Sequence[LayerPrecision]
+    layers: Sequence[ImplicitPrecision]
     weights: Sequence[RequantizedWeights]
-    unequal: Sequence[ScaleConflict]
+    unequal: Sequence[CarriedConflict]
     borders: Sequence[IntegerBorder]
     notes: Sequence[str]
     proof: Agreement | None
@@ -223,7 +223,7 @@ def _compared(one: TensorAgreement) -> tuple[object, ...]:
     return one.tensor, one.elements, one.different, one.largest_codes, f"{one.largest_difference:.6g}", decibels
 
 
-def _unequal(one: ScaleConflict) -> str:
+def _unequal(one: CarriedConflict) -> str:
     scales = f"{scale_text(one.scale)}, and {scale_text(one.other_scale)} for {one.other!r}"
     return f"{scales}, which shares its scale by {one.rule}"
 

@@ -63,7 +63,7 @@ class Operation:
 
 
 @attrs.frozen
-class Placement:
+class TensorPlacement:
     """Where one tensor of the plan's network lives.
 
     Attributes:
@@ -261,7 +261,7 @@ class BuildRecord(Decisions):
             it when the engine was built, as `distribution version`: what has to be installed to run it.
     """
 
-    placements: Mapping[str, Placement]
+    placements: Mapping[str, TensorPlacement]
     profiles: Sequence[ProfileShapes]
     pool_sizes: Mapping[str, int]
     settings: Mapping[str, Any]

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from dryfit.engine.plan import PROGRAM, Operation, Placement, Plan, ProfileShapes
+from dryfit.engine.plan import PROGRAM, Operation, Plan, ProfileShapes, TensorPlacement
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -202,7 +202,7 @@ def _check_segment(operation: Operation, where: str, *, has_program: bool) -> No
         _refuse("A compiled segment has a program of bytes", where, found)
 
 
-def _check_placement(name: str, placement: Placement, network: Network) -> None:
+def _check_placement(name: str, placement: TensorPlacement, network: Network) -> None:
     where = f"placement of tensor {name!r}"
     if placement.tensor != name or not network.find_tensor(name):
         _refuse("A placement is that of another tensor", where, placement.tensor)

@@ -22,7 +22,7 @@ from dryfit.network.tensor import Array
 from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.shapes import with_rank
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 
 def positive_axis(node: Node, axis: int, rank: int) -> int:
@@ -59,67 +59,67 @@ def axes_of(node: Node, index: int) -> tuple[int, ...] | None:
     return None if value is None else tuple(int(axis) for axis in value.reshape(-1))
 
 
-def scalar(node: Node, value: float, like: Operand) -> Operand:
+def scalar(node: Node, value: float, like: NodeInput) -> NodeInput:
     """A known number of the type and rank of another operand, so that it broadcasts against it."""
     return node.array(np.full((1,) * like.rank, value).astype(like.dtype.numpy))
 
 
-def same_rank(node: Node, *operands: Operand) -> list[Operand]:
+def same_rank(node: Node, *operands: NodeInput) -> list[NodeInput]:
     """The operands at the largest rank among them, as NumPy broadcasts."""
     rank = max(operand.rank for operand in operands)
     return [with_rank(node, operand, rank) for operand in operands]
 
 
-def elementwise(node: Node, op: ElementWiseOperation, a: Operand, b: Operand) -> Operand:
+def elementwise(node: Node, op: ElementWiseOperation, a: NodeInput, b: NodeInput) -> NodeInput:
     """`op(a, b)`, broadcast as NumPy does."""
     return node.add(Elementwise(op=op), *same_rank(node, a, b))
 
 
-def add(node: Node, a: Operand, b: Operand) -> Operand:
+def add(node: Node, a: NodeInput, b: NodeInput) -> NodeInput:
     """`a + b`."""
     return elementwise(node, ElementWiseOperation.SUM, a, b)
 
 
-def subtract(node: Node, a: Operand, b: Operand) -> Operand:
+def subtract(node: Node, a: NodeInput, b: NodeInput) -> NodeInput:
     """`a - b`."""
     return elementwise(node, ElementWiseOperation.SUB, a, b)
 
 
-def multiply(node: Node, a: Operand, b: Operand) -> Operand:
+def multiply(node: Node, a: NodeInput, b: NodeInput) -> NodeInput:
     """`a * b`."""
     return elementwise(node, ElementWiseOperation.PROD, a, b)
 
 
-def divide(node: Node, a: Operand, b: Operand) -> Operand:
+def divide(node: Node, a: NodeInput, b: NodeInput) -> NodeInput:
     """`a / b`."""
     return elementwise(node, ElementWiseOperation.DIV, a, b)
 
 
-def unary(node: Node, op: UnaryOperation, x: Operand) -> Operand:
+def unary(node: Node, op: UnaryOperation, x: NodeInput) -> NodeInput:
     """`op(x)`."""
     return node.add(Unary(op=op), x)
 
 
-def reduce(node: Node, op: ReduceOperation, x: Operand, axes: Sequence[int], *, keep_dims: bool) -> Operand:
+def reduce(node: Node, op: ReduceOperation, x: NodeInput, axes: Sequence[int], *, keep_dims: bool) -> NodeInput:
     """`x` reduced over axes that count from the front, at least one."""
     return node.add(Reduce(op=op, axes=mask_of(axes), keep_dims=keep_dims), x)
 
 
-def cast(node: Node, x: Operand, dtype: DataType) -> Operand:
+def cast(node: Node, x: NodeInput, dtype: DataType) -> NodeInput:
     """`x` in another type."""
     return x if x.dtype is dtype else node.add(Cast(to_type=dtype), x)
 
 
-def concatenate(node: Node, operands: Sequence[Operand], axis: int) -> Operand:
+def concatenate(node: Node, operands: Sequence[NodeInput], axis: int) -> NodeInput:
     """The operands one after the other."""
     return operands[0] if len(operands) == 1 else node.add(Concatenation(axis=axis), *operands)
 
 
-def take(node: Node, x: Operand, indices: Array, axis: int) -> Operand:
+def take(node: Node, x: NodeInput, indices: Array, axis: int) -> NodeInput:
     """Slices of `x` at known indices of an axis."""
     return node.add(Gather(axis=axis), x, node.array(indices, np.int64))
 
 
-def add_plugin(node: Node, name: str, fields: Mapping[str, Any], *inputs: Operand | None) -> list[Operand]:
+def add_plugin(node: Node, name: str, fields: Mapping[str, Any], *inputs: NodeInput | None) -> list[NodeInput]:
     """The outputs of a layer plugin."""
     return node.add_all(Plugin(plugin_name=name, fields=dict(fields)), *inputs)

@@ -17,7 +17,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Cast
 from dryfit.network.tensor import Array
-from dryfit.onnx.tensors import Extent, Operand, specs_of, values_of
+from dryfit.onnx.tensors import Extent, NodeInput, specs_of, values_of
 from dryfit.reference.registry import evaluate
 
 LARGEST_FOLDED_BYTES = 2**30
@@ -29,7 +29,7 @@ _PICKING = frozenset({"concatenation", "gather", "slice"})
 these; what else picks elements does not occur there."""
 
 
-def folded(layer: Layer, inputs: Sequence[Operand | None]) -> list[Array] | None:
+def folded(layer: Layer, inputs: Sequence[NodeInput | None]) -> list[Array] | None:
     """The outputs of a layer whose inputs are known, or None where they are not, or are too large to compute now."""
     if layer.kind == "shape" and inputs[0] is not None and inputs[0].spec.is_static:
         spec = layer.infer_outputs([inputs[0].spec])[0]
@@ -47,7 +47,7 @@ def folded(layer: Layer, inputs: Sequence[Operand | None]) -> list[Array] | None
     return evaluate(layer, values)
 
 
-def followed_extents(layer: Layer, inputs: Sequence[Operand | None]) -> tuple[Extent, ...] | None:
+def followed_extents(layer: Layer, inputs: Sequence[NodeInput | None]) -> tuple[Extent, ...] | None:
     """The elements of a layer's output as far as a shape computation knows them, or None."""
     source = inputs[0] if inputs else None
     if layer.kind == "shape" and source is not None and source.tensor is not None:
@@ -59,7 +59,7 @@ def followed_extents(layer: Layer, inputs: Sequence[Operand | None]) -> tuple[Ex
     return _moved(layer, inputs) if is_moving else None
 
 
-def _moved(layer: Layer, inputs: Sequence[Operand | None]) -> tuple[Extent, ...] | None:
+def _moved(layer: Layer, inputs: Sequence[NodeInput | None]) -> tuple[Extent, ...] | None:
     """Evaluate a layer that moves elements on codes of the elements, and read the codes that come out."""
     if all(operand is None or operand.known_extents() is None for operand in inputs[:1]):
         return None
@@ -82,7 +82,7 @@ def _moved(layer: Layer, inputs: Sequence[Operand | None]) -> tuple[Extent, ...]
     return tuple(codes[code] for code in result.reshape(-1).tolist())
 
 
-def reshape_target(x: Operand, target: Sequence[Extent]) -> tuple[int, ...] | None:
+def reshape_target(x: NodeInput, target: Sequence[Extent]) -> tuple[int, ...] | None:
     """Reshape extents (0 copies the axis of `x`, -1 is inferred) for a target that is known in part, else None."""
     unknown = [extent for extent in target if not isinstance(extent, int)]
     if len(unknown) + target.count(-1) <= 1:

@@ -10,7 +10,7 @@ import onnx
 from onnx import FunctionProto, NodeProto, TypeProto
 
 from dryfit.onnx.problems import NodeRefusedError
-from dryfit.onnx.tensors import DATA_TYPES, Operand
+from dryfit.onnx.tensors import DATA_TYPES, NodeInput
 
 LARGEST_NODE_COUNT = 500_000
 """Nodes after functions are put in their callers' places. Our choice: a small file can nest functions so that the
@@ -113,7 +113,7 @@ def is_unchanged(op_type: str, older: int, newer: int) -> bool:
     return versions[0] == versions[1]
 
 
-def function_of(node: NodeProto, domain: str, opset: int, inputs: Sequence[Operand | None]) -> FunctionProto | None:
+def function_of(node: NodeProto, domain: str, opset: int, inputs: Sequence[NodeInput | None]) -> FunctionProto | None:
     """The function by which ONNX defines an operator, or None."""
     try:
         schema: Any = onnx.defs.get_schema(node.op_type, opset, domain)
@@ -138,7 +138,7 @@ def _function(schema: Any, data: bytes) -> FunctionProto:
     return function
 
 
-def _type_of(operand: Operand | None) -> TypeProto:
+def _type_of(operand: NodeInput | None) -> TypeProto:
     kind = TypeProto()
     if operand is not None:
         numbers = {dtype: number for number, dtype in DATA_TYPES.items()}

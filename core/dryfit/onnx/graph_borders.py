@@ -17,24 +17,24 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.movement import Identity
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
-from dryfit.onnx.tensors import Operand, data_type
+from dryfit.onnx.tensors import NodeInput, data_type
 
 
 def named_results(
-    network: Network, operands: Sequence[Operand | None], outputs: Sequence[str], prefix: str, node_name: str
-) -> list[Operand | None]:
+    network: Network, operands: Sequence[NodeInput | None], outputs: Sequence[str], prefix: str, node_name: str
+) -> list[NodeInput | None]:
     """The results of a node under their ONNX names, which the tensors that it made take too.
 
     Names inside a function carry the path of the call, because the function can be called again.
     """
-    named: list[Operand | None] = []
+    named: list[NodeInput | None] = []
     for operand, output in zip(operands, outputs, strict=False):
         if operand is None or not output:
             named.append(operand)
             continue
         if operand.tensor is not None and _is_made_by(operand.tensor, node_name):
             claim_name(network, operand.tensor, prefix + output)
-        named.append(Operand(prefix + output, operand.spec, operand.tensor, operand.extents))
+        named.append(NodeInput(prefix + output, operand.spec, operand.tensor, operand.extents))
     return named
 
 
@@ -57,7 +57,7 @@ def _is_made_by(tensor: Tensor, node_name: str) -> bool:
     return node_name in names or (node_name.endswith("/") and any(name.startswith(node_name) for name in names))
 
 
-def add_graph_input(network: Network, info: ValueInfoProto) -> Operand:
+def add_graph_input(network: Network, info: ValueInfoProto) -> NodeInput:
     """The operand of a new network input.
 
     Raises:
@@ -72,7 +72,7 @@ def add_graph_input(network: Network, info: ValueInfoProto) -> Operand:
         raise OnnxImportError("The number of axes of an input is not given", where=where)
     shape = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
     tensor = network.add_input(info.name, dtype, shape)
-    return Operand(info.name, tensor.spec, tensor)
+    return NodeInput(info.name, tensor.spec, tensor)
 
 
 def mark_graph_output(network: Network, tensor: Tensor, name: str) -> None:
@@ -129,7 +129,7 @@ def _means_nothing(name: str) -> bool:
     return name.strip().casefold() in _UNKNOWN or not any(character.isalnum() for character in name)
 
 
-def name_weights(network: Network, initializers: Iterable[Operand | None]) -> None:
+def name_weights(network: Network, initializers: Iterable[NodeInput | None]) -> None:
     """Give weights that layers took over as they are the names of their initializers.
 
     What the importer computed from initializers, such as the coefficients of a batch normalization, stays without a

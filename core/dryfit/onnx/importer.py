@@ -40,12 +40,12 @@ from dryfit.onnx.registry import (
     stated_spec,
     unseen_operand,
 )
-from dryfit.onnx.tensors import Operand, array_of
+from dryfit.onnx.tensors import NodeInput, array_of
 
 DEEPEST_NESTING = 64
 """Functions inside functions. Our choice: real models have a few, and a file can let a function call itself."""
 
-Scope = dict[str, Operand | None]
+Scope = dict[str, NodeInput | None]
 """Operands by ONNX name; None where nothing but what the model states is known, because its producer was refused."""
 
 
@@ -114,7 +114,7 @@ class GraphImport:
         for tensor in graph.initializer:
             scope[tensor.name] = None
             with self._reasons_kept():
-                scope[tensor.name] = Operand.known(tensor.name, self.array_of(tensor))
+                scope[tensor.name] = NodeInput.known(tensor.name, self.array_of(tensor))
         for sparse in graph.sparse_initializer:
             self._refuse(f"tensor {sparse.values.name!r}: Sparse initializers are not supported")
         for info in graph.input:
@@ -140,7 +140,7 @@ class GraphImport:
         """The contents of a tensor of the model."""
         return array_of(tensor, self._external)
 
-    def tensor_of(self, operand: Operand) -> Tensor:
+    def tensor_of(self, operand: NodeInput) -> Tensor:
         """The network's tensor of an operand; a constant layer is added for known contents, once."""
         if operand.tensor is None and operand.value is not None:
             layer = Constant(weights=operand.value, shape=operand.shape)
@@ -167,7 +167,7 @@ class GraphImport:
                 self._top_level_index = index
             if self._node_count > LARGEST_NODE_COUNT:
                 raise too_many_nodes()
-            outputs: list[Operand | None] = [None] * len(proto.output)
+            outputs: list[NodeInput | None] = [None] * len(proto.output)
             name = prefix + (proto.name or f"node_of_{next(iter(proto.output), proto.op_type)}")
             try:
                 results = self._import_node(proto, name, scope, opsets, prefix)
@@ -197,7 +197,7 @@ class GraphImport:
         scope: Scope,
         opsets: Mapping[str, int],
         prefix: str,
-    ) -> list[Operand | None]:
+    ) -> list[NodeInput | None]:
         domain = _domain(proto.domain)
         opset = opsets.get(domain, 1)
         inputs = [self._looked_up(value, scope, prefix) for value in proto.input]
@@ -215,7 +215,7 @@ class GraphImport:
         if isinstance(meaning, FunctionProto):
             return self._import_function(meaning, proto, name, prefix, inputs)
 
-        def import_into(host: LayerHost, operands: Sequence[Operand | None]) -> list[Operand]:
+        def import_into(host: LayerHost, operands: Sequence[NodeInput | None]) -> list[NodeInput]:
             node = Node(proto, name, opset, operands, host)
             results = _as_list(meaning(node))
             wanted = [index for index, output in enumerate(proto.output) if output]
@@ -228,7 +228,7 @@ class GraphImport:
             return [*looked_at_behind(lambda tried: import_into(TrialNetwork(self.array_of), tried), inputs)]
         return named_results(self.network, import_into(self, inputs), proto.output, prefix, name)
 
-    def _looked_up(self, value: str, scope: Scope, prefix: str) -> Operand | None:
+    def _looked_up(self, value: str, scope: Scope, prefix: str) -> NodeInput | None:
         """The operand of a node's input; None where it is absent, or nothing produces it."""
         operand = scope.get(value)
         if operand is not None or not value or value not in scope:
@@ -237,8 +237,8 @@ class GraphImport:
         return unseen_operand(value, None if info is None else stated_spec(info))
 
     def _import_function(
-        self, function: FunctionProto, proto: NodeProto, name: str, prefix: str, inputs: Sequence[Operand | None]
-    ) -> list[Operand | None]:
+        self, function: FunctionProto, proto: NodeProto, name: str, prefix: str, inputs: Sequence[NodeInput | None]
+    ) -> list[NodeInput | None]:
         inner: Scope = {"": None}
         inner.update(dict(zip(function.input, inputs, strict=False)))
         absent = {value for value in function.input if inner.get(value) is None}
@@ -255,9 +255,9 @@ class GraphImport:
 
     # Borders ------------------------------------------------------------------------------------------------------
 
-    def _input(self, info: ValueInfoProto) -> Operand:
+    def _input(self, info: ValueInfoProto) -> NodeInput:
         if info.name in self._constants:
-            return Operand.known(info.name, self._constants[info.name])
+            return NodeInput.known(info.name, self._constants[info.name])
         return add_graph_input(self.network, info)
 
     def _mark_output(self, name: str, scope: Scope) -> None:
@@ -298,5 +298,5 @@ def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def _as_list(result: Result) -> list[Operand]:
-    return [result] if isinstance(result, Operand) else list(result)
+def _as_list(result: Result) -> list[NodeInput]:
+    return [result] if isinstance(result, NodeInput) else list(result)

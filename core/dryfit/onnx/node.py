@@ -14,7 +14,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Array, Tensor
 from dryfit.onnx.folding import folded, followed_extents
 from dryfit.onnx.problems import ErrorCode, NodeRefusedError
-from dryfit.onnx.tensors import Operand, attribute_fields, specs_of
+from dryfit.onnx.tensors import NodeInput, attribute_fields, specs_of
 
 _HELPERS = ("shuffle", "cast", "constant")
 
@@ -28,7 +28,7 @@ class LayerHost(Protocol):
         """The contents of a tensor of the model."""
         ...
 
-    def tensor_of(self, operand: Operand) -> Tensor:
+    def tensor_of(self, operand: NodeInput) -> Tensor:
         """The network's tensor of an operand."""
         ...
 
@@ -49,7 +49,7 @@ class Node:
     """The error to raise where the node cannot be imported."""
 
     def __init__(
-        self, proto: NodeProto, name: str, opset: int, inputs: Sequence[Operand | None], graph: LayerHost
+        self, proto: NodeProto, name: str, opset: int, inputs: Sequence[NodeInput | None], graph: LayerHost
     ) -> None:
         self.proto = proto
         self.name = name
@@ -67,7 +67,7 @@ class Node:
         """The quantize method of the network that is made; "" where it has none."""
         return self._graph.network.quantize_method
 
-    def on(self, *inputs: Operand | None) -> Node:
+    def on(self, *inputs: NodeInput | None) -> Node:
         """The same node with other inputs, for the function of an operator that this one is made of."""
         other = Node(self.proto, self.name, self.opset, inputs, self._graph)
         other._layers = self._layers
@@ -75,11 +75,11 @@ class Node:
 
     # Inputs -------------------------------------------------------------------------------------------------------
 
-    def input(self, index: int) -> Operand | None:
+    def input(self, index: int) -> NodeInput | None:
         """An optional input."""
         return self.inputs[index] if index < len(self.inputs) else None
 
-    def __getitem__(self, index: int) -> Operand:
+    def __getitem__(self, index: int) -> NodeInput:
         operand = self.input(index)
         if operand is None:
             raise self.refusal(f"Input {index} is required and absent", code=ErrorCode.INVALID_NODE)
@@ -94,7 +94,7 @@ class Node:
         operand = self.input(index)
         return None if operand is None else self.known(operand, what)
 
-    def known(self, operand: Operand, what: str) -> Array:
+    def known(self, operand: NodeInput, what: str) -> Array:
         """The contents of an operand that must be known now.
 
         Raises:
@@ -110,7 +110,7 @@ class Node:
             )
         return operand.value
 
-    def static_shape(self, operand: Operand, what: str) -> tuple[int, ...]:
+    def static_shape(self, operand: NodeInput, what: str) -> tuple[int, ...]:
         """The shape of an operand that must have no dynamic dimension.
 
         Raises:
@@ -197,15 +197,15 @@ class Node:
 
     # Results ------------------------------------------------------------------------------------------------------
 
-    def array(self, value: Any, dtype: Any = None) -> Operand:
+    def array(self, value: Any, dtype: Any = None) -> NodeInput:
         """An operand with known contents."""
-        return Operand.known(f"{self.name}/constant", np.asarray(value, dtype))
+        return NodeInput.known(f"{self.name}/constant", np.asarray(value, dtype))
 
-    def add(self, layer: Layer, *inputs: Operand | None, fold: bool = True) -> Operand:
+    def add(self, layer: Layer, *inputs: NodeInput | None, fold: bool = True) -> NodeInput:
         """Add a layer and return its first output; evaluate it instead where all inputs are known."""
         return self.add_all(layer, *inputs, fold=fold)[0]
 
-    def add_all(self, layer: Layer, *inputs: Operand | None, fold: bool = True) -> list[Operand]:
+    def add_all(self, layer: Layer, *inputs: NodeInput | None, fold: bool = True) -> list[NodeInput]:
         """Add a layer and return its outputs; evaluate it instead where all inputs are known.
 
         Args:
@@ -220,18 +220,18 @@ class Node:
         vars(layer).update(name=f"{self.name}/{layer.kind}", onnx_nodes=(self.name,), metadata=self._metadata())
         values = folded(layer, inputs) if fold else None
         if values is not None:
-            return [Operand.known(self.name, value) for value in values]
+            return [NodeInput.known(self.name, value) for value in values]
         extents = followed_extents(layer, inputs)
         if extents is not None and all(isinstance(extent, int) for extent in extents):
             spec = layer.infer_outputs(specs_of(inputs))[0]
-            return [Operand.known(self.name, np.asarray(extents, spec.dtype.numpy).reshape(spec.shape))]
+            return [NodeInput.known(self.name, np.asarray(extents, spec.dtype.numpy).reshape(spec.shape))]
         self._graph.network.add_layer(layer, [None if operand is None else self.tensor(operand) for operand in inputs])
         self._layers.append(layer)
-        outputs = [Operand(tensor.name, tensor.spec, tensor) for tensor in layer.outputs]
+        outputs = [NodeInput(tensor.name, tensor.spec, tensor) for tensor in layer.outputs]
         outputs[0].extents = extents
         return outputs
 
-    def tensor(self, operand: Operand) -> Tensor:
+    def tensor(self, operand: NodeInput) -> Tensor:
         """The network's tensor of an operand; a constant layer is added for known contents, once."""
         return self._graph.tensor_of(operand)
 

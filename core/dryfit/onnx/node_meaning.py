@@ -23,7 +23,7 @@ from dryfit.onnx.functions import function_of, is_unchanged
 from dryfit.onnx.node import Node
 from dryfit.onnx.problems import NodeRefusedError
 from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, OperatorFunction, find_importer
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import HOOKS, IMPORTERS, LAYERS, PluginOwner, owner_of
 from dryfit.plugins.layer_plugins import why_no_layer_plugin
@@ -64,7 +64,7 @@ def has_layer_plugin(op_type: str) -> bool:
         return False
 
 
-def add_layer_plugin(node: Node, key: PluginKey) -> list[Operand]:
+def add_layer_plugin(node: Node, key: PluginKey) -> list[NodeInput]:
     """A layer plugin; it gets the node's attributes as fields, as TensorRT's parser does it."""
     name, version, namespace = key
     naming = ("plugin_version", "plugin_namespace")
@@ -165,7 +165,7 @@ def _unusable(domain: str, op_type: str) -> list[str]:
 
 
 def meaning_of(
-    proto: NodeProto, domain: str, opset: int, own: FunctionProto | None, inputs: Sequence[Operand | None]
+    proto: NodeProto, domain: str, opset: int, own: FunctionProto | None, inputs: Sequence[NodeInput | None]
 ) -> OperatorFunction | FunctionProto:
     """What adds the layers of a node, or the function that stands in its place.
 

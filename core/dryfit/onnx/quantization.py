@@ -10,10 +10,10 @@ from dryfit.network.layers.scale_granularity import wrong_scales
 from dryfit.onnx.composition import positive_axis
 from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode
-from dryfit.onnx.tensors import Operand, data_type
+from dryfit.onnx.tensors import NodeInput, data_type
 
 
-def add_quantize(node: Node, x: Operand, scale: Operand, to_type: DataType) -> Operand:
+def add_quantize(node: Node, x: NodeInput, scale: NodeInput, to_type: DataType) -> NodeInput:
     """The node's quantize layer.
 
     Raises:
@@ -26,7 +26,7 @@ def add_quantize(node: Node, x: Operand, scale: Operand, to_type: DataType) -> O
     return node.add(layer, x, scale, _zero_point(node, scale), fold=False)
 
 
-def add_dequantize(node: Node, x: Operand, scale: Operand) -> Operand:
+def add_dequantize(node: Node, x: NodeInput, scale: NodeInput) -> NodeInput:
     """The node's dequantize layer; the real numbers themselves where it dequantizes an INT32 constant.
 
     Such a constant is the bias of a quantized layer. In a network with a quantize method it stays as it is: the method
@@ -71,7 +71,7 @@ def _stated_type(node: Node, attribute: str) -> DataType | None:
     return data_type(number, f"attribute {attribute!r}") if number else None
 
 
-def _granularity(node: Node, x: Operand, scale: Operand) -> tuple[int, tuple[int, ...]]:
+def _granularity(node: Node, x: NodeInput, scale: NodeInput) -> tuple[int, tuple[int, ...]]:
     """(axis, block shape) as the layers have them: axis -1 and no block for one scale.
 
     Scales of the data's rank without a `block_size` divide the data evenly: so TensorRT reads them, and so Model
@@ -93,7 +93,7 @@ def _granularity(node: Node, x: Operand, scale: Operand) -> tuple[int, tuple[int
     return axis, tuple(block_size if index == axis else 1 for index in range(x.rank)) if block_size else ()
 
 
-def check_scales(node: Node, scale: Operand) -> None:
+def check_scales(node: Node, scale: NodeInput) -> None:
     """Refuse a scale that is known and that no quantization can have.
 
     Raises:
@@ -109,7 +109,7 @@ def check_scales(node: Node, scale: Operand) -> None:
         )
 
 
-def _zero_point(node: Node, scale: Operand) -> Operand | None:
+def _zero_point(node: Node, scale: NodeInput) -> NodeInput | None:
     """The zero point, or None where there is none or where it is known to be 0, which is all that devices have."""
     operand = node.input(2)
     if operand is None or operand.value is None or np.any(operand.value.astype(np.float32)):

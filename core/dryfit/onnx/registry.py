@@ -21,13 +21,13 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Array, Tensor, TensorSpec
 from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode, NodeRefusedError
-from dryfit.onnx.tensors import DATA_TYPES, Operand
+from dryfit.onnx.tensors import DATA_TYPES, NodeInput
 from dryfit.plugins import facade
 from dryfit.plugins.contributions import OnnxOperator
 from dryfit.plugins.discovery import CHOOSE_ONE
 from dryfit.plugins.hook_modules import Owned
 
-Result = Operand | Sequence[Operand]
+Result = NodeInput | Sequence[NodeInput]
 OperatorFunction = Callable[[Node], Result]
 
 OLDEST_OPSET, NEWEST_OPSET = 7, 28
@@ -130,8 +130,8 @@ def _guarded(owned: Owned[OnnxOperator]) -> OperatorFunction:
                 found=f"{type(error).__name__}: {error}",
                 remedy=f"It comes from the plugin {owned.plugin}",
             ) from error
-        results = [result] if isinstance(result, Operand) else result
-        if not isinstance(results, Sequence) or not all(isinstance(one, Operand) for one in results):
+        results = [result] if isinstance(result, NodeInput) else result
+        if not isinstance(results, Sequence) or not all(isinstance(one, NodeInput) for one in results):
             raise node.refusal(
                 "The operator's importer returned something else",
                 code=ErrorCode.INTERNAL_ERROR,
@@ -163,7 +163,7 @@ class _UnknownSpec:
 
 
 @attrs.define(eq=False)
-class UnseenOperand(Operand):
+class UnseenOperand(NodeInput):
     """A value behind a refused node. Its tensor is in no network; asking an unknown one for its spec's facts raises."""
 
 
@@ -192,13 +192,13 @@ class TrialNetwork:
         self.network = Network("trial")
         self._read = read
         self._tensors: dict[int, Tensor] = {}
-        self._operands: list[Operand] = []
+        self._operands: list[NodeInput] = []
 
     def array_of(self, tensor: TensorProto) -> Array:
         """The contents of a tensor of the model."""
         return self._read(tensor)
 
-    def tensor_of(self, operand: Operand) -> Tensor:
+    def tensor_of(self, operand: NodeInput) -> Tensor:
         """A tensor of this network for an operand from anywhere."""
         if operand.tensor is not None and operand.tensor.network is self.network:
             return operand.tensor
@@ -213,11 +213,11 @@ class TrialNetwork:
         return self._tensors[id(operand)]
 
 
-Trial = Callable[[Sequence[Operand | None]], Sequence[Operand]]
+Trial = Callable[[Sequence[NodeInput | None]], Sequence[NodeInput]]
 """Imports the node with these inputs into a new `TrialNetwork`."""
 
 
-def looked_at_behind(trial: Trial, inputs: Sequence[Operand | None]) -> list[UnseenOperand]:
+def looked_at_behind(trial: Trial, inputs: Sequence[NodeInput | None]) -> list[UnseenOperand]:
     """The results of a node some of whose inputs are unseen.
 
     Raises:
@@ -241,7 +241,7 @@ def looked_at_behind(trial: Trial, inputs: Sequence[Operand | None]) -> list[Uns
     ]
 
 
-def _try_guesses(trial: Trial, inputs: Sequence[Operand | None]) -> None:
+def _try_guesses(trial: Trial, inputs: Sequence[NodeInput | None]) -> None:
     """Raise what a node refuses of its attributes with made-up values; everything else comes of making them up."""
     for rank in GUESSED_RANKS:
         guess = TensorSpec((-1,) * rank, DataType.FLOAT)
@@ -254,6 +254,6 @@ def _try_guesses(trial: Trial, inputs: Sequence[Operand | None]) -> None:
             continue
 
 
-def _guessed(operand: Operand | None, guess: TensorSpec) -> Operand | None:
+def _guessed(operand: NodeInput | None, guess: TensorSpec) -> NodeInput | None:
     is_unknown = operand is not None and isinstance(operand.spec, _UnknownSpec)
-    return Operand(operand.name, guess) if operand is not None and is_unknown else operand
+    return NodeInput(operand.name, guess) if operand is not None and is_unknown else operand

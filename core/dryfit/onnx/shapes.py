@@ -20,14 +20,14 @@ from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.slice import SampleMode, Shuffle, Slice
 from dryfit.onnx.folding import reshape_target
 from dryfit.onnx.node import Node
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
-Length = int | Operand
+Length = int | NodeInput
 SliceBounds = tuple[Length, Length, Length]
 """(start, number of elements, stride) of one axis."""
 
 
-def lengths_of(node: Node, x: Operand) -> list[Length]:
+def lengths_of(node: Node, x: NodeInput) -> list[Length]:
     """The extents of `x`; an operand for each dynamic one."""
     if x.spec.is_static:
         return [*x.shape]
@@ -35,7 +35,7 @@ def lengths_of(node: Node, x: Operand) -> list[Length]:
     return [extent if extent >= 0 else _element(node, shape, axis) for axis, extent in enumerate(x.shape)]
 
 
-def elements_of(node: Node, vector: Operand) -> list[Length]:
+def elements_of(node: Node, vector: NodeInput) -> list[Length]:
     """The elements of an integer vector of known length."""
     extents = vector.known_extents() or (None,) * node.static_shape(vector, "A list of extents")[0]
     return [
@@ -43,17 +43,17 @@ def elements_of(node: Node, vector: Operand) -> list[Length]:
     ]
 
 
-def _element(node: Node, vector: Operand, index: int) -> Operand:
+def _element(node: Node, vector: NodeInput, index: int) -> NodeInput:
     element = node.add(Gather(axis=0), vector, node.array([index], np.int64))
     return element if element.dtype is DataType.INT64 else node.add(Cast(to_type=DataType.INT64), element)
 
 
-def as_operand(node: Node, length: Length) -> Operand:
+def as_operand(node: Node, length: Length) -> NodeInput:
     """A length as an INT64 vector of one element."""
     return node.array([length], np.int64) if isinstance(length, int) else length
 
 
-def vector_of(node: Node, lengths: Sequence[Length]) -> Operand:
+def vector_of(node: Node, lengths: Sequence[Length]) -> NodeInput:
     """An INT64 vector of these lengths."""
     if all(isinstance(length, int) for length in lengths):
         return node.array(lengths, np.int64)
@@ -75,7 +75,7 @@ def product(node: Node, lengths: Sequence[Length]) -> Length:
     return node.add(Reduce(op=ReduceOperation.PROD, axes=1, keep_dims=True), vector)
 
 
-def reshape(node: Node, x: Operand, lengths: Sequence[Length]) -> Operand:
+def reshape(node: Node, x: NodeInput, lengths: Sequence[Length]) -> NodeInput:
     """`x` with exactly these extents."""
     dims = [length for length in lengths if isinstance(length, int)]
     if len(dims) == len(lengths):
@@ -84,7 +84,7 @@ def reshape(node: Node, x: Operand, lengths: Sequence[Length]) -> Operand:
     return reshape_to(node, x, vector_of(node, lengths), allow_zero=True)
 
 
-def reshape_to(node: Node, x: Operand, target: Operand, *, allow_zero: bool) -> Operand:
+def reshape_to(node: Node, x: NodeInput, target: NodeInput, *, allow_zero: bool) -> NodeInput:
     """`x` with the extents that a vector holds, as ONNX's Reshape: -1 is inferred, 0 copied unless allowed."""
     extents = target.known_extents()
     dims = None if extents is None else reshape_target(x, extents)
@@ -94,7 +94,7 @@ def reshape_to(node: Node, x: Operand, target: Operand, *, allow_zero: bool) -> 
     return node.add(Shuffle(reshape_dims=dims, zero_is_placeholder=zero_copies), x)
 
 
-def flatten_to_matrix(node: Node, x: Operand, axis: int) -> Operand:
+def flatten_to_matrix(node: Node, x: NodeInput, axis: int) -> NodeInput:
     """`x[rows, columns]`, the axes before `axis` in the rows, as ONNX's Flatten does."""
     if axis == 1 and x.shape[0] < 0:
         columns = x.shape[1:]
@@ -103,17 +103,17 @@ def flatten_to_matrix(node: Node, x: Operand, axis: int) -> Operand:
     return reshape(node, x, [product(node, lengths[:axis]), product(node, lengths[axis:])])
 
 
-def transpose(node: Node, x: Operand, permutation: Sequence[int]) -> Operand:
+def transpose(node: Node, x: NodeInput, permutation: Sequence[int]) -> NodeInput:
     """`x` with its axes in another order."""
     return node.add(Shuffle(first_transpose=tuple(permutation)), x)
 
 
-def with_rank(node: Node, x: Operand, rank: int) -> Operand:
+def with_rank(node: Node, x: NodeInput, rank: int) -> NodeInput:
     """`x` with axes of extent 1 put before its own, up to this rank."""
     return x if x.rank >= rank else unsqueeze(node, x, range(rank - x.rank))
 
 
-def unsqueeze(node: Node, x: Operand, axes: Sequence[int]) -> Operand:
+def unsqueeze(node: Node, x: NodeInput, axes: Sequence[int]) -> NodeInput:
     """`x` with new axes of extent 1, which count in the result, from the front."""
     shape = list(x.shape)
     for axis in sorted(axes):
@@ -124,7 +124,7 @@ def unsqueeze(node: Node, x: Operand, axes: Sequence[int]) -> Operand:
     return node.add(dims, x)
 
 
-def squeeze(node: Node, x: Operand, axes: Sequence[int]) -> Operand:
+def squeeze(node: Node, x: NodeInput, axes: Sequence[int]) -> NodeInput:
     """`x` without axes of extent 1, which count from the front."""
     if not axes:
         return x
@@ -134,7 +134,7 @@ def squeeze(node: Node, x: Operand, axes: Sequence[int]) -> Operand:
     return node.add(dims, x)
 
 
-def _dims_for(x: Operand, shape: Sequence[int]) -> Shuffle | None:
+def _dims_for(x: NodeInput, shape: Sequence[int]) -> Shuffle | None:
     """A shuffle to a shape with at most one dynamic extent, or None: a device's shuffle needs no shape tensor then."""
     if all(extent >= 0 for extent in shape):
         return Shuffle(reshape_dims=tuple(shape), zero_is_placeholder=False)
@@ -156,12 +156,12 @@ def _copies_match(source: Sequence[int], dims: Sequence[int]) -> bool:
 
 def slice_axes(
     node: Node,
-    x: Operand,
+    x: NodeInput,
     bounds: Mapping[int, SliceBounds],
     *,
     mode: SampleMode = SampleMode.STRICT_BOUNDS,
-    fill: Operand | None = None,
-) -> Operand:
+    fill: NodeInput | None = None,
+) -> NodeInput:
     """`x` with some axes sliced; those whose bounds are known first, so that their extents stay static."""
     known = {axis: b for axis, b in bounds.items() if all(isinstance(length, int) for length in b)}
     computed = {axis: b for axis, b in bounds.items() if axis not in known}
@@ -177,7 +177,7 @@ def slice_axes(
     return x
 
 
-def expand(node: Node, x: Operand, target: Sequence[Length]) -> Operand:
+def expand(node: Node, x: NodeInput, target: Sequence[Length]) -> NodeInput:
     """`x` broadcast against a shape, as ONNX's Expand: by strides of 0 on the axes that are repeated."""
     rank = max(x.rank, len(target))
     x = with_rank(node, x, rank)

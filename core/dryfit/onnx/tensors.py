@@ -29,7 +29,7 @@ Extent = int | tuple[str, int] | None
 
 
 @attrs.define(eq=False)
-class Operand:
+class NodeInput:
     """One ONNX value.
 
     Attributes:
@@ -45,7 +45,7 @@ class Operand:
     extents: tuple[Extent, ...] | None = None
 
     @classmethod
-    def known(cls, name: str, value: Array) -> Operand:
+    def known(cls, name: str, value: Array) -> NodeInput:
         """An operand whose contents are known."""
         return cls(name, TensorSpec.of(value))
 
@@ -83,12 +83,12 @@ class Operand:
         return self.extents
 
 
-def specs_of(operands: Sequence[Operand | None]) -> list[TensorSpec | None]:
+def specs_of(operands: Sequence[NodeInput | None]) -> list[TensorSpec | None]:
     """The specs of a layer's inputs."""
     return [None if operand is None else operand.spec for operand in operands]
 
 
-def values_of(operands: Sequence[Operand | None]) -> list[Array | None]:
+def values_of(operands: Sequence[NodeInput | None]) -> list[Array | None]:
     """The contents of a layer's inputs, None where absent or not known."""
     return [None if operand is None else operand.value for operand in operands]
 

@@ -26,7 +26,7 @@ _NO_ACCESS, _READ, _READ_WRITE = 0, 1, 3
 _REGION_FILL = 0xA5
 
 
-class Side(enum.Enum):
+class GuardedSide(enum.Enum):
     """Which end of the memory touches a guard page. The other end is up to a page away from its own."""
 
     END = "end"
@@ -57,14 +57,20 @@ class GuardedPages:
     """
 
     def __init__(
-        self, size: int, side: Side = Side.END, *, alignment: int = 1, slack: int = 0, guard_bytes: int = 0
+        self,
+        size: int,
+        side: GuardedSide = GuardedSide.END,
+        *,
+        alignment: int = 1,
+        slack: int = 0,
+        guard_bytes: int = 0,
     ) -> None:
         protect = _mprotect()
         body = -(-(size + slack) // alignment) * alignment
         inner = max(-(-body // _PAGE), 1) * _PAGE
         guard = max(-(-guard_bytes // _PAGE), 1) * _PAGE
         mapping = mmap.mmap(-1, inner + 2 * guard)
-        start = inner - body if side is Side.END else 0
+        start = inner - body if side is GuardedSide.END else 0
         self.region = GuardedRegion(weakref.ref(mapping), guard, start, start + size)
         inside = self.region.inside(mapping)
         inside.fill(_REGION_FILL)
@@ -110,7 +116,9 @@ class GuardedRegion(NamedTuple):
         return np.frombuffer(mapping, np.uint8, len(mapping) - 2 * self.guard, self.guard)
 
 
-def array_at_guard_page(shape: Sequence[int], dtype: np.dtype[Any] | type, side: Side = Side.END) -> Array:
+def array_at_guard_page(
+    shape: Sequence[int], dtype: np.dtype[Any] | type, side: GuardedSide = GuardedSide.END
+) -> Array:
     """An uninitialized row-major array that ends directly before a guard page, or starts directly after one.
 
     Example:

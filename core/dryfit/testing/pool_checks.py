@@ -9,7 +9,7 @@ import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
-from dryfit.engine.plan import Placement, Plan, Segment
+from dryfit.engine.plan import Plan, Segment, TensorPlacement
 from dryfit.engine.segment_program import operation_group
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
@@ -82,7 +82,7 @@ class _Part:
         segment: of the operation that writes it.
     """
 
-    placement: Placement
+    placement: TensorPlacement
     first: int
     last: int
     segment: int

@@ -23,7 +23,7 @@ from docs.pages.dla_cost.networks import (
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.target.cost import CostQuestion
-from dryfit_dla.cost.formula import Step, step_cost
+from dryfit_dla.cost.formula import CostStep, step_cost
 from dryfit_dla.cost.parameters import PARAMETERS, CostParameters
 from dryfit_dla.cost.steps import steps_of
 from dryfit_dla.platforms import PLATFORMS
@@ -86,7 +86,7 @@ LAYERS_CLOCK_HZ = 1.152e9
 
 
 @functools.cache
-def published_steps(row: PublishedRow) -> Sequence[Step]:
+def published_steps(row: PublishedRow) -> Sequence[CostStep]:
     """The steps of a row's network, computed in INT8."""
     network = row.draw()
     question = CostQuestion(

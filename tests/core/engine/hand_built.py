@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.engine.plan import LayerPlacement, Operation, Placement, Plan, ProfileShapes, Reformat, Segment
+from dryfit.engine.plan import LayerPlacement, Operation, Plan, ProfileShapes, Reformat, Segment, TensorPlacement
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.target.kernels import HostLayout
@@ -59,7 +59,7 @@ def plan_of(
         ],
         reformats=[Reformat("x", "GPU FLOAT LINEAR", "GPU HALF LINEAR", 64, "precision")],
         placements={
-            tensor.name: Placement(
+            tensor.name: TensorPlacement(
                 tensor.name, "GPU", "LINEAR", "", 0, 64, (layouts or {}).get(tensor.name, HostLayout.LINEAR)
             )
             for tensor in network.tensors

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dryfit.testing.guarded_memory import GuardedPages, Side, array_at_guard_page, has_guard_pages
+from dryfit.testing.guarded_memory import GuardedPages, GuardedSide, array_at_guard_page, has_guard_pages
 
 pytestmark = pytest.mark.skipif(not has_guard_pages(), reason="the system cannot protect pages")
 
@@ -30,10 +30,10 @@ def signal_of(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("size", [0, 1, 6, 64, 4095, 4096, 4097, 20_000])
-@pytest.mark.parametrize("side", Side)
-def test_the_first_byte_outside_cannot_be_read(size: int, side: Side) -> None:
+@pytest.mark.parametrize("side", GuardedSide)
+def test_the_first_byte_outside_cannot_be_read(size: int, side: GuardedSide) -> None:
     pages = GuardedPages(size, side)
-    outside = pages.memory.ctypes.data + (size if side is Side.END else -1)
+    outside = pages.memory.ctypes.data + (size if side is GuardedSide.END else -1)
     assert signal_of(lambda: ctypes.string_at(outside, 1)) == signal.SIGSEGV
     assert signal_of(lambda: pages.memory.fill(7)) == 0
 
@@ -63,7 +63,7 @@ def test_a_write_that_is_forbidden_ends_the_process() -> None:
 
 
 def test_an_array_outlives_what_made_it() -> None:
-    arrays = [array_at_guard_page((3, 5), np.float32, side) for side in Side]
+    arrays = [array_at_guard_page((3, 5), np.float32, side) for side in GuardedSide]
     for array in arrays:
         array[...] = 1
     assert all(array.sum() == 15 for array in arrays)

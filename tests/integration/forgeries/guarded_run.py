@@ -33,7 +33,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.reference.executor import run_reference
 from dryfit.target.kernels import Binding, CallableStep, Kernel, Step
-from dryfit.testing.guarded_memory import Side
+from dryfit.testing.guarded_memory import GuardedSide
 
 Array = np.ndarray[Any, Any]
 
@@ -66,7 +66,7 @@ def main(folder: Path, first: int, end: int) -> None:
 
 def _outcome(forgery: Forgery, number: int) -> str:
     """What comes of a forgery; where the kernel tells which packed weights it lacks, it is given them."""
-    with guarded_engines(Side.START if number % 4 == 3 else Side.END) as guards:
+    with guarded_engines(GuardedSide.START if number % 4 == 3 else GuardedSide.END) as guards:
         try:
             outcome = _with_weights(forgery, number)
         except DryfitError as error:

@@ -43,13 +43,13 @@ def compare_methods(
     Raises:
         ExecutionError: there is no sample, or one does not fit the network.
     """
-    comparing = _Comparing(sides, tolerance)
+    comparing = _ComparingMethods(sides, tolerance)
     for name, feeds in samples:
         comparing.add(name, feeds)
     return comparing.result()
 
 
-class _Comparing:
+class _ComparingMethods:
     """Sums up what differs, one sample after another."""
 
     def __init__(self, sides: Sequence[MethodSide], tolerance: float) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from dryfit.answers.comparison.stored_weights import StoredWeights, stored_weights_of
+from dryfit.answers.comparison.stored_weights import NetworkWeights, stored_weights_of
 from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY
 from dryfit.engine.plan import Plan
 from dryfit.engine.progress import ProgressMonitor
@@ -90,7 +90,7 @@ def stored_network(plan: Plan, progress: ProgressMonitor | None = None) -> Store
 class _Making:
     """Copies one layer of an engine's network after another."""
 
-    def __init__(self, stored: StoredWeights, own_layers: set[str]) -> None:
+    def __init__(self, stored: NetworkWeights, own_layers: set[str]) -> None:
         self._stored = stored
         self._own_layers = own_layers
         self._is_typed = stored.network.is_strongly_typed

@@ -35,7 +35,7 @@ _STUMBLES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 
 @attrs.frozen(eq=False)
-class StoredWeights:
+class NetworkWeights:
     """An engine's network with its weights.
 
     Attributes:
@@ -49,7 +49,7 @@ class StoredWeights:
     rounded: Sequence[str]
 
 
-def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> StoredWeights:
+def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> NetworkWeights:
     """The network of a plan with the weights that its operations packed.
 
     Raises:
@@ -81,7 +81,7 @@ def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> St
         elif resolved.kernel.unpack is not None:
             rounded.append(operation.name)
     network.refresh_shapes()
-    return StoredWeights(network, unknown, rounded)
+    return NetworkWeights(network, unknown, rounded)
 
 
 def _widened(network: Network) -> Network:

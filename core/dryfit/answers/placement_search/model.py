@@ -22,7 +22,7 @@ from dryfit.builder.decisions import segment_estimate
 from dryfit.builder.design import Design
 from dryfit.builder.formats.choice import choose_forms
 from dryfit.builder.formats.forms import TensorForm
-from dryfit.builder.formats.sides import Side, Sides
+from dryfit.builder.formats.sides import FormatSide, Sides
 from dryfit.builder.placement.cutter import Cutter, LayerRun, batch_of
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.target_variant import knowing, known_shape
@@ -228,7 +228,7 @@ class FlowCopies:
                 parts.append(self._meter.of_copy(cost.copier, cost.estimate))
         return total(parts)
 
-    def _takers(self, flow: Flow, giver: Side, places: Sequence[str]) -> list[Side]:
+    def _takers(self, flow: Flow, giver: FormatSide, places: Sequence[str]) -> list[FormatSide]:
         """Those who take the tensor, each as its own device sees it."""
         found = []
         for device in dict.fromkeys(places):

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from dryfit.builder.formats.forms import TensorForm, TensorForms
-from dryfit.builder.formats.sides import Side, Sides
+from dryfit.builder.formats.sides import FormatSide, Sides
 from dryfit.engine.plan import Reformat
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -61,7 +61,7 @@ def _copies(produced: TensorForm, taken: Iterable[TensorForm]) -> list[TensorFor
     return list(copies.values())
 
 
-def choose_forms(giver: Side, takers: Sequence[Side], size_of: SizeOf) -> FormChoice:
+def choose_forms(giver: FormatSide, takers: Sequence[FormatSide], size_of: SizeOf) -> FormChoice:
     """The combination that moves the fewest bytes, after the fewest copies that are forbidden.
 
     Where bytes are equal, what the user chose is used as it is, and else devices are spared: there is a copy, as
@@ -92,16 +92,16 @@ _Combination = tuple[tuple[TensorForm, int], ...]
 """The giver's form and that of each kind of taker, with the bytes inside."""
 
 
-def _abilities(taker: Side) -> _Abilities:
+def _abilities(taker: FormatSide) -> _Abilities:
     return _Abilities(tuple(taker.forms()), bool(taker.forbids_copy), taker.is_chosen)
 
 
-def _combinations(giver: Side, kinds: Sequence[_Abilities]) -> Iterator[_Combination]:
+def _combinations(giver: FormatSide, kinds: Sequence[_Abilities]) -> Iterator[_Combination]:
     yield from itertools.product(giver.forms(), *(kind.forms for kind in kinds))
 
 
 def _rank(
-    giver: Side, kinds: Sequence[tuple[_Abilities, int]], combination: _Combination, size_of: SizeOf
+    giver: FormatSide, kinds: Sequence[tuple[_Abilities, int]], combination: _Combination, size_of: SizeOf
 ) -> tuple[int, ...]:
     """What a combination costs; the least is best, and the first of those that cost the same."""
     (produced, cost), *taken = combination

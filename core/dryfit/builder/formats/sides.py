@@ -48,7 +48,7 @@ def _reads_linear(variant: TargetVariant, dtype: DataType | None) -> bool:
 
 
 @attrs.frozen
-class Side:
+class FormatSide:
     """Someone who gives or takes a tensor.
 
     Attributes:
@@ -130,7 +130,7 @@ class Sides:
         """The device on which the caller of the engine keeps inputs and outputs."""
         return self._caller.device
 
-    def giver(self, tensor: Tensor) -> Side:
+    def giver(self, tensor: Tensor) -> FormatSide:
         """Who gives a tensor: a layer, or for a network input the caller."""
         if tensor.producer is None:
             dtype = self._precisions.network_input_type(tensor)
@@ -140,12 +140,12 @@ class Sides:
         dtype = self._precisions.stored_type(producer, tensor.output_index)
         return self._device_side(tensor, segment, dtype, f"{producer.name!r}", is_giver=True)
 
-    def takers(self, tensor: Tensor, giver: Side) -> list[Side]:
+    def takers(self, tensor: Tensor, giver: FormatSide) -> list[FormatSide]:
         """Everyone who reads the tensor, one for each segment and type, but not those who share the giver's form.
 
         Neither do those count who are in one loadable with the giver: they are `types_inside`.
         """
-        takers: dict[tuple[int, DataType], Side] = {}
+        takers: dict[tuple[int, DataType], FormatSide] = {}
         for layer, index in tensor.consumers:
             segment = self.partition.segments.get(layer.name, -1)
             dtype = self._precisions.input_type(layer, index) if segment >= 0 else tensor.dtype
@@ -158,7 +158,7 @@ class Sides:
             takers[-1, dtype] = self._caller_side(tensor, dtype, f"network output {tensor.name!r}")
         return list(takers.values())
 
-    def types_inside(self, tensor: Tensor, giver: Side) -> list[TensorForm]:
+    def types_inside(self, tensor: Tensor, giver: FormatSide) -> list[TensorForm]:
         """The native forms of the other types in which the tensor is read inside the loadable that gives it.
 
         The device converts them as part of its work, without a copy.
@@ -182,7 +182,7 @@ class Sides:
         owner = knowing(self._variants, form.layout, [form.device])
         return owner.size_bytes(form.layout, known_shape(self._specs[tensor.name]), form.dtype)
 
-    def rule(self, giver: Side, taker: Side) -> Rule:
+    def rule(self, giver: FormatSide, taker: FormatSide) -> Rule:
         """Why a copy stands between the two."""
         if giver.segment < 0:
             return NETWORK_INPUT
@@ -197,7 +197,7 @@ class Sides:
     def _is_loadable(self, segment: int) -> bool:
         return self._variants[self.partition.runs[segment].device].target.has_loadables
 
-    def _device_side(self, tensor: Tensor, segment: int, dtype: DataType, who: str, *, is_giver: bool) -> Side:
+    def _device_side(self, tensor: Tensor, segment: int, dtype: DataType, who: str, *, is_giver: bool) -> FormatSide:
         variant = self._variants[self.partition.runs[segment].device]
         shape = known_shape(self._specs[tensor.name])
         native = variant.native_format(shape, dtype)
@@ -211,9 +211,9 @@ class Sides:
             for one in formats
             if is_giver or not one.reader_kinds or all(reader.kind in one.reader_kinds for reader in readers)
         }
-        return Side(variant.device, dtype, layouts or {native: 0}, who, segment)
+        return FormatSide(variant.device, dtype, layouts or {native: 0}, who, segment)
 
-    def _caller_side(self, tensor: Tensor, dtype: DataType, who: str) -> Side:
+    def _caller_side(self, tensor: Tensor, dtype: DataType, who: str) -> FormatSide:
         """What the caller of the engine gives or takes.
 
         Raises:
@@ -231,7 +231,7 @@ class Sides:
                 f"{self._default} has {self._border_words(tensor)} there"
             )
         if tensor.allowed_formats is None:
-            return Side(self._caller.device, dtype, {LINEAR: 0}, who, forbids_copy=reason)
+            return FormatSide(self._caller.device, dtype, {LINEAR: 0}, who, forbids_copy=reason)
         known = self._known_formats(dtype)
         if not tensor.allowed_formats & known.keys():
             unknown = ", ".join(sorted(tensor.allowed_formats))
@@ -242,7 +242,7 @@ class Sides:
             for name, layout in known.items()
             if name in tensor.allowed_formats and layout.allows(shape, dtype)
         }
-        return Side(
+        return FormatSide(
             self._caller.device, dtype, allowed or {LINEAR: 0}, who, forbids_copy=reason, is_chosen=bool(allowed)
         )
 

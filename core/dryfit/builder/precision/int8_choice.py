@@ -28,7 +28,7 @@ INT8_OPERATIONS = frozenset({"SUM", "SUB", "PROD", "MAX", "MIN"})
 
 
 @attrs.frozen(eq=False)
-class Candidate:
+class Int8Candidate:
     """A layer that was asked about in INT8.
 
     Attributes:
@@ -73,7 +73,7 @@ def real_type(layer: Layer, target: Target, config: BuilderConfig) -> DataType |
 
 def refused_candidates(
     layers: Sequence[Layer],
-    candidates: Mapping[str, Candidate],
+    candidates: Mapping[str, Int8Candidate],
     specs: Mapping[str, TensorSpec],
     is_exchanged: Callable[[Tensor], bool],
     wanted_types: Mapping[str, DataType] | None = None,
@@ -101,7 +101,7 @@ def refused_candidates(
     return refused | _broken_steps(candidates, refused)
 
 
-def _broken_steps(candidates: Mapping[str, Candidate], refused: Collection[str]) -> dict[str, PrecisionReason]:
+def _broken_steps(candidates: Mapping[str, Int8Candidate], refused: Collection[str]) -> dict[str, PrecisionReason]:
     """Layers that share a tensor without a scale with one that is not computed in INT8 beside them."""
     broken_steps: dict[str, PrecisionReason] = {}
     in_real_numbers = {*refused}
@@ -135,7 +135,7 @@ _NO_BENEFIT = PrecisionReason(
 )
 
 
-def _own_reason(candidate: Candidate, is_explicit: bool) -> PrecisionReason | None:
+def _own_reason(candidate: Int8Candidate, is_explicit: bool) -> PrecisionReason | None:
     """Why the layer itself cannot be computed in INT8; None where it can."""
     layer = candidate.layer
     if is_explicit:

@@ -20,7 +20,7 @@ from dryfit.builder.config.computation_type import REDUCED_TYPES, is_strongly_ty
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.precision.chosen import WEAK_TYPES, PrecisionCause, PrecisionReason, Precisions
-from dryfit.builder.precision.int8_choice import Candidate, first_reason, real_type, refused_candidates
+from dryfit.builder.precision.int8_choice import Int8Candidate, first_reason, real_type, refused_candidates
 from dryfit.builder.precision.signed_codes import signed_codes
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
@@ -121,7 +121,7 @@ class _Chooser:
         self.combinations: dict[str, FormatCombination] = {}
         self.refusals: list[str] = []
         self.reasons: dict[str, PrecisionReason] = {}
-        self._candidates: dict[str, Candidate] = {}
+        self._candidates: dict[str, Int8Candidate] = {}
 
     def choose(self, layer: Layer, target: Target, verdict: Verdict | None) -> None:
         tensors = [tensor for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
@@ -146,7 +146,7 @@ class _Chooser:
                 inside = [tensor for tensor in lacking if is_inside_step(tensor)]
                 missing = [tensor.name for tensor in lacking if tensor not in inside]
                 wider = real_type(layer, target, self._config)
-                self._candidates[layer.name] = Candidate(layer, target, wider, missing, inside)
+                self._candidates[layer.name] = Int8Candidate(layer, target, wider, missing, inside)
             else:
                 asked = self._config.asked_type(layer, target)
                 notes = [] if verdict is None else [str(note) for note in verdict.notes]

@@ -18,7 +18,7 @@ from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.placement.target_variant import Specs, TargetVariant, knowing, known_shape
 from dryfit.engine.memory_planner import MemoryPlan, plan_memory
-from dryfit.engine.plan import Placement
+from dryfit.engine.plan import TensorPlacement
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.target.formats import LINEAR
@@ -38,7 +38,7 @@ class DeviceMemory:
         pool_sizes: `device/pool` to bytes that activations take.
     """
 
-    placements: Mapping[str, Placement]
+    placements: Mapping[str, TensorPlacement]
     pool_sizes: Mapping[str, int]
 
     def lines(self) -> Iterator[str]:
@@ -48,7 +48,7 @@ class DeviceMemory:
 
 
 @attrs.frozen
-class StoredTensor:
+class PlacedTensor:
     """A tensor, or a copy of one, that has to lie somewhere.
 
     Attributes:
@@ -77,8 +77,8 @@ class MemoryContents:
     """
 
     order: Sequence[str]
-    on_border: Mapping[str, StoredTensor]
-    pools: Mapping[tuple[str, int], tuple[MemoryPool, Sequence[StoredTensor]]]
+    on_border: Mapping[str, PlacedTensor]
+    pools: Mapping[tuple[str, int], tuple[MemoryPool, Sequence[PlacedTensor]]]
 
 
 def memory_contents(
@@ -98,8 +98,8 @@ def memory_contents(
         specs: tensor name to spec at the shapes the engine is optimised for, of the network that was cut.
     """
     border = {tensor.name for tensor in (*lowered.network.inputs, *lowered.network.outputs)}
-    on_border: dict[str, StoredTensor] = {}
-    pools: dict[tuple[str, int], tuple[MemoryPool, list[StoredTensor]]] = {}
+    on_border: dict[str, PlacedTensor] = {}
+    pools: dict[tuple[str, int], tuple[MemoryPool, list[PlacedTensor]]] = {}
     for one in _Collector(lowered, groups, formats, variants, specs).collect():
         if one.name is not None and one.name in border:
             on_border[one.name] = one
@@ -118,17 +118,17 @@ def plan_device_memory(contents: MemoryContents, layouts: Mapping[str, HostLayou
         layouts: tensor name to host layout.
     """
     pool_sizes: dict[str, int] = {}
-    placements: dict[str, Placement] = {}
+    placements: dict[str, TensorPlacement] = {}
     for name, one in contents.on_border.items():
         layout = layouts.get(name, HostLayout.LINEAR)
-        placements[name] = Placement(name, one.form.device, one.form.layout.name, "", 0, one.size, layout)
+        placements[name] = TensorPlacement(name, one.form.device, one.form.layout.name, "", 0, one.size, layout)
     for (name, _), (pool, members) in contents.pools.items():
         offsets, total = _planned(pool, members)
         pool_sizes[name] = pool_sizes.get(name, 0) + total
         for one, offset in zip(members, offsets, strict=True):
             if one.name is not None:
                 layout = layouts.get(one.name, HostLayout.LINEAR)
-                placements[one.name] = Placement(
+                placements[one.name] = TensorPlacement(
                     one.name, one.form.device, one.form.layout.name, pool.name, offset, one.size, layout
                 )
     in_order = {name: placements[name] for name in contents.order if name in placements}
@@ -147,7 +147,7 @@ def segment_pool_bytes(contents: MemoryContents, num_segments: int) -> Sequence[
     return found
 
 
-def _planned(pool: MemoryPool, members: Sequence[StoredTensor]) -> MemoryPlan:
+def _planned(pool: MemoryPool, members: Sequence[PlacedTensor]) -> MemoryPlan:
     return plan_memory([(one.size, *one.life) for one in members], pool.alignment_bytes)
 
 
@@ -176,7 +176,7 @@ class _Collector:
         self._variants = variants
         self._specs = specs
 
-    def collect(self) -> list[StoredTensor]:
+    def collect(self) -> list[PlacedTensor]:
         written: dict[str, int] = {tensor.name: -1 for tensor in self._lowered.network.inputs}
         last_read: dict[str, int] = {}
         readers: dict[str, list[JoinedGroup]] = {}
@@ -187,7 +187,7 @@ class _Collector:
             if fused.place.role is not LayerRole.SHAPE:
                 written.update((tensor.name, step) for tensor in fused.group.outputs)
         producers = {tensor.name: fused for fused in self._groups for tensor in fused.group.outputs}
-        stored: list[StoredTensor] = []
+        stored: list[PlacedTensor] = []
         for tensor in self._lowered.network.tensors:
             origin = self._lowered.origins.get(tensor.name)
             # What carries no data, shape tensors in whatever type, is with the host.
@@ -197,9 +197,9 @@ class _Collector:
             segment = self._only_segment(tensor, producers.get(tensor.name), readers.get(tensor.name, []))
             own, *copies = self._forms(tensor)
             readable = self._readable(own, tensor)
-            stored.append(StoredTensor(tensor.name, readable, self._size(own, tensor), life, segment))
+            stored.append(PlacedTensor(tensor.name, readable, self._size(own, tensor), life, segment))
             # The engine's network has no tensors for copies of the same type.
-            stored += [StoredTensor(None, copy, self._size(copy, tensor), life, -1) for copy in copies]
+            stored += [PlacedTensor(None, copy, self._size(copy, tensor), life, -1) for copy in copies]
         return stored
 
     def _only_segment(self, tensor: Tensor, producer: JoinedGroup | None, readers: Sequence[JoinedGroup]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dryfit.builder.kernels.packed_weights import drop_packed_weights
 from dryfit.engine.engine import Engine
-from dryfit.engine.plan import LayerPlacement, Operation, Placement, Plan, Segment
+from dryfit.engine.plan import LayerPlacement, Operation, Plan, Segment, TensorPlacement
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import EngineFileError, UnknownNameError
 from dryfit.network.copying import copy_network
@@ -104,7 +104,7 @@ def _group(asked: HostOperation, layers: Mapping[str, Layer], where: str) -> Lay
     return LayerGroup([layers[name] for name in asked.layers])
 
 
-def _placements(segment: PlannedSegment, run: HostRun, network: Network) -> dict[str, Placement]:
+def _placements(segment: PlannedSegment, run: HostRun, network: Network) -> dict[str, TensorPlacement]:
     formats = {**segment.input_formats, **segment.output_formats}
     strange = sorted(set(run.layouts.values()) - HostLayout.__members__.keys())
     if strange:
@@ -119,7 +119,7 @@ def _placements(segment: PlannedSegment, run: HostRun, network: Network) -> dict
         if tensor.name in run.layouts:
             layout, family = formats.get(tensor.name, LINEAR), segment.platform.family
             size = layout.size_bytes(tensor.shape, tensor.dtype, family)
-            placements[tensor.name] = Placement(
+            placements[tensor.name] = TensorPlacement(
                 tensor.name, segment.device, layout.name, "", 0, size, HostLayout[run.layouts[tensor.name]]
             )
     return placements

@@ -18,7 +18,7 @@ from dryfit.onnx.composition import add_plugin, elementwise, reduce, scalar, una
 from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 
 @attrs.frozen
@@ -72,20 +72,20 @@ def _list(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
     return values
 
 
-def _weights(node: Node, least_rank: int = 3) -> tuple[Operand, Array | None, Array | None, list[Operand | None]]:
+def _weights(node: Node, least_rank: int = 3) -> tuple[NodeInput, Array | None, Array | None, list[NodeInput | None]]:
     """(weight operand, kernel parameter, bias parameter, inputs of the layer): each weight is in one of two places."""
     weights, bias = node[1], node.input(2)
     node.static_shape(weights, "The kernel")
     if weights.rank < least_rank:
         raise node.refusal("The kernel has too few axes", code=ErrorCode.INVALID_NODE, found=weights.shape)
-    inputs: list[Operand | None] = [node[0]]
+    inputs: list[NodeInput | None] = [node[0]]
     inputs.append(None if weights.is_known else weights)
     inputs.append(None if bias is None or bias.is_known else bias)
     return weights, weights.value, None if bias is None else bias.value, inputs
 
 
 @operator("Conv")
-def convolution(node: Node) -> Operand:
+def convolution(node: Node) -> NodeInput:
     """Convolution."""
     weights, kernel, bias, inputs = _weights(node)
     window = window_of(node, node.get_ints("kernel_shape") or weights.shape[2:])
@@ -105,7 +105,7 @@ def convolution(node: Node) -> Operand:
 
 
 @operator("ConvTranspose")
-def deconvolution(node: Node) -> Operand:
+def deconvolution(node: Node) -> NodeInput:
     """Deconvolution; `output_padding` and `output_shape` become its paddings."""
     weights, kernel, bias, inputs = _weights(node)
     window = window_of(node, node.get_ints("kernel_shape") or weights.shape[2:])
@@ -162,7 +162,7 @@ def _paddings_for(
 
 
 @operator("DeformConv")
-def deformable_convolution(node: Node) -> Operand:
+def deformable_convolution(node: Node) -> NodeInput:
     """The layer plugin `DeformConv`."""
     fields = {"offset_group": 1, "group": 1, **node.fields()}
     return add_plugin(node, "DeformConv", fields, *node.inputs)[0]
@@ -179,7 +179,7 @@ def _kernel(node: Node) -> tuple[int, ...]:
 
 
 @operator("MaxPool", "AveragePool")
-def pooling(node: Node) -> list[Operand]:
+def pooling(node: Node) -> list[NodeInput]:
     """Pooling; the indices of a maximum pooling are its second output."""
     window = window_of(node, _kernel(node))
     is_maximum = node.op_type == "MaxPool"
@@ -200,7 +200,7 @@ def pooling(node: Node) -> list[Operand]:
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")
-def global_pooling(node: Node) -> Operand:
+def global_pooling(node: Node) -> NodeInput:
     """Reduce over the spatial axes."""
     x = node[0]
     op = ReduceOperation.AVG if node.op_type == "GlobalAveragePool" else ReduceOperation.MAX
@@ -208,7 +208,7 @@ def global_pooling(node: Node) -> Operand:
 
 
 @operator("LpPool")
-def lp_pooling(node: Node) -> Operand:
+def lp_pooling(node: Node) -> NodeInput:
     """The layer plugin `LpPool`."""
     window = window_of(node, _kernel(node))
     fields = {
@@ -224,7 +224,7 @@ def lp_pooling(node: Node) -> Operand:
 
 
 @operator("GlobalLpPool")
-def global_lp_pooling(node: Node) -> Operand:
+def global_lp_pooling(node: Node) -> NodeInput:
     """Absolute values to the power p, summed over the spatial axes, to the power 1 / p."""
     x, p = node[0], node.get_int("p", 2)
     powers = elementwise(node, ElementWiseOperation.POW, unary(node, UnaryOperation.ABS, x), scalar(node, p, x))

@@ -10,7 +10,7 @@ from dryfit.network.layers.quantization import Cast, CastRounding
 from dryfit.onnx.composition import add, add_plugin, cast, divide, elementwise, same_rank, scalar, unary
 from dryfit.onnx.node import Node
 from dryfit.onnx.registry import operator
-from dryfit.onnx.tensors import Operand, data_type
+from dryfit.onnx.tensors import NodeInput, data_type
 
 _Op = ElementWiseOperation
 
@@ -34,13 +34,13 @@ _BINARY = {
 
 
 @operator(*_BINARY)
-def binary(node: Node) -> Operand:
+def binary(node: Node) -> NodeInput:
     """Elementwise."""
     return elementwise(node, _BINARY[node.op_type], node[0], node[1])
 
 
 @operator("Pow")
-def power(node: Node) -> Operand:
+def power(node: Node) -> NodeInput:
     """Elementwise, in the wider type of base and exponent."""
     base, exponent = node[0], node[1]
     if base.dtype is exponent.dtype:
@@ -52,14 +52,14 @@ def power(node: Node) -> Operand:
 
 
 @operator("Mod")
-def modulo(node: Node) -> Operand:
+def modulo(node: Node) -> NodeInput:
     """Elementwise: Python's remainder, or C's with `fmod`."""
     op = _Op.FMOD if node.get_int("fmod", 0) else _Op.MOD
     return elementwise(node, op, node[0], node[1])
 
 
 @operator("BitShift")
-def bit_shift(node: Node) -> Operand:
+def bit_shift(node: Node) -> NodeInput:
     """Elementwise."""
     direction = node.choice("direction", "", ("LEFT", "RIGHT"))
     return elementwise(node, _Op.SHIFT_LEFT if direction == "LEFT" else _Op.SHIFT_RIGHT, node[0], node[1])
@@ -69,7 +69,7 @@ _VARIADIC = {"Max": _Op.MAX, "Min": _Op.MIN, "Sum": _Op.SUM}
 
 
 @operator(*_VARIADIC)
-def variadic(node: Node) -> Operand:
+def variadic(node: Node) -> NodeInput:
     """Elementwise, one layer fewer than there are inputs."""
     op = _VARIADIC[node.op_type]
     operands = [node[index] for index in range(len(node.inputs))]
@@ -77,7 +77,7 @@ def variadic(node: Node) -> Operand:
 
 
 @operator("Mean")
-def mean(node: Node) -> Operand:
+def mean(node: Node) -> NodeInput:
     """A sum, divided by the number of inputs."""
     operands = [node[index] for index in range(len(node.inputs))]
     total = functools.reduce(lambda a, b: add(node, a, b), operands[1:], node[0])
@@ -85,7 +85,7 @@ def mean(node: Node) -> Operand:
 
 
 @operator("Where")
-def where(node: Node) -> Operand:
+def where(node: Node) -> NodeInput:
     """Select."""
     return node.add(Select(), *same_rank(node, node[0], node[1], node[2]))
 
@@ -120,13 +120,13 @@ _UNARY = {
 
 
 @operator(*_UNARY)
-def unary_operator(node: Node) -> Operand:
+def unary_operator(node: Node) -> NodeInput:
     """Unary."""
     return unary(node, _UNARY[node.op_type], node[0])
 
 
 @operator("IsInf")
-def is_infinite(node: Node) -> Operand:
+def is_infinite(node: Node) -> NodeInput:
     """Unary; a comparison with infinity where only one sign counts."""
     x = node[0]
     positive, negative = bool(node.get_int("detect_positive", 1)), bool(node.get_int("detect_negative", 1))
@@ -139,26 +139,26 @@ def is_infinite(node: Node) -> Operand:
     return elementwise(node, _Op.AND, infinite, sign)
 
 
-def _cast(node: Node, to_type: DataType) -> Operand:
+def _cast(node: Node, to_type: DataType) -> NodeInput:
     rounding = CastRounding(node.choice("round_mode", "up", [member.value for member in CastRounding]))
     layer = Cast(to_type=to_type, saturate=bool(node.get_int("saturate", 1)), e8m0_rounding=rounding)
     return node.add(layer, node[0])
 
 
 @operator("Cast")
-def cast_operator(node: Node) -> Operand:
+def cast_operator(node: Node) -> NodeInput:
     """Cast."""
     return _cast(node, data_type(node.get_int("to", 0), "attribute 'to'"))
 
 
 @operator("CastLike")
-def cast_like(node: Node) -> Operand:
+def cast_like(node: Node) -> NodeInput:
     """Cast."""
     return _cast(node, node[1].dtype)
 
 
 @operator("BitCast")
-def bit_cast(node: Node) -> Operand:
+def bit_cast(node: Node) -> NodeInput:
     """The layer plugin `BitCast`."""
     to_type = data_type(node.get_int("to", 0), "attribute 'to'")
     return add_plugin(node, "BitCast", {"to_type": to_type.name}, node[0])[0]

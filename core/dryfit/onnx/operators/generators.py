@@ -16,14 +16,14 @@ from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import elements_of, expand, unsqueeze
-from dryfit.onnx.tensors import Operand, data_type
+from dryfit.onnx.tensors import NodeInput, data_type
 
 _LARGEST_CONSTANT_ELEMENTS = 2**32
 """Our choice: the largest weights are smaller, and a few bytes of a model can ask for any number."""
 
 
 @operator("Constant")
-def constant(node: Node) -> Operand:
+def constant(node: Node) -> NodeInput:
     """A constant, where a layer needs one."""
     value = node.get_array("value")
     if value is not None:
@@ -44,7 +44,7 @@ def constant(node: Node) -> Operand:
 
 
 @operator("ConstantOfShape")
-def constant_of_shape(node: Node) -> Operand:
+def constant_of_shape(node: Node) -> NodeInput:
     """A constant that takes no memory; a slice with strides of 0 where the shape is computed at run time."""
     value = node.get_array("value")
     number: Array = np.zeros(1, np.float32) if value is None else value.reshape(1)
@@ -58,7 +58,7 @@ def constant_of_shape(node: Node) -> Operand:
 
 
 @operator("Range")
-def number_range(node: Node) -> Operand:
+def number_range(node: Node) -> NodeInput:
     """A constant, or a fill where a bound is computed at run time."""
     start, limit, delta = node[0], node[1], node[2]
     if start.value is not None and limit.value is not None and delta.value is not None:
@@ -105,7 +105,7 @@ def _check_size(node: Node, rows: int, columns: int) -> None:
 
 
 @operator("EyeLike")
-def eye_like(node: Node) -> Operand:
+def eye_like(node: Node) -> NodeInput:
     """A constant: only the shape of the input matters."""
     x = node[0]
     rows, columns = node.static_shape(x, "The input of EyeLike")
@@ -115,7 +115,7 @@ def eye_like(node: Node) -> Operand:
 
 
 @operator("Trilu")
-def triangle(node: Node) -> Operand:
+def triangle(node: Node) -> NodeInput:
     """A select between the input and 0, by the distance from the diagonal."""
     x = node[0]
     diagonal = node.input(1) or node.array(0, np.int64)

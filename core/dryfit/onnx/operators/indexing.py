@@ -11,27 +11,27 @@ from dryfit.onnx.composition import add_plugin, cast, positive_axis
 from dryfit.onnx.node import Node
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import reshape_to, squeeze, transpose
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 _INDEX_TYPES = (DataType.INT32, DataType.INT64)
 
 
 @operator("Gather")
-def gather(node: Node) -> Operand:
+def gather(node: Node) -> NodeInput:
     """Gather."""
     layer = Gather(axis=positive_axis(node, node.get_int("axis", 0), node[0].rank))
     return node.add(layer, node[0], node[1])
 
 
 @operator("GatherElements")
-def gather_elements(node: Node) -> Operand:
+def gather_elements(node: Node) -> NodeInput:
     """Gather."""
     layer = Gather(mode=GatherMode.ELEMENT, axis=positive_axis(node, node.get_int("axis", 0), node[0].rank))
     return node.add(layer, node[0], node[1])
 
 
 @operator("GatherND")
-def gather_nd(node: Node) -> Operand:
+def gather_nd(node: Node) -> NodeInput:
     """Gather."""
     layer = Gather(mode=GatherMode.ND, num_elementwise_dims=node.get_int("batch_dims", 0))
     return node.add(layer, node[0], node[1])
@@ -42,7 +42,7 @@ def _reduction(node: Node) -> ScatterReduction:
 
 
 @operator("Scatter", "ScatterElements")
-def scatter_elements(node: Node) -> Operand:
+def scatter_elements(node: Node) -> NodeInput:
     """Scatter."""
     layer = Scatter(
         mode=ScatterMode.ELEMENT,
@@ -53,13 +53,13 @@ def scatter_elements(node: Node) -> Operand:
 
 
 @operator("ScatterND")
-def scatter_nd(node: Node) -> Operand:
+def scatter_nd(node: Node) -> NodeInput:
     """Scatter."""
     return node.add(Scatter(mode=ScatterMode.ND, reduction=_reduction(node)), node[0], node[1], node[2])
 
 
 @operator("OneHot")
-def one_hot(node: Node) -> Operand:
+def one_hot(node: Node) -> NodeInput:
     """One-hot."""
     indices, depth, values = node[0], node[1], node[2]
     if indices.dtype not in _INDEX_TYPES:
@@ -71,13 +71,13 @@ def one_hot(node: Node) -> Operand:
 
 
 @operator("NonZero")
-def non_zero(node: Node) -> Operand:
+def non_zero(node: Node) -> NodeInput:
     """Non-zero."""
     return node.add(NonZero(indices_type=DataType.INT64), node[0])
 
 
 @operator("Compress")
-def compress(node: Node) -> Operand:
+def compress(node: Node) -> NodeInput:
     """A gather at the indices where the condition is not zero."""
     x = node[0]
     axis = node.get_int("axis", 0)
@@ -88,7 +88,7 @@ def compress(node: Node) -> Operand:
 
 
 @operator("Unique")
-def unique(node: Node) -> list[Operand]:
+def unique(node: Node) -> list[NodeInput]:
     """The layer plugin `Unique`."""
     return add_plugin(node, "Unique", {"sorted": 1, **node.fields()}, node[0])
 
@@ -100,7 +100,7 @@ _EVERY_SCORE = float(np.finfo(np.float32).min)
 
 
 @operator("NonMaxSuppression")
-def non_max_suppression(node: Node) -> Operand:
+def non_max_suppression(node: Node) -> NodeInput:
     """NMS."""
     scores = transpose(node, node[1], (0, 2, 1))
     is_centered = bool(node.get_int("center_point_box", 0))
@@ -116,18 +116,18 @@ def non_max_suppression(node: Node) -> Operand:
 
 
 @operator("RoiAlign")
-def roi_align(node: Node) -> Operand:
+def roi_align(node: Node) -> NodeInput:
     """The layer plugin `RoiAlign`."""
     return _roi_align(node, "output_half_pixel")
 
 
 @operator("RoiAlign", since=16)
-def roi_align_with_half_pixels(node: Node) -> Operand:
+def roi_align_with_half_pixels(node: Node) -> NodeInput:
     """The layer plugin `RoiAlign`."""
     return _roi_align(node, "half_pixel")
 
 
-def _roi_align(node: Node, default: str) -> Operand:
+def _roi_align(node: Node, default: str) -> NodeInput:
     fields = {
         "mode": node.choice("mode", "avg", ("avg", "max")),
         "output_height": node.get_int("output_height", 1),

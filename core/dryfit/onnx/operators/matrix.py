@@ -22,11 +22,11 @@ from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import squeeze, with_rank
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 
 @operator("Gemm")
-def gemm(node: Node) -> Operand:
+def gemm(node: Node) -> NodeInput:
     """Fully connected where B is constant or a quantized constant, and C a bias; else matrix multiply, scale, add."""
     a, b, c = node[0], node[1], node.input(2)
     if a.rank != 2 or b.rank != 2:
@@ -57,19 +57,19 @@ def gemm(node: Node) -> Operand:
 
 def _fully_connected(
     node: Node,
-    a: Operand,
+    a: NodeInput,
     layer: FullyConnected,
     bias: Array,
-    weights: Operand | None,
-    integers: Operand | None,
-) -> Operand:
+    weights: NodeInput | None,
+    integers: NodeInput | None,
+) -> NodeInput:
     layer.bias = bias if bias.size else None
     others = [] if weights is None and integers is None else [weights]
     y = node.add(layer, _with_spatial_axes(node, a), *others, *([] if integers is None else [integers]))
     return squeeze(node, y, (2, 3))
 
 
-def _is_integer_bias(c: Operand | None, outputs: int) -> bool:
+def _is_integer_bias(c: NodeInput | None, outputs: int) -> bool:
     """Whether C is a vector that is dequantized from INT32, which networks with a quantize method keep."""
     producer = None if c is None or c.tensor is None else c.tensor.producer
     data = producer.inputs[0] if isinstance(producer, Dequantize) else None
@@ -80,7 +80,7 @@ def _scaled(weights: Array, factor: float) -> Array:
     return weights if factor == 1.0 else (weights.astype(np.float32) * np.float32(factor)).astype(weights.dtype)
 
 
-def _bias(c: Operand | None, outputs: int, beta: float) -> Array | None:
+def _bias(c: NodeInput | None, outputs: int, beta: float) -> Array | None:
     """`beta * c` as one value an output (empty where there is no C), or None where it is not known or no bias."""
     if c is None or beta == 0.0:
         return np.zeros(0, np.float32)
@@ -89,7 +89,7 @@ def _bias(c: Operand | None, outputs: int, beta: float) -> Array | None:
     return _scaled(np.broadcast_to(c.value.reshape(-1), (outputs,)), beta)
 
 
-def _quantized_weights(node: Node, b: Operand, trans_b: bool) -> Operand | None:
+def _quantized_weights(node: Node, b: NodeInput, trans_b: bool) -> NodeInput | None:
     """Weights `[outputs, inputs]` of a constant that is quantized, or None where B is something else.
 
     The constant is dequantized (weights that are stored quantized), or quantized and dequantized. One the other way
@@ -129,15 +129,15 @@ def _turned_layer(layer: Layer) -> Layer:
     return turned  # type: ignore[no-any-return]
 
 
-def _turned(node: Node, tensor: Tensor | None) -> Operand | None:
+def _turned(node: Node, tensor: Tensor | None) -> NodeInput | None:
     """A scale or zero point for turned weights: one a block is a matrix, and turned too."""
     if tensor is None:
         return None
-    operand = Operand(tensor.name, tensor.spec, tensor)
+    operand = NodeInput(tensor.name, tensor.spec, tensor)
     return node.array(operand.value.T) if operand.rank == 2 and operand.value is not None else operand
 
 
-def _with_spatial_axes(node: Node, a: Operand) -> Operand:
+def _with_spatial_axes(node: Node, a: NodeInput) -> NodeInput:
     """`a[N, C]` as `[N, C, 1, 1]`, or what it was flattened from; before a quantize and dequantize between them."""
     unflattened = _unflattened(a)
     if unflattened is not None:
@@ -146,14 +146,14 @@ def _with_spatial_axes(node: Node, a: Operand) -> Operand:
     if isinstance(layer, Quantize | Dequantize) and layer.axis == -1 and not layer.block_shape:
         source = layer.inputs[0]
         if source is not None:
-            x = _with_spatial_axes(node, Operand(source.name, source.spec, source))
-            factors = [None if t is None else Operand(t.name, t.spec, t) for t in layer.inputs[1:]]
+            x = _with_spatial_axes(node, NodeInput(source.name, source.spec, source))
+            factors = [None if t is None else NodeInput(t.name, t.spec, t) for t in layer.inputs[1:]]
             return _instead_of(layer, node.add(_copy(layer), x, *factors, fold=False))
     dims = a.shape if a.spec.is_static else (0, 0)
     return node.add(Shuffle(reshape_dims=(*dims, 1, 1)), a)
 
 
-def _unflattened(a: Operand) -> Operand | None:
+def _unflattened(a: NodeInput) -> NodeInput | None:
     """What a flattened `[N, C, H, W]` was before, so that the fully connected layer takes it directly."""
     producer = a.tensor.producer if a.tensor is not None else None
     if not isinstance(producer, Shuffle) or producer.first_transpose or producer.second_transpose:
@@ -163,7 +163,7 @@ def _unflattened(a: Operand) -> Operand | None:
         return None
     if any(extent < 0 for extent in source.shape[1:]) or a.shape[1] != int(np.prod(source.shape[1:])):
         return None
-    return Operand(source.name, source.spec, source)
+    return NodeInput(source.name, source.spec, source)
 
 
 def _copy(layer: Layer) -> Layer:
@@ -171,7 +171,7 @@ def _copy(layer: Layer) -> Layer:
     return type(layer)(**{field.name: getattr(layer, field.name) for field in type(layer).parameters()})
 
 
-def _instead_of(layer: Layer, operand: Operand) -> Operand:
+def _instead_of(layer: Layer, operand: NodeInput) -> NodeInput:
     """The output of a layer that was added in the place of another, and came from that one's node too."""
     if operand.tensor is not None and operand.tensor.producer is not None:
         operand.tensor.producer.onnx_nodes = layer.onnx_nodes
@@ -179,7 +179,7 @@ def _instead_of(layer: Layer, operand: Operand) -> Operand:
 
 
 @operator("MatMul")
-def matmul(node: Node) -> Operand:
+def matmul(node: Node) -> NodeInput:
     """Matrix multiply; an operand with one axis is a vector."""
     a, b = node[0], node[1]
     if a.rank < 1 or b.rank < 1:
@@ -194,13 +194,13 @@ def matmul(node: Node) -> Operand:
 
 
 @operator("Einsum")
-def einsum(node: Node) -> Operand:
+def einsum(node: Node) -> NodeInput:
     """Einsum."""
     equation = node.get_string("equation", "")
     return node.add(Einsum(equation=equation), *(node[index] for index in range(len(node.inputs))))
 
 
 @operator("Det")
-def determinant(node: Node) -> Operand:
+def determinant(node: Node) -> NodeInput:
     """The layer plugin `Det`."""
     return add_plugin(node, "Det", {}, node[0])[0]

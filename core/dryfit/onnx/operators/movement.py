@@ -24,17 +24,17 @@ from dryfit.onnx.shapes import (
     unsqueeze,
     vector_of,
 )
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 
 @operator("Identity")
-def identity(node: Node) -> Operand:
+def identity(node: Node) -> NodeInput:
     """Identity."""
     return node.add(Identity(), node[0])
 
 
 @operator("Dropout")
-def dropout(node: Node) -> list[Operand]:
+def dropout(node: Node) -> list[NodeInput]:
     """Nothing: it does something in training only. The mask is a constant."""
     training = node.constant(2, "The training mode")
     if training is not None and bool(training.reshape(())):
@@ -46,13 +46,13 @@ def dropout(node: Node) -> list[Operand]:
 
 
 @operator("Reshape")
-def reshape_operator(node: Node) -> Operand:
+def reshape_operator(node: Node) -> NodeInput:
     """Shuffle."""
     return reshape_to(node, node[0], node[1], allow_zero=bool(node.get_int("allowzero", 0)))
 
 
 @operator("Flatten")
-def flatten(node: Node) -> Operand:
+def flatten(node: Node) -> NodeInput:
     """Shuffle."""
     x, axis = node[0], node.get_int("axis", 1)
     if not -x.rank <= axis <= x.rank:
@@ -61,14 +61,14 @@ def flatten(node: Node) -> Operand:
 
 
 @operator("Transpose")
-def transpose_operator(node: Node) -> Operand:
+def transpose_operator(node: Node) -> NodeInput:
     """Shuffle."""
     x = node[0]
     return transpose(node, x, node.get_ints("perm") or tuple(reversed(range(x.rank))))
 
 
 @operator("Squeeze")
-def squeeze_operator(node: Node) -> Operand:
+def squeeze_operator(node: Node) -> NodeInput:
     """Shuffle, or squeeze where several dimensions are dynamic."""
     x, axes = node[0], axes_of(node, 1)
     if axes is None:
@@ -79,20 +79,20 @@ def squeeze_operator(node: Node) -> Operand:
 
 
 @operator("Unsqueeze")
-def unsqueeze_operator(node: Node) -> Operand:
+def unsqueeze_operator(node: Node) -> NodeInput:
     """Shuffle, or unsqueeze where several dimensions are dynamic."""
     x, axes = node[0], axes_of(node, 1) or ()
     return unsqueeze(node, x, positive_axes(node, axes, x.rank + len(axes)))
 
 
 @operator("Concat")
-def concat(node: Node) -> Operand:
+def concat(node: Node) -> NodeInput:
     """Concatenation."""
     operands = [node[index] for index in range(len(node.inputs))]
     return concatenate(node, operands, positive_axis(node, node.get_int("axis", 1), node[0].rank))
 
 
-def _blocks(node: Node, x: Operand) -> int:
+def _blocks(node: Node, x: NodeInput) -> int:
     size = node.get_int("blocksize", 0)
     if x.rank != 4 or x.shape[1] < 0 or size < 1:
         raise node.refusal(
@@ -104,7 +104,7 @@ def _blocks(node: Node, x: Operand) -> int:
 
 
 @operator("DepthToSpace")
-def depth_to_space(node: Node) -> Operand:
+def depth_to_space(node: Node) -> NodeInput:
     """Two shuffles."""
     x = node[0]
     size = _blocks(node, x)
@@ -119,7 +119,7 @@ def depth_to_space(node: Node) -> Operand:
 
 
 @operator("SpaceToDepth")
-def space_to_depth(node: Node) -> Operand:
+def space_to_depth(node: Node) -> NodeInput:
     """Two shuffles."""
     x = node[0]
     size = _blocks(node, x)
@@ -131,7 +131,7 @@ def space_to_depth(node: Node) -> Operand:
 
 
 @operator("Shape")
-def shape(node: Node) -> Operand:
+def shape(node: Node) -> NodeInput:
     """Shape; a slice of it where only some axes are asked for."""
     x = node[0]
     first, last, _ = slice(node.get_int("start", 0), node.get_int("end", x.rank)).indices(x.rank)
@@ -141,14 +141,14 @@ def shape(node: Node) -> Operand:
 
 
 @operator("Size")
-def size(node: Node) -> Operand:
+def size(node: Node) -> NodeInput:
     """The product of the shape."""
     count = product(node, lengths_of(node, node[0]))
     return node.array(count, np.int64) if isinstance(count, int) else squeeze(node, count, (0,))
 
 
 @operator("ReverseSequence")
-def reverse_sequence(node: Node) -> Operand:
+def reverse_sequence(node: Node) -> NodeInput:
     """Reverse sequence."""
     x = node[0]
     layer = ReverseSequence(

@@ -34,24 +34,24 @@ from dryfit.onnx.operators.reduce import top_k
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import flatten_to_matrix, lengths_of, reshape, squeeze, unsqueeze, with_rank
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 
-def _along_channels(node: Node, vector: Operand, rank: int) -> Operand:
+def _along_channels(node: Node, vector: NodeInput, rank: int) -> NodeInput:
     """A vector with one value a channel, as `[1, C, 1, ...]`."""
     return unsqueeze(node, vector, (0, *range(2, rank))) if rank > 1 else vector
 
 
-def _mean(node: Node, x: Operand, axes: tuple[int, ...]) -> Operand:
+def _mean(node: Node, x: NodeInput, axes: tuple[int, ...]) -> NodeInput:
     return reduce(node, ReduceOperation.AVG, x, axes, keep_dims=True)
 
 
-def _variance(node: Node, x: Operand, mean: Operand, axes: tuple[int, ...]) -> Operand:
+def _variance(node: Node, x: NodeInput, mean: NodeInput, axes: tuple[int, ...]) -> NodeInput:
     difference = subtract(node, x, mean)
     return _mean(node, multiply(node, difference, difference), axes)
 
 
-def _compute_type(node: Node, x: Operand) -> DataType:
+def _compute_type(node: Node, x: NodeInput) -> DataType:
     """The type that `stash_type` asks for."""
     if x.dtype is DataType.DOUBLE:
         return DataType.DOUBLE
@@ -59,7 +59,7 @@ def _compute_type(node: Node, x: Operand) -> DataType:
 
 
 @operator("BatchNormalization")
-def batch_normalization(node: Node) -> list[Operand]:
+def batch_normalization(node: Node) -> list[NodeInput]:
     """Scale with one coefficient a channel where the statistics are known; in training mode a chain."""
     x = node[0]
     if not node.get_int("spatial", 1):
@@ -79,7 +79,7 @@ def batch_normalization(node: Node) -> list[Operand]:
     return [node.add(layer, x)]
 
 
-def _normalized(node: Node, x: Operand, mean: Operand, variance: Operand) -> Operand:
+def _normalized(node: Node, x: NodeInput, mean: NodeInput, variance: NodeInput) -> NodeInput:
     """`(x - mean) / sqrt(variance + epsilon) * scale + bias` with the node's scale and bias, one value a channel."""
     work = mean.dtype
     mean, variance = _along_channels(node, mean, x.rank), _along_channels(node, variance, x.rank)
@@ -91,7 +91,7 @@ def _normalized(node: Node, x: Operand, mean: Operand, variance: Operand) -> Ope
     return cast(node, add(node, multiply(node, subtract(node, cast(node, x, work), mean), factor), beta), x.dtype)
 
 
-def _training_batch_normalization(node: Node) -> list[Operand]:
+def _training_batch_normalization(node: Node) -> list[NodeInput]:
     """The output, and the running mean and variance moved towards those of this batch."""
     x, momentum = cast(node, node[0], node[3].dtype), node.get_float("momentum", 0.9)
     axes = (0, *range(2, x.rank))
@@ -110,7 +110,7 @@ def _training_batch_normalization(node: Node) -> list[Operand]:
 
 
 @operator("InstanceNormalization")
-def instance_normalization(node: Node) -> Operand:
+def instance_normalization(node: Node) -> NodeInput:
     """Normalization over the spatial axes."""
     x = node[0]
     scale, bias = (_along_channels(node, node[index], x.rank) for index in (1, 2))
@@ -123,7 +123,7 @@ def instance_normalization(node: Node) -> Operand:
 
 
 @operator("GroupNormalization")
-def group_normalization(node: Node) -> Operand:
+def group_normalization(node: Node) -> NodeInput:
     """Normalization over the spatial axes and the channels of a group."""
     x, groups = node[0], node.get_int("num_groups", 0)
     if groups < 1:
@@ -139,7 +139,7 @@ def group_normalization(node: Node) -> Operand:
 
 
 @operator("LayerNormalization")
-def layer_normalization(node: Node) -> list[Operand]:
+def layer_normalization(node: Node) -> list[NodeInput]:
     """Normalization over the last axes; mean and inverse deviation, where asked for, by a chain of their own."""
     x = node[0]
     axes = tuple(range(positive_axis(node, node.get_int("axis", -1), x.rank), x.rank))
@@ -158,7 +158,7 @@ def layer_normalization(node: Node) -> list[Operand]:
 
 
 @operator("RMSNormalization")
-def rms_normalization(node: Node) -> Operand:
+def rms_normalization(node: Node) -> NodeInput:
     """The input over the root of the mean of its squares, times the scale."""
     x, scale = node[0], node[1]
     axes = tuple(range(positive_axis(node, node.get_int("axis", -1), x.rank), x.rank))
@@ -169,7 +169,7 @@ def rms_normalization(node: Node) -> Operand:
 
 
 @operator("LRN")
-def local_response_normalization(node: Node) -> Operand:
+def local_response_normalization(node: Node) -> NodeInput:
     """LRN."""
     layer = Lrn(
         window_size=node.get_int("size", 0),
@@ -181,7 +181,7 @@ def local_response_normalization(node: Node) -> Operand:
 
 
 @operator("LpNormalization")
-def lp_normalization(node: Node) -> Operand:
+def lp_normalization(node: Node) -> NodeInput:
     """The input over its norm along an axis, 0 where the norm is 0."""
     x, p = node[0], node.get_int("p", 2)
     if p not in (1, 2):
@@ -198,7 +198,7 @@ def lp_normalization(node: Node) -> Operand:
 
 
 @operator("MeanVarianceNormalization")
-def mean_variance_normalization(node: Node) -> Operand:
+def mean_variance_normalization(node: Node) -> NodeInput:
     """The input less its mean, over its deviation."""
     x = node[0]
     axes = positive_axes(node, node.get_ints("axes") or (0, 2, 3), x.rank)
@@ -208,7 +208,7 @@ def mean_variance_normalization(node: Node) -> Operand:
 
 
 @operator("Softmax", "LogSoftmax", "Hardmax")
-def flattening_softmax(node: Node) -> Operand:
+def flattening_softmax(node: Node) -> NodeInput:
     """Softmax over all axes from `axis` on: over one axis where only one is longer than 1, else over the flattened."""
     x = node[0]
     axis = positive_axis(node, node.get_int("axis", 1), x.rank)
@@ -219,13 +219,13 @@ def flattening_softmax(node: Node) -> Operand:
 
 
 @operator("Softmax", "LogSoftmax", "Hardmax", since=13)
-def softmax(node: Node) -> Operand:
+def softmax(node: Node) -> NodeInput:
     """Softmax; for its logarithm, the input less its maximum and the logarithm of the sum of its powers of e."""
     x = node[0]
     return _over(node, x, positive_axis(node, node.get_int("axis", -1), x.rank))
 
 
-def _over(node: Node, x: Operand, axis: int) -> Operand:
+def _over(node: Node, x: NodeInput, axis: int) -> NodeInput:
     if x.spec.is_static and math.prod(x.shape) == 0:
         return x
     if node.op_type == "Softmax":

@@ -19,12 +19,12 @@ from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.quantization import add_dequantize, add_quantize, quantized_type
 from dryfit.onnx.registry import TENSORRT_DOMAIN, operator
-from dryfit.onnx.tensors import Operand, data_type
+from dryfit.onnx.tensors import NodeInput, data_type
 
 
 @operator("QuantizeLinear")
 @operator("QuantizeLinear", domain="com.microsoft")
-def quantize_linear(node: Node) -> Operand:
+def quantize_linear(node: Node) -> NodeInput:
     """Quantize."""
     return add_quantize(node, node[0], node[1], quantized_type(node, DataType.UINT8))
 
@@ -32,13 +32,13 @@ def quantize_linear(node: Node) -> Operand:
 @operator("DequantizeLinear")
 @operator("DequantizeLinear", domain="com.microsoft")
 @operator("DequantizeLinear", domain=TENSORRT_DOMAIN)
-def dequantize_linear(node: Node) -> Operand:
+def dequantize_linear(node: Node) -> NodeInput:
     """Dequantize; an INT32 constant, which is the bias of a quantized layer, is turned into real numbers at once."""
     return add_dequantize(node, node[0], node[1])
 
 
 @operator("DynamicQuantizeLinear")
-def dynamic_quantize_linear(node: Node) -> list[Operand]:
+def dynamic_quantize_linear(node: Node) -> list[NodeInput]:
     """Quantize, with a scale and a zero point that follow from the smallest and the largest element."""
     x = node[0]
     axes = tuple(range(x.rank))
@@ -62,49 +62,49 @@ _FP4_BLOCK, _FP8_BLOCK = 16, 32
 
 
 @operator("QuantizeLinear", domain=TENSORRT_DOMAIN)
-def tensorrt_quantize_linear(node: Node) -> Operand:
+def tensorrt_quantize_linear(node: Node) -> NodeInput:
     """Quantize, to INT8 where neither zero point nor `output_dtype` say otherwise."""
     return add_quantize(node, node[0], node[1], quantized_type(node, DataType.INT8))
 
 
 @operator("TRT_FP8QuantizeLinear", domain=TENSORRT_DOMAIN)
-def quantize_to_fp8(node: Node) -> Operand:
+def quantize_to_fp8(node: Node) -> NodeInput:
     """Quantize to FP8 E4M3."""
     return add_quantize(node, node[0], node[1], quantized_type(node, DataType.FP8))
 
 
 @operator("TRT_FP8DequantizeLinear", domain=TENSORRT_DOMAIN)
-def dequantize_fp8(node: Node) -> Operand:
+def dequantize_fp8(node: Node) -> NodeInput:
     """Dequantize of FP8 E4M3, which constants may hold as UINT8."""
     return add_dequantize(node, _of_bits(node[0], DataType.FP8), node[1])
 
 
 @operator("TRT_INT4QuantizeLinear", domain=TENSORRT_DOMAIN)
-def quantize_to_int4(node: Node) -> Operand:
+def quantize_to_int4(node: Node) -> NodeInput:
     """Quantize to INT4."""
     return add_quantize(node, node[0], node[1], quantized_type(node, DataType.INT4))
 
 
 @operator("TRT_INT4DequantizeLinear", domain=TENSORRT_DOMAIN)
-def dequantize_int4(node: Node) -> Operand:
+def dequantize_int4(node: Node) -> NodeInput:
     """Dequantize of INT4."""
     return add_dequantize(node, node[0], node[1])
 
 
 @operator("TRT_MXFP8QuantizeLinear", domain=TENSORRT_DOMAIN)
-def quantize_to_mxfp8(node: Node) -> Operand:
+def quantize_to_mxfp8(node: Node) -> NodeInput:
     """Quantize to FP8 E4M3 in blocks whose scales are powers of two, which constants may hold as UINT8."""
     return add_quantize(node, node[0], _of_bits(node[1], DataType.E8M0), DataType.FP8)
 
 
 @operator("TRT_MXFP8DequantizeLinear", domain=TENSORRT_DOMAIN)
-def dequantize_mxfp8(node: Node) -> Operand:
+def dequantize_mxfp8(node: Node) -> NodeInput:
     """Dequantize of FP8 E4M3 in blocks whose scales are powers of two; constants may hold both as UINT8."""
     return add_dequantize(node, _of_bits(node[0], DataType.FP8), _of_bits(node[1], DataType.E8M0))
 
 
 @operator("TRT_MXFP8DynamicQuantize", domain=TENSORRT_DOMAIN)
-def dynamic_quantize_to_mxfp8(node: Node) -> list[Operand]:
+def dynamic_quantize_to_mxfp8(node: Node) -> list[NodeInput]:
     """Dynamic quantize to FP8 E4M3 in blocks of 32; the second output are their scales, powers of two."""
     axis = positive_axis(node, node.get_int("axis", -1), node[0].rank)
     _check_type(node, "output_dtype", DataType.FP8)
@@ -114,7 +114,7 @@ def dynamic_quantize_to_mxfp8(node: Node) -> list[Operand]:
 
 
 @operator("TRT_FP4DynamicQuantize", domain=TENSORRT_DOMAIN)
-def dynamic_quantize_to_fp4(node: Node) -> list[Operand]:
+def dynamic_quantize_to_fp4(node: Node) -> list[NodeInput]:
     """Dynamic quantize to FP4 E2M1 in blocks of 16; the second output are their scales, quantized to FP8."""
     axis = positive_axis(node, node.get_int("axis", 1), node[0].rank)
     _check_type(node, "scale_type", DataType.FP8)
@@ -136,9 +136,9 @@ def _check_type(node: Node, attribute: str, expected: DataType) -> None:
         )
 
 
-def _of_bits(operand: Operand, dtype: DataType) -> Operand:
+def _of_bits(operand: NodeInput, dtype: DataType) -> NodeInput:
     """Known UINT8 values as the bit patterns of another 8-bit type; anything else as it is."""
     if operand.value is None or operand.dtype is not DataType.UINT8:
         return operand
     bits: Array = operand.value.view(dtype.numpy)
-    return Operand.known(operand.name, bits)
+    return NodeInput.known(operand.name, bits)

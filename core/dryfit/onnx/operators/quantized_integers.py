@@ -28,7 +28,7 @@ from dryfit.onnx.operators.matrix import gemm, matmul
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.quantization import check_scales
 from dryfit.onnx.registry import OperatorFunction, Result, operator
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 MICROSOFT = "com.microsoft"
 
@@ -51,7 +51,7 @@ def _for_methods(*op_types: str, domain: str = "") -> Callable[[OperatorFunction
 
 
 @_for_methods("QLinearConv")
-def quantized_convolution(node: Node) -> Operand:
+def quantized_convolution(node: Node) -> NodeInput:
     """Inputs x, w and y each with scale and zero point, then the bias: INT32 in units of x scale * w scale."""
     x = _dequantized(node, 0)
     weights = _dequantized(node, 3, axis=0)
@@ -61,14 +61,14 @@ def quantized_convolution(node: Node) -> Operand:
 
 @_for_methods("QLinearMatMul")
 @_for_methods("QLinearMatMul", domain=MICROSOFT)
-def quantized_matmul(node: Node) -> Operand:
+def quantized_matmul(node: Node) -> NodeInput:
     """Inputs a, b and y, each with scale and zero point."""
     product = matmul(node.on(_dequantized(node, 0), _dequantized(node, 3, axis=node[3].rank - 1)))
     return _quantized(node, product, node[6], node.input(7), node[0])
 
 
 @_for_methods("QGemm", domain=MICROSOFT)
-def quantized_gemm(node: Node) -> Operand:
+def quantized_gemm(node: Node) -> NodeInput:
     """Inputs a and b with scale and zero point, c: INT32 in units of a scale * b scale, y; real numbers without y."""
     a = _dequantized(node, 0)
     b = _dequantized(node, 3, axis=0 if node.get_int("transB", 0) else 1)
@@ -78,7 +78,7 @@ def quantized_gemm(node: Node) -> Operand:
 
 
 @_for_methods("QLinearAdd", "QLinearMul", domain=MICROSOFT)
-def quantized_elementwise(node: Node) -> Operand:
+def quantized_elementwise(node: Node) -> NodeInput:
     """Inputs a, b and c, each with scale and zero point."""
     compute = add if node.op_type == "QLinearAdd" else multiply
     result = compute(node, _dequantized(node, 0), _dequantized(node, 3))
@@ -86,7 +86,7 @@ def quantized_elementwise(node: Node) -> Operand:
 
 
 @_for_methods("QLinearAveragePool", "QLinearGlobalAveragePool", domain=MICROSOFT)
-def quantized_average(node: Node) -> Operand:
+def quantized_average(node: Node) -> NodeInput:
     """Inputs x and y, each with scale and zero point; channels stand before the spatial axes."""
     if node.get_int("channels_last", 0):
         raise node.refusal(
@@ -104,7 +104,7 @@ def quantized_average(node: Node) -> Operand:
 
 
 @_for_methods("QLinearLeakyRelu", "QLinearSigmoid", domain=MICROSOFT)
-def quantized_activation(node: Node) -> Operand:
+def quantized_activation(node: Node) -> NodeInput:
     """Inputs x and y, each with scale and zero point."""
     x = _dequantized(node, 0)
     if node.op_type == "QLinearSigmoid":
@@ -115,7 +115,7 @@ def quantized_activation(node: Node) -> Operand:
 
 
 @_for_methods("QLinearSoftmax", domain=MICROSOFT)
-def quantized_softmax(node: Node) -> Operand:
+def quantized_softmax(node: Node) -> NodeInput:
     """Inputs x and y, each with scale and zero point; `opset` says how `axis` is meant."""
     x = _dequantized(node, 0)
     axis = positive_axis(node, node.get_int("axis", -1), x.rank)
@@ -132,14 +132,14 @@ def quantized_softmax(node: Node) -> Operand:
 
 
 @_for_methods("QLinearConcat", domain=MICROSOFT)
-def quantized_concatenation(node: Node) -> Operand:
+def quantized_concatenation(node: Node) -> NodeInput:
     """Inputs: y scale and zero point, then each tensor with its own."""
     tensors = [_dequantized(node, index) for index in range(2, len(node.inputs), 3)]
     axis = positive_axis(node, node.get_int("axis", 0), tensors[0].rank)
     return _quantized(node, concatenate(node, tensors, axis), node[0], node.input(1), node[2])
 
 
-def _dequantized(node: Node, index: int, axis: int = -1) -> Operand:
+def _dequantized(node: Node, index: int, axis: int = -1) -> NodeInput:
     """An input in real numbers; its scale and zero point are the two inputs after it."""
     data, scale = node[index], node[index + 1]
     check_scales(node, scale)
@@ -147,7 +147,9 @@ def _dequantized(node: Node, index: int, axis: int = -1) -> Operand:
     return node.add(layer, data, scale, _zero_point(node.input(index + 2)), fold=False)
 
 
-def _dequantized_bias(node: Node, bias: Operand | None, x_scale: Operand, weights_scale: Operand) -> Operand | None:
+def _dequantized_bias(
+    node: Node, bias: NodeInput | None, x_scale: NodeInput, weights_scale: NodeInput
+) -> NodeInput | None:
     if bias is None:
         return None
     scales = [node.known(one, "The scale of an operator with a bias") for one in (x_scale, weights_scale)]
@@ -156,7 +158,7 @@ def _dequantized_bias(node: Node, bias: Operand | None, x_scale: Operand, weight
     return node.add(Dequantize(axis=0 if unit.size > 1 else -1), bias, scale, fold=False)
 
 
-def _quantized(node: Node, real: Result, scale: Operand, zero_point: Operand | None, like: Operand) -> Operand:
+def _quantized(node: Node, real: Result, scale: NodeInput, zero_point: NodeInput | None, like: NodeInput) -> NodeInput:
     """What the operator gives; without a zero point codes of the input's type. The real layer gets the node's name."""
     node.name_last()
     check_scales(node, scale)
@@ -164,11 +166,11 @@ def _quantized(node: Node, real: Result, scale: Operand, zero_point: Operand | N
     return node.add(Quantize(to_type=to_type), _one(real), scale, _zero_point(zero_point), fold=False)
 
 
-def _one(result: Result) -> Operand:
-    return result if isinstance(result, Operand) else result[0]
+def _one(result: Result) -> NodeInput:
+    return result if isinstance(result, NodeInput) else result[0]
 
 
-def _zero_point(operand: Operand | None) -> Operand | None:
+def _zero_point(operand: NodeInput | None) -> NodeInput | None:
     """The zero point; None where it is absent or known to be 0."""
     is_zero = operand is not None and operand.value is not None and not operand.value.any()
     return None if is_zero else operand

@@ -28,7 +28,7 @@ from dryfit.onnx.node import Node
 from dryfit.onnx.operators.activation import activation
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import squeeze
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
 _PLAIN = {
@@ -40,7 +40,7 @@ _PLAIN = {
 }
 
 
-def _axes(node: Node, x: Operand) -> tuple[int, ...]:
+def _axes(node: Node, x: NodeInput) -> tuple[int, ...]:
     """Axes to reduce; none where the node asks for nothing."""
     axes = axes_of(node, 1)
     if not axes:
@@ -48,26 +48,26 @@ def _axes(node: Node, x: Operand) -> tuple[int, ...]:
     return positive_axes(node, axes, x.rank)
 
 
-def _reduced(node: Node, op: ReduceOperation, x: Operand, axes: Sequence[int]) -> Operand:
+def _reduced(node: Node, op: ReduceOperation, x: NodeInput, axes: Sequence[int]) -> NodeInput:
     return reduce(node, op, x, axes, keep_dims=bool(node.get_int("keepdims", 1))) if axes else x
 
 
 @operator(*_PLAIN)
-def plain_reduction(node: Node) -> Operand:
+def plain_reduction(node: Node) -> NodeInput:
     """Reduce."""
     x = node[0]
     return _reduced(node, _PLAIN[node.op_type], x, _axes(node, x))
 
 
 @operator("ReduceL1")
-def reduce_l1(node: Node) -> Operand:
+def reduce_l1(node: Node) -> NodeInput:
     """A sum of absolute values."""
     x = node[0]
     return _reduced(node, ReduceOperation.SUM, unary(node, UnaryOperation.ABS, x), _axes(node, x))
 
 
 @operator("ReduceL2")
-def reduce_l2(node: Node) -> Operand:
+def reduce_l2(node: Node) -> NodeInput:
     """The root of a sum of squares."""
     x = node[0]
     total = _reduced(node, ReduceOperation.SUM, multiply(node, x, x), _axes(node, x))
@@ -75,21 +75,21 @@ def reduce_l2(node: Node) -> Operand:
 
 
 @operator("ReduceSumSquare")
-def reduce_sum_square(node: Node) -> Operand:
+def reduce_sum_square(node: Node) -> NodeInput:
     """A sum of squares."""
     x = node[0]
     return _reduced(node, ReduceOperation.SUM, multiply(node, x, x), _axes(node, x))
 
 
 @operator("ReduceLogSum")
-def reduce_log_sum(node: Node) -> Operand:
+def reduce_log_sum(node: Node) -> NodeInput:
     """The logarithm of a sum."""
     x = node[0]
     return _in_floating_point(node, UnaryOperation.LOG, _reduced(node, ReduceOperation.SUM, x, _axes(node, x)))
 
 
 @operator("ReduceLogSumExp")
-def reduce_log_sum_exp(node: Node) -> Operand:
+def reduce_log_sum_exp(node: Node) -> NodeInput:
     """The logarithm of a sum of powers of e, the maximum taken out so that no power overflows."""
     x = node[0]
     axes, dtype = _axes(node, x), x.dtype
@@ -110,20 +110,20 @@ def reduce_log_sum_exp(node: Node) -> Operand:
     return result if keep_dims else squeeze(node, result, axes)
 
 
-def _in_floating_point(node: Node, op: UnaryOperation, x: Operand) -> Operand:
+def _in_floating_point(node: Node, op: UnaryOperation, x: NodeInput) -> NodeInput:
     if x.dtype.is_floating_point:
         return unary(node, op, x)
     return cast(node, unary(node, op, cast(node, x, DataType.DOUBLE)), x.dtype)
 
 
-def top_k(node: Node, x: Operand, op: TopKOperation, k: int, axis: int) -> tuple[Operand, Operand]:
+def top_k(node: Node, x: NodeInput, op: TopKOperation, k: int, axis: int) -> tuple[NodeInput, NodeInput]:
     """(values, INT64 indices) of the k largest or smallest elements, the best first, the lower index first."""
     values, indices = node.add_all(TopK(op=op, k=k, axes=mask_of([axis])), x)
     return values, cast(node, indices, DataType.INT64)
 
 
 @operator("ArgMax", "ArgMin")
-def arg_extreme(node: Node) -> Operand:
+def arg_extreme(node: Node) -> NodeInput:
     """Top-k with k = 1; on the reversed axis where the last of equal elements counts."""
     x = node[0]
     axis = positive_axis(node, node.get_int("axis", 0), x.rank)
@@ -139,7 +139,7 @@ def arg_extreme(node: Node) -> Operand:
 
 
 @operator("TopK")
-def top_k_operator(node: Node) -> list[Operand]:
+def top_k_operator(node: Node) -> list[NodeInput]:
     """Top-k, K an attribute, a constant or a computed input."""
     x = node[0]
     axis = positive_axis(node, node.get_int("axis", -1), x.rank)
@@ -153,7 +153,7 @@ def top_k_operator(node: Node) -> list[Operand]:
 
 
 @operator("CumSum", "CumProd")
-def cumulative(node: Node) -> Operand:
+def cumulative(node: Node) -> NodeInput:
     """Cumulative."""
     layer = Cumulative(
         op=CumulativeOperation.SUM if node.op_type == "CumSum" else CumulativeOperation.PROD,

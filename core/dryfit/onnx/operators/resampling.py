@@ -20,7 +20,7 @@ from dryfit.onnx.composition import cast, positive_axes
 from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 _MODES = {
     "nearest": InterpolationMode.NEAREST,
@@ -39,7 +39,7 @@ _TRANSFORMATIONS = {member.value: member for member in ResizeCoordinateTransform
 
 
 @operator("Upsample", "Resize")
-def upsample(node: Node) -> Operand:
+def upsample(node: Node) -> NodeInput:
     """Resize."""
     mode = _MODES[node.choice("mode", "nearest", ("nearest", "linear", "bilinear"))]
     layer = Resize(resize_mode=mode, coordinate_transformation=ResizeCoordinateTransformation.ASYMMETRIC)
@@ -51,7 +51,7 @@ def upsample(node: Node) -> Operand:
 
 
 @operator("Resize", since=11)
-def resize(node: Node) -> Operand:
+def resize(node: Node) -> NodeInput:
     """Resize."""
     x = node[0]
     word = node.choice("coordinate_transformation_mode", "half_pixel", tuple(_TRANSFORMATIONS))
@@ -99,13 +99,13 @@ def resize(node: Node) -> Operand:
     return node.add(layer, x)
 
 
-def _given(node: Node, index: int) -> Operand | None:
+def _given(node: Node, index: int) -> NodeInput | None:
     """An input, unless it is absent or an empty list, which stands for absent."""
     operand = node.input(index)
     return None if operand is None or operand.shape == (0,) else operand
 
 
-def _with_scales(node: Node, layer: Resize, scales: Operand) -> Operand:
+def _with_scales(node: Node, layer: Resize, scales: NodeInput) -> NodeInput:
     if scales.value is None:
         return node.add(layer, node[0], None, scales)
     layer.scales = tuple(scales.value.tolist())
@@ -113,7 +113,7 @@ def _with_scales(node: Node, layer: Resize, scales: Operand) -> Operand:
 
 
 def _on_all_axes(
-    node: Node, x: Operand, axes: Sequence[int] | None, values: Sequence[Any], others: Sequence[Any]
+    node: Node, x: NodeInput, axes: Sequence[int] | None, values: Sequence[Any], others: Sequence[Any]
 ) -> list[Any]:
     """Values of some axes put among those of the others."""
     axes = tuple(range(x.rank)) if axes is None else axes
@@ -128,7 +128,7 @@ def _on_all_axes(
 
 
 def _keeping_ratio(
-    node: Node, x: Operand, axes: Sequence[int] | None, sizes: Sequence[int], *, larger: bool
+    node: Node, x: NodeInput, axes: Sequence[int] | None, sizes: Sequence[int], *, larger: bool
 ) -> tuple[list[int], tuple[float, ...]]:
     """(sizes, scales of all axes) with one scale for the resized axes: the smallest or largest that is asked for."""
     shape = node.static_shape(x, "The input of a Resize that keeps the aspect ratio")
@@ -143,7 +143,7 @@ _BORDERS = {"zeros": SampleMode.FILL, "border": SampleMode.CLAMP, "reflection": 
 
 
 @operator("GridSample")
-def grid_sample(node: Node) -> Operand:
+def grid_sample(node: Node) -> NodeInput:
     """Grid sample."""
     layer = GridSample(
         interpolation_mode=_MODES[node.choice("mode", "bilinear", tuple(_MODES))],

@@ -11,11 +11,11 @@ from dryfit.onnx.node import Node
 from dryfit.onnx.problems import ErrorCode
 from dryfit.onnx.registry import operator
 from dryfit.onnx.shapes import Length, SliceBounds, combine, elements_of, expand, lengths_of, slice_axes
-from dryfit.onnx.tensors import Operand
+from dryfit.onnx.tensors import NodeInput
 
 
 @operator("Split")
-def split(node: Node) -> list[Operand]:
+def split(node: Node) -> list[NodeInput]:
     """One slice for each output."""
     x = node[0]
     axis = positive_axis(node, node.get_int("axis", 0), x.rank)
@@ -33,7 +33,7 @@ def split(node: Node) -> list[Operand]:
             found=tuple(known),
             allowed=f"a sum of {length}",
         )
-    parts: list[Operand] = []
+    parts: list[NodeInput] = []
     start: Length = 0
     for size in sizes:
         parts.append(slice_axes(node, x, {axis: (start, size, 1)}))
@@ -55,7 +55,7 @@ def _equal_parts(node: Node, length: Length, count: int) -> list[Length]:
 
 
 @operator("Slice")
-def slice_operator(node: Node) -> Operand:
+def slice_operator(node: Node) -> NodeInput:
     """Slice; bounds of dynamic axes are computed at run time."""
     x = node[0]
     starts_given, ends_given = node.get_ints("starts"), node.get_ints("ends")
@@ -112,13 +112,13 @@ def _clamped(node: Node, value: Length, lowest: Length, highest: Length) -> Leng
 
 
 @operator("Expand")
-def expand_operator(node: Node) -> Operand:
+def expand_operator(node: Node) -> NodeInput:
     """Slice with strides of 0."""
     return expand(node, node[0], elements_of(node, node[1]))
 
 
 @operator("Tile")
-def tile(node: Node) -> Operand:
+def tile(node: Node) -> NodeInput:
     """Slice that wraps around."""
     x, repeats = node[0], elements_of(node, node[1])
     if len(repeats) != x.rank:
@@ -142,7 +142,7 @@ _PAD_MODES = {
 
 
 @operator("Pad")
-def pad(node: Node) -> Operand:
+def pad(node: Node) -> NodeInput:
     """Slice that reaches past the input."""
     x = node[0]
     mode = _PAD_MODES[node.choice("mode", "constant", tuple(_PAD_MODES))]
@@ -167,7 +167,7 @@ def pad(node: Node) -> Operand:
 
 
 @operator("CenterCropPad")
-def center_crop_pad(node: Node) -> Operand:
+def center_crop_pad(node: Node) -> NodeInput:
     """Slice that reaches past the input where it pads."""
     x = node[0]
     axes = positive_axes(node, node.get_ints("axes") or range(x.rank), x.rank)

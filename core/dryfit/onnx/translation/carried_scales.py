@@ -55,7 +55,7 @@ class CarriedScale:
 
 
 @attrs.frozen
-class ScaleConflict:
+class CarriedConflict:
     """Two scales of which implicit quantization has one.
 
     Attributes:
@@ -92,7 +92,7 @@ class CarriedScales:
 
     entries: Mapping[str, CarriedScale]
     on_grid: frozenset[str]
-    conflicts: Sequence[ScaleConflict]
+    conflicts: Sequence[CarriedConflict]
 
     @property
     def scales(self) -> dict[str, float]:
@@ -143,11 +143,11 @@ class _Carrier:
         self._dequantized = dequantized
         self._specs = {tensor: tensor.spec for tensor in network.tensors}
         self._found: dict[str, CarriedScale] = {}
-        self._conflicts: list[ScaleConflict] = []
+        self._conflicts: list[CarriedConflict] = []
         for name, scales in stated.items():
             self._found[name] = CarriedScale(name, max(scales), RangeOrigin.CALIBRATED)
             self._conflicts += [
-                ScaleConflict(name, one, name, max(scales), "two quantizations of one tensor")
+                CarriedConflict(name, one, name, max(scales), "two quantizations of one tensor")
                 for one in scales
                 if one != max(scales)
             ]
@@ -222,7 +222,7 @@ class _Carrier:
                 if one.scale is None or one.scale == largest.scale:
                     continue
                 self._conflicts.append(
-                    ScaleConflict(one.tensor, one.scale, largest.tensor, largest.scale, "concatenation")
+                    CarriedConflict(one.tensor, one.scale, largest.tensor, largest.scale, "concatenation")
                 )
                 if unequal is UnequalScales.LARGEST:
                     self._found[one.tensor] = CarriedScale(

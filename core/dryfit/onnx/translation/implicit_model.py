@@ -37,7 +37,7 @@ from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.model_file import write_model
 from dryfit.onnx.translation.agreement import ProvedTensor
 from dryfit.onnx.translation.carried_scales import CarriedScales, UnequalScales, carried_scales
-from dryfit.onnx.translation.implicit_precisions import LayerPrecision, layer_precisions
+from dryfit.onnx.translation.implicit_precisions import ImplicitPrecision, layer_precisions
 from dryfit.onnx.translation.plain_model import PlainModel, plain_model
 from dryfit.quantization.cache_forms import cache_form
 from dryfit.quantization.cache_header import CacheHeader
@@ -80,7 +80,7 @@ class ImplicitModel:
     plain: PlainModel
     network: Network
     carried: CarriedScales
-    layers: Sequence[LayerPrecision]
+    layers: Sequence[ImplicitPrecision]
 
     @property
     def model(self) -> ModelProto:
@@ -114,7 +114,7 @@ class ImplicitModel:
         ]
 
     @property
-    def lost(self) -> list[LayerPrecision]:
+    def lost(self) -> list[ImplicitPrecision]:
         """The layers that are INT8 in the Q/DQ model and real here."""
         return [one for one in self.layers if one.missing]
 

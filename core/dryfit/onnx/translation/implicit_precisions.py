@@ -28,7 +28,7 @@ from dryfit.quantization.int8_weights import constant_weights
 
 
 @attrs.frozen
-class LayerPrecision:
+class ImplicitPrecision:
     """The type of one layer.
 
     Attributes:
@@ -51,7 +51,7 @@ class LayerPrecision:
 
 def layer_precisions(
     network: Network, plain: PlainModel, carried: CarriedScales, real_type: DataType, *, rounds_all: bool
-) -> list[LayerPrecision]:
+) -> list[ImplicitPrecision]:
     """The precision of each layer that computes on real numbers, in the order of the network.
 
     Args:
@@ -80,7 +80,7 @@ def layer_precisions(
         is_lost = layer.name in wished and not is_int8 and layer.sums_products
         is_typed = is_int8 and _loses_rounding(layer, plain, granted, rounds_all=rounds_all)
         found.append(
-            LayerPrecision(
+            ImplicitPrecision(
                 layer.name,
                 layer.onnx_nodes,
                 DataType.INT8 if is_int8 else real_type,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from dryfit.network.network import Network
 from dryfit.quantization.lint import activations, outputs, scales, weights
-from dryfit.quantization.lint.network_view import SEVERITIES, Finding, Hit, NetworkView
+from dryfit.quantization.lint.network_view import SEVERITIES, Hit, LintFinding, NetworkView
 from dryfit.rule import Rule
 
 
@@ -19,7 +19,7 @@ def all_lint_rules() -> Mapping[str, Rule]:
     return {one.id: one for one in sorted(rules, key=lambda one: (SEVERITIES.index(one.severity), one.id))}
 
 
-def lint_network(network: Network) -> list[Finding]:
+def lint_network(network: Network) -> list[LintFinding]:
     """What all rules find in a network as it was built or imported, before any pass; rule by rule.
 
     Example:
@@ -30,10 +30,10 @@ def lint_network(network: Network) -> list[Finding]:
     return [finding for rule in all_lint_rules().values() for finding in findings_of(rule, view)]
 
 
-def findings_of(rule: Rule, view: NetworkView) -> list[Finding]:
+def findings_of(rule: Rule, view: NetworkView) -> list[LintFinding]:
     """What one rule finds, in the order of the network."""
     hits: Iterable[Hit] = rule.finder(view)
     return [
-        Finding(rule.id, rule.severity, layer.name, layer.kind, layer.onnx_nodes, tensor.name, found)
+        LintFinding(rule.id, rule.severity, layer.name, layer.kind, layer.onnx_nodes, tensor.name, found)
         for layer, tensor, found in hits
     ]

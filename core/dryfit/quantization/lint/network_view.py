@@ -225,7 +225,7 @@ Hit = tuple[Layer, Tensor, str]
 
 
 @attrs.frozen
-class Finding:
+class LintFinding:
     """One place that violates a rule.
 
     Attributes:

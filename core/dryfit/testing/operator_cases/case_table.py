@@ -8,10 +8,10 @@ import numpy as np
 
 from dryfit.errors import UnknownNameError
 from dryfit.testing.operator_cases import other_cases, weighted_cases
-from dryfit.testing.operator_cases.habits import Trial, habits_of
+from dryfit.testing.operator_cases.habits import CaseTrial, habits_of
 from dryfit.testing.operator_cases.operator_case import OperatorCase
 
-DRAWN: Mapping[str, Callable[[Trial], Iterator[OperatorCase]]] = {
+DRAWN: Mapping[str, Callable[[CaseTrial], Iterator[OperatorCase]]] = {
     "average_pool": other_cases.average_pool_cases,
     "bias_add": other_cases.bias_add_cases,
     "concat": other_cases.concat_cases,
@@ -53,4 +53,4 @@ def trial_cases(
     if operator not in DRAWN:
         raise UnknownNameError("operator", operator, DRAWN)
     random = np.random.default_rng([seed, *operator.encode()])
-    return list(DRAWN[operator](Trial(habits_of(method), random, count, is_exhaustive)))
+    return list(DRAWN[operator](CaseTrial(habits_of(method), random, count, is_exhaustive)))

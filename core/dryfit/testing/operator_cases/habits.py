@@ -93,7 +93,7 @@ def habits_of(method: str) -> Habits:
 
 
 @attrs.frozen(eq=False)
-class Trial:
+class CaseTrial:
     """How cases are drawn.
 
     Attributes:

@@ -27,7 +27,7 @@ from dryfit.testing.operator_cases.drawn_grids import (
     tie_seeking_numbers,
     tie_seeking_sigmoid_scale,
 )
-from dryfit.testing.operator_cases.habits import Trial
+from dryfit.testing.operator_cases.habits import CaseTrial
 from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ _TIED_SUMS = 0.4
 _ALPHAS = (0.01, 0.1, 0.125, 0.5)
 
 
-def _grids(trial: Trial, operator: str, dtype: DataType) -> tuple[Grid, Grid]:
+def _grids(trial: CaseTrial, operator: str, dtype: DataType) -> tuple[Grid, Grid]:
     """Grids of input and output as the library takes them."""
     x, y = drawn_pair(trial.random, dtype, dtype)
     if operator in trial.habits.fixed_grid:
@@ -43,14 +43,14 @@ def _grids(trial: Trial, operator: str, dtype: DataType) -> tuple[Grid, Grid]:
     return (x, x) if operator in trial.habits.one_grid else (x, y)
 
 
-def _codes(trial: Trial, dtype: DataType, shape: Sequence[int], zero_point: int, spread: int) -> Array:
+def _codes(trial: CaseTrial, dtype: DataType, shape: Sequence[int], zero_point: int, spread: int) -> Array:
     """Codes within a distance of the zero point, so that sums lie on ties now and then."""
     limits = np.iinfo(dtype.numpy)
     codes = zero_point + trial.random.integers(-spread, spread + 1, tuple(shape))
     return np.clip(codes, limits.min, limits.max).astype(dtype.numpy)
 
 
-def relu_cases(trial: Trial) -> Iterator[OperatorCase]:
+def relu_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """ReLU and the clip to 0 and 6, of all codes."""
     for dtype, _ in itertools.product(trial.habits.types, range(trial.count)):
         for layer in (
@@ -61,7 +61,7 @@ def relu_cases(trial: Trial) -> Iterator[OperatorCase]:
             yield case_of(layer, [all_codes(dtype.numpy)], [x], y)
 
 
-def leaky_relu_cases(trial: Trial) -> Iterator[OperatorCase]:
+def leaky_relu_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of all codes, with four slopes in turn."""
     for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
         layer = Activation(activation_type=ActivationType.LEAKY_RELU, alpha=_ALPHAS[index % len(_ALPHAS)])
@@ -69,7 +69,7 @@ def leaky_relu_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(layer, [all_codes(dtype.numpy)], [x], y)
 
 
-def sigmoid_cases(trial: Trial) -> Iterator[OperatorCase]:
+def sigmoid_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of all codes, with scales by which one is next to a tie."""
     for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
         (_, zero_point), y = _grids(trial, "sigmoid", dtype)
@@ -79,7 +79,7 @@ def sigmoid_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(Activation(activation_type=ActivationType.SIGMOID), [all_codes(dtype.numpy)], [x], y)
 
 
-def quantize_cases(trial: Trial) -> Iterator[OperatorCase]:
+def quantize_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of numbers next to half codes, and of others."""
     for dtype, _ in itertools.product(trial.habits.types, range(trial.count)):
         grid = drawn_grid(trial.random, dtype)
@@ -88,20 +88,20 @@ def quantize_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(Quantize(to_type=dtype), [numbers], [None], grid, dtype)
 
 
-def dequantize_cases(trial: Trial) -> Iterator[OperatorCase]:
+def dequantize_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of all codes."""
     for dtype, _ in itertools.product(trial.habits.types, range(trial.count)):
         yield case_of(Dequantize(), [all_codes(dtype.numpy)], [drawn_grid(trial.random, dtype)], None)
 
 
-def requantize_cases(trial: Trial) -> Iterator[OperatorCase]:
+def requantize_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of all codes, to every type."""
     for dtype, to_type, _ in itertools.product(trial.habits.types, trial.habits.types, range(trial.count)):
         x, y = drawn_pair(trial.random, dtype, to_type)
         yield case_of(Identity(), [all_codes(dtype.numpy)], [x], y, to_type)
 
 
-def _sum_grids(trial: Trial, dtype: DataType) -> tuple[Grid, Grid, Grid]:
+def _sum_grids(trial: CaseTrial, dtype: DataType) -> tuple[Grid, Grid, Grid]:
     """Grids of two operands and of their sum; some in ratios of powers of two, so that ties occur."""
     a, y = drawn_pair(trial.random, dtype, dtype, (2**-4, 2**1))
     b = (np.float32(a[0] * np.float32(np.exp2(trial.random.uniform(-2, 2)))), drawn_zero_point(trial.random, dtype))
@@ -111,7 +111,7 @@ def _sum_grids(trial: Trial, dtype: DataType) -> tuple[Grid, Grid, Grid]:
     return a, b, y
 
 
-def eltwise_sum_cases(trial: Trial) -> Iterator[OperatorCase]:
+def eltwise_sum_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of all pairs of codes, or of one code in seven with every code."""
     for dtype, _ in itertools.product(trial.habits.types, range(trial.count)):
         a, b, y = _sum_grids(trial, dtype)
@@ -124,7 +124,7 @@ def eltwise_sum_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(layer, [first.reshape(shape), second.reshape(shape)], [a, b], y, limits=limits)
 
 
-def bias_add_cases(trial: Trial) -> Iterator[OperatorCase]:
+def bias_add_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of all codes, with a constant a channel, on either side."""
     for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
         a, b, y = _sum_grids(trial, dtype)
@@ -135,7 +135,7 @@ def bias_add_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(Elementwise(op=ElementWiseOperation.SUM), inputs, grids, y)
 
 
-def concat_cases(trial: Trial) -> Iterator[OperatorCase]:
+def concat_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of all codes: of one grid, and where the library takes them of three."""
     for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
         must_equal = dtype is DataType.INT8 and "concat_int8" in trial.habits.one_grid
@@ -146,7 +146,7 @@ def concat_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(Concatenation(axis=1), inputs, grids, y)
 
 
-def average_pool_cases(trial: Trial) -> Iterator[OperatorCase]:
+def average_pool_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Windows of several extents, with the paddings that the library takes."""
     windows = ((2, 2), (3, 3), (2, 3), (4, 4))
     for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
@@ -168,7 +168,7 @@ def average_pool_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(layer, [codes], [x], y)
 
 
-def global_average_pool_cases(trial: Trial) -> Iterator[OperatorCase]:
+def global_average_pool_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Means of images of several extents."""
     extents = ((7, 7), (4, 4), (3, 5), (8, 8))
     for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
@@ -178,7 +178,7 @@ def global_average_pool_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(layer, [codes], [x], y)
 
 
-def softmax_cases(trial: Trial) -> Iterator[OperatorCase]:
+def softmax_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Rows of several lengths, narrow and wide; and pairs, with scales by which one is next to a tie."""
     for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
         x, y = _grids(trial, "softmax", dtype)
@@ -194,7 +194,7 @@ def softmax_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield case_of(Softmax(axes=0b10), [pairs], [(tie_seeking_sigmoid_scale(trial.random), x[1])], y)
 
 
-def resize_bilinear_cases(trial: Trial) -> Iterator[OperatorCase]:
+def resize_bilinear_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Images made larger and smaller, by the three ways to place them."""
     places = (
         ResizeCoordinateTransformation.ASYMMETRIC,

@@ -13,7 +13,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.testing.operator_cases.drawn_grids import WeightedGrids, drawn_weighted_grids, tie_seeking_biases
-from dryfit.testing.operator_cases.habits import Trial
+from dryfit.testing.operator_cases.habits import CaseTrial
 from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ class _Weights:
     weights: DataType
     is_per_channel: bool
 
-    def grids(self, trial: Trial, channels: int, reach: tuple[float, float] | None = None) -> WeightedGrids:
+    def grids(self, trial: CaseTrial, channels: int, reach: tuple[float, float] | None = None) -> WeightedGrids:
         """Grids for so many output channels."""
         types = (self.activations, self.weights)
         is_per_channel = self.is_per_channel
@@ -56,7 +56,7 @@ class _Form:
 _FORMS = (_Form(), _Form(kernel=(3, 3)), _Form(groups=2), _Form(is_depthwise=True, kernel=(3, 2)))
 
 
-def _rounds(trial: Trial) -> Iterator[tuple[int, _Weights]]:
+def _rounds(trial: CaseTrial) -> Iterator[tuple[int, _Weights]]:
     """Every pair of types that the library takes, `count` times."""
     for activations in trial.habits.types:
         for weights in trial.habits.weights[activations]:
@@ -65,20 +65,20 @@ def _rounds(trial: Trial) -> Iterator[tuple[int, _Weights]]:
                 yield from ((index, given) for index in range(trial.count))
 
 
-def _codes(trial: Trial, dtype: DataType, shape: Sequence[int]) -> Array:
+def _codes(trial: CaseTrial, dtype: DataType, shape: Sequence[int]) -> Array:
     limits = np.iinfo(dtype.numpy)
     return trial.random.integers(limits.min, limits.max + 1, tuple(shape)).astype(dtype.numpy)
 
 
-def _patterned(trial: Trial, dtype: DataType, shape: Sequence[int]) -> Array:
+def _patterned(trial: CaseTrial, dtype: DataType, shape: Sequence[int]) -> Array:
     return np.resize(_codes(trial, dtype, [_PATTERN]), tuple(shape))
 
 
-def _biases(trial: Trial, channels: int) -> Array:
+def _biases(trial: CaseTrial, channels: int) -> Array:
     return trial.random.integers(-_LARGEST_BIAS, _LARGEST_BIAS, channels).astype(np.int32)
 
 
-def _tied_biases(trial: Trial, multipliers: Array) -> Array:
+def _tied_biases(trial: CaseTrial, multipliers: Array) -> Array:
     """For each channel a bias that seeks ties with its multiplier; together they meet all, or every fourth."""
     different, which = np.unique(multipliers, return_inverse=True)
     every = tie_seeking_biases(different)
@@ -87,11 +87,11 @@ def _tied_biases(trial: Trial, multipliers: Array) -> Array:
     return every[which, (channels * stride + int(trial.random.integers(_TIES))) % _TIES]
 
 
-def _maps(trial: Trial) -> int:
+def _maps(trial: CaseTrial) -> int:
     return _TIES if trial.is_exhaustive else _FEW_TIES
 
 
-def _limits(trial: Trial) -> tuple[float, float]:
+def _limits(trial: CaseTrial) -> tuple[float, float]:
     limits = trial.habits.limits
     return limits[int(trial.random.integers(len(limits)))]
 
@@ -103,7 +103,7 @@ def _case(
     return case_of(layer, inputs, [grids.x, grids.w, None][: len(inputs)], grids.y, limits=limits)
 
 
-def convolution_cases(trial: Trial) -> Iterator[OperatorCase]:
+def convolution_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Each round has ties in every form, and one form with random sums, strides, paddings and dilations."""
     for index, weights in _rounds(trial):
         for form in _FORMS:
@@ -111,7 +111,7 @@ def convolution_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield _random_convolution(trial, _FORMS[index % len(_FORMS)], weights)
 
 
-def _tied_convolution(trial: Trial, form: _Form, weights: _Weights) -> OperatorCase:
+def _tied_convolution(trial: CaseTrial, form: _Form, weights: _Weights) -> OperatorCase:
     """One output position, and input codes that are all zero points: each sum is a channel's bias."""
     maps = _maps(trial) // form.groups * form.groups
     groups = channels = maps if form.is_depthwise else form.groups
@@ -122,7 +122,7 @@ def _tied_convolution(trial: Trial, form: _Form, weights: _Weights) -> OperatorC
     return _case(layer, x, w, _tied_biases(trial, grids.multipliers), grids, _limits(trial))
 
 
-def _random_convolution(trial: Trial, form: _Form, weights: _Weights) -> OperatorCase:
+def _random_convolution(trial: CaseTrial, form: _Form, weights: _Weights) -> OperatorCase:
     maps, channels, groups = (10, 10, 10) if form.is_depthwise else (8, 4, form.groups)
     dilation = 1 if form.is_depthwise else int(trial.random.integers(1, 3))
     padding = tuple(min(1, extent // 2) for extent in form.kernel)
@@ -141,7 +141,7 @@ def _random_convolution(trial: Trial, form: _Form, weights: _Weights) -> Operato
     return _case(layer, x, w, _biases(trial, maps), grids, _limits(trial))
 
 
-def deconvolution_cases(trial: Trial) -> Iterator[OperatorCase]:
+def deconvolution_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Ties, and random windows that overlap."""
     for _, weights in _rounds(trial):
         maps = _maps(trial)
@@ -159,7 +159,7 @@ def deconvolution_cases(trial: Trial) -> Iterator[OperatorCase]:
         yield _case(layer, x, w, _biases(trial, 5), grids, trial.habits.limits[0])
 
 
-def inner_product_cases(trial: Trial) -> Iterator[OperatorCase]:
+def inner_product_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Fully connected layers with ties, and random ones; products with one matrix, and with one a sample."""
     for _, weights in _rounds(trial):
         maps = _maps(trial)

@@ -31,7 +31,7 @@ Values = list[Value]
 
 
 @attrs.frozen
-class Line:
+class WindowLine:
     """A run of outputs in one row, for a block of channels, as LLVM values.
 
     Attributes:
@@ -68,7 +68,7 @@ class Line:
     dilation: Value
 
 
-LINE_FIELDS = len(attrs.fields(Line))
+LINE_FIELDS = len(attrs.fields(WindowLine))
 
 
 class WindowTerms(Protocol):
@@ -102,13 +102,13 @@ class WindowTerms(Protocol):
         """The sums with one more column."""
         ...
 
-    def finish(self, builder: Builder, line: Line, sums: Values, output: Value) -> None:
+    def finish(self, builder: Builder, line: WindowLine, sums: Values, output: Value) -> None:
         """Write an output."""
         ...
 
 
 def sliding_window(all_terms: Sequence[WindowTerms], windows: Sequence[tuple[int, int, int]]) -> Any:
-    """An operation on the number of a variant and the fields of a `Line`.
+    """An operation on the number of a variant and the fields of a `WindowLine`.
 
     There is a variant for each window (rows, columns, step) with each of the terms, in this order, and at last one for
     any window with each of the terms.
@@ -128,14 +128,14 @@ def sliding_window(all_terms: Sequence[WindowTerms], windows: Sequence[tuple[int
             block = builder.append_basic_block(name)
             choice.add_case(word(index), block)
             builder.position_at_end(block)
-            emit.outlined(builder, name, fields, lambda inner, *own, body=body: body(inner, Line(*own)))
+            emit.outlined(builder, name, fields, lambda inner, *own, body=body: body(inner, WindowLine(*own)))
             builder.branch(after)
         builder.position_at_end(after)
 
     return slide
 
 
-def _is_inside(builder: Builder, line: Line, column: Value) -> Value:
+def _is_inside(builder: Builder, line: WindowLine, column: Value) -> Value:
     return builder.icmp_unsigned("<", column, line.columns)
 
 
@@ -147,7 +147,7 @@ def _unrolled(terms: WindowTerms, rows: int, columns: int, step: int) -> Any:
     earlier = (columns - 1) // step
     """How many outputs are begun and not finished between turns."""
 
-    def body(builder: Builder, line: Line) -> None:
+    def body(builder: Builder, line: WindowLine) -> None:
         read_weights = _PanelWeights(builder, terms, line.panel, columns * len(groups))
         pointers, steps = _rows(builder, line, rows)
         state = [line.column, *pointers]
@@ -198,7 +198,7 @@ class _PanelWeights:
         return self._terms.weights(self._builder, self._panel, word(index))
 
 
-def _rows(builder: Builder, line: Line, rows: int) -> tuple[Values, Values]:
+def _rows(builder: Builder, line: WindowLine, rows: int) -> tuple[Values, Values]:
     """The pointers to the rows of the first window, and by how much each moves from column to column."""
     pointers, steps = [], []
     first = builder.add(line.source, builder.mul(line.column, line.pixel_bytes))
@@ -211,14 +211,14 @@ def _rows(builder: Builder, line: Line, rows: int) -> tuple[Values, Values]:
     return pointers, steps
 
 
-def _has_row(builder: Builder, line: Line, row: Value) -> Value:
+def _has_row(builder: Builder, line: WindowLine, row: Value) -> Value:
     return builder.and_(builder.icmp_signed(">=", row, line.begin_row), builder.icmp_signed("<", row, line.end_row))
 
 
 def _looped(terms: WindowTerms) -> Any:
     """Code for all windows: output by output, column by column, group of rows by group."""
 
-    def body(builder: Builder, line: Line) -> None:
+    def body(builder: Builder, line: WindowLine) -> None:
         groups = builder.sdiv(builder.add(line.window_rows, word(terms.together - 1)), word(terms.together))
         outputs = Loop(builder, line.count, [line.output, line.column])
         output, first_column = outputs.values

@@ -25,7 +25,7 @@ from typing import Any
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, Builder, Value, load, offset, store, word
 from dryfit_cpu.compiler.memory import limited_lanes, whole_lanes
-from dryfit_cpu.compiler.sliding_windows import Line, Values, interleaved, sliding_window
+from dryfit_cpu.compiler.sliding_windows import Values, WindowLine, interleaved, sliding_window
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.window_variants import (
     AVERAGES,
@@ -71,7 +71,7 @@ class _Sums:
         place = builder.add(panel, builder.mul(index, word(4 * self.width)))
         return self._vectors(builder, self.sums, offset(builder, place, STARTS + 12 * self.width))
 
-    def finish(self, builder: Builder, line: Line, sums: Values, output: Value) -> None:
+    def finish(self, builder: Builder, line: WindowLine, sums: Values, output: Value) -> None:
         """Scale, and round and limit, or leave them scaled."""
         scaled = [
             builder.fmul(self.real(builder, x), m) for x, m in zip(sums, self._reals(builder, line, 4), strict=True)
@@ -82,7 +82,7 @@ class _Sums:
             with is_other:
                 self._finish_other(builder, line, scaled, output)
 
-    def _finish_other(self, builder: Builder, line: Line, scaled: Values, output: Value) -> None:
+    def _finish_other(self, builder: Builder, line: WindowLine, scaled: Values, output: Value) -> None:
         """All forms but the first."""
         has_bias = builder.icmp_signed("!=", load(builder, INT, offset(builder, line.panel, HAS_BIAS), 4), INT(0))
 
@@ -103,7 +103,7 @@ class _Sums:
         builder.branch(after)
         builder.position_at_end(after)
 
-    def _reals(self, builder: Builder, line: Line, place: int) -> Values:
+    def _reals(self, builder: Builder, line: WindowLine, place: int) -> Values:
         """FP32 numbers of the channels that stand so many bytes a channel behind the starts."""
         return self._vectors(builder, self.floats, offset(builder, line.panel, STARTS + place * self.width))
 
@@ -246,7 +246,7 @@ class RealSums(_Sums):
 _TERMS = ByteSums if current_tier().has_byte_products else RealSums
 
 sum_windows = sliding_window([_TERMS(width) for width in SUMS.widths], SUMS.windows)
-"""An operation: the number of a variant of `SUMS`, then the fields of a `Line`."""
+"""An operation: the number of a variant of `SUMS`, then the fields of a `WindowLine`."""
 sum_any_windows = sliding_window([_TERMS(width) for width in AVERAGES.widths], AVERAGES.windows)
 """The same for `AVERAGES`."""
 
@@ -282,7 +282,7 @@ class ByteMaxima:
         del weights
         return [self._larger(builder, sums[0], column[0])]
 
-    def finish(self, builder: Builder, line: Line, sums: Values, output: Value) -> None:
+    def finish(self, builder: Builder, line: WindowLine, sums: Values, output: Value) -> None:
         """Write them as they are."""
         del line
         store(builder, sums[0], output)
@@ -292,4 +292,4 @@ class ByteMaxima:
 
 
 largest_of_windows = sliding_window([ByteMaxima(width) for width in MAXIMA.widths], MAXIMA.windows)
-"""An operation: the number of a variant of `MAXIMA`, then the fields of a `Line`; panel and form are unused."""
+"""An operation: the number of a variant of `MAXIMA`, then the fields of a `WindowLine`; panel and form are unused."""

@@ -31,7 +31,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Elements, Function
 from dryfit_cpu.kernels.copying import NO_FUNCTION, parts_along, placed_arguments, pointwise_work
-from dryfit_cpu.kernels.integer_stages import CodeGrid, Quantized, grid_of, quantized_source
+from dryfit_cpu.kernels.integer_stages import Quantized, StageGrid, grid_of, quantized_source
 from dryfit_cpu.kernels.operands import bound_array, input_of
 from dryfit_cpu.kernels.quantization import quantized
 from dryfit_cpu.kernels.requantization import (
@@ -45,7 +45,7 @@ _REQUANTIZE = NativeFunction("pointwise", "requantize")
 
 
 def requantize_work(
-    source: Array, grid: CodeGrid, steps: GroupRequantization, residual: Array | None, output: Array, threads: int
+    source: Array, grid: StageGrid, steps: GroupRequantization, residual: Array | None, output: Array, threads: int
 ) -> list[Work]:
     """Work that requantizes an INT8 array in a grid; all arrays have the output's shape."""
     arrays = {"output": output, "source": source, "residual": source if residual is None else residual}
@@ -196,7 +196,7 @@ def _axes_of(layer: Layer, shape: Shape) -> set[int]:
 
 def _result(layer: Layer, values: list[Array], rounding: Rounding) -> Array:
     if isinstance(layer, Quantize):
-        grid = cast("CodeGrid", grid_of(layer))
+        grid = cast("StageGrid", grid_of(layer))
         return quantized(values[0], np.array(grid.scale, np.float32), rounding, grid.zero_point)
     with np.errstate(all="ignore"):
         (result,) = evaluate(layer, values)

@@ -33,7 +33,7 @@ _COMBINATIONS = {
 
 
 @attrs.frozen
-class CodeGrid:
+class StageGrid:
     """The real numbers that a quantized tensor can hold: `(q - zero_point) * scale`."""
 
     scale: float
@@ -45,7 +45,7 @@ class Quantized:
     """A quantized tensor and its grid; or a real one, whose scale is 1."""
 
     tensor: Tensor
-    grid: CodeGrid
+    grid: StageGrid
 
     @property
     def scale(self) -> float:
@@ -78,11 +78,11 @@ class RequantizationStage:
     operation: int = codes.FIRST
     other: Quantized | None = None
     limits: tuple[float, float] = UNLIMITED
-    grid: CodeGrid | None = None
+    grid: StageGrid | None = None
     next_scale: float | None = None
 
 
-def grid_of(layer: Layer) -> CodeGrid | None:
+def grid_of(layer: Layer) -> StageGrid | None:
     """The grid of a quantize or dequantize layer that has one for the whole of a signed 8-bit tensor; None for others.
 
     Scale and zero point are constants.
@@ -97,7 +97,7 @@ def grid_of(layer: Layer) -> CodeGrid | None:
     if any(value is None or value.size != 1 for value in values):
         return None
     scale, zero_point = (*(float(cast("np.ndarray", value).reshape(-1)[0]) for value in values), 0.0)[:2]
-    return CodeGrid(scale, int(zero_point))
+    return StageGrid(scale, int(zero_point))
 
 
 def quantized_source(tensor: Tensor | None, group: LayerGroup) -> Quantized | None:
@@ -161,7 +161,7 @@ def stages_of(group: LayerGroup) -> Sequence[RequantizationStage] | None:
     return stages
 
 
-def _dequantized(value: Tensor, group: LayerGroup) -> tuple[Tensor, CodeGrid] | None:
+def _dequantized(value: Tensor, group: LayerGroup) -> tuple[Tensor, StageGrid] | None:
     """The dequantization of a tensor in the group: what it gives, and its grid."""
     for layer in group.epilogue:
         if isinstance(layer, Dequantize) and layer.inputs[0] is value:
@@ -218,4 +218,4 @@ def _operand(tensor: Tensor | None, group: LayerGroup) -> Quantized | None:
     quantized = quantized_source(tensor, group)
     if quantized is not None or tensor is None or tensor.dtype not in codes.FLOATS:
         return quantized
-    return None if tensor.producer in group.layers else Quantized(tensor, CodeGrid(1.0))
+    return None if tensor.producer in group.layers else Quantized(tensor, StageGrid(1.0))

@@ -41,9 +41,9 @@ from dryfit_cpu.kernels.epilogues import require_one_shape
 from dryfit_cpu.kernels.integer_stages import (
     SERVED_TYPES,
     UNLIMITED,
-    CodeGrid,
     Quantized,
     RequantizationStage,
+    StageGrid,
     quantized_source,
     stages_of,
 )
@@ -138,7 +138,7 @@ class GroupRequantization:
         """By which values in units of a scale are multiplied: one number for both scales, rounded once in FP32."""
         return float(in_units(np.array([scale]), self.unit)[0])
 
-    def sampled(self, source: CodeGrid) -> SampleSteps:
+    def sampled(self, source: StageGrid) -> SampleSteps:
         """What native functions are told that average or sample values of a grid, where it `only_scales`."""
         multiplier, (low, high) = self.multiplier_of(source.scale), self.limits
         return SampleSteps(source.zero_point, multiplier, low, high, self.zero_point, self.rounding_code)

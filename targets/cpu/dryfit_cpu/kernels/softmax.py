@@ -26,7 +26,7 @@ from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Elements, Extents
 from dryfit_cpu.kernels.copying import chunks_for
-from dryfit_cpu.kernels.integer_stages import CodeGrid, Quantized
+from dryfit_cpu.kernels.integer_stages import Quantized, StageGrid
 from dryfit_cpu.kernels.operands import bound_array, element_code, require_extents
 from dryfit_cpu.kernels.requantization import bound_requantization, scaled_source, scaling_kernel
 
@@ -111,6 +111,6 @@ def normalize_integers(binding: Binding) -> NativeStep:
         binding.num_threads,
         exponentials=table.ctypes.data,
         # The table has the scale of what is read: quotients of its sums are numbers of scale 1.
-        steps=steps.sampled(CodeGrid(1.0)),
+        steps=steps.sampled(StageGrid(1.0)),
     )
     return NativeStep(group.name, work, [binding, table])

@@ -35,7 +35,7 @@ from dryfit.target.kernels import Array, Specs
 from dryfit_cpu import codes
 from dryfit_cpu.kernels import requantization
 from dryfit_cpu.kernels.integer_endings import DOUBLES, MANTISSAS, SHIFTS, MethodNumbers
-from dryfit_cpu.kernels.integer_stages import CodeGrid, Quantized
+from dryfit_cpu.kernels.integer_stages import Quantized, StageGrid
 from dryfit_cpu.kernels.integer_weights import IntegerWeights, is_within_int32, quantized_kernel
 from dryfit_cpu.kernels.requantization import StatedGroup
 
@@ -150,7 +150,7 @@ def _weights(geometry: LayerGroup, kernel: Array, call: OperatorCall, numbers: M
     whole = (
         bias.values.astype(np.int32).reshape(-1) if bias is not None and has_whole else np.zeros(len(kernel), np.int32)
     )
-    source = Quantized(cast("Tensor", geometry.prologue[0].inputs[0]), CodeGrid(1.0, zero_point))
+    source = Quantized(cast("Tensor", geometry.prologue[0].inputs[0]), StageGrid(1.0, zero_point))
     weights = IntegerWeights(source, kernel, np.ones(len(kernel)), whole, None, numbers)
     return weights if is_within_int32(weights) else None
 

@@ -90,7 +90,7 @@ class Kernels:
 
 
 @attrs.frozen
-class Step:
+class CostStep:
     """What a device runs as one.
 
     Attributes:
@@ -110,7 +110,7 @@ class Step:
     constant_bytes: int = 0
 
 
-def step_cost(step: Step, parameters: CostParameters, mode: PowerMode) -> StepCost:
+def step_cost(step: CostStep, parameters: CostParameters, mode: PowerMode) -> StepCost:
     """What the step takes on one core."""
     rate = parameters.rates[step.precision]
     cycles = 0.0 if step.kernels is None else step.kernels.cycles(rate, sparse_gain(step, parameters))
@@ -127,7 +127,7 @@ def step_cost(step: Step, parameters: CostParameters, mode: PowerMode) -> StepCo
     )
 
 
-def sparse_gain(step: Step, parameters: CostParameters) -> float:
+def sparse_gain(step: CostStep, parameters: CostParameters) -> float:
     """How many times as fast the multipliers are if the step's weights are sparse, by what bounds it.
 
     They need weights and activations twice as fast. As long as one of the two stays on the chip while the other passes
@@ -140,7 +140,7 @@ def sparse_gain(step: Step, parameters: CostParameters) -> float:
     return parameters.sparse_gain if is_kept else parameters.refetching_sparse_gain
 
 
-def bytes_from_dram(step: Step, parameters: CostParameters) -> int:
+def bytes_from_dram(step: CostStep, parameters: CostParameters) -> int:
     """All weights, and of each tensor what the memory on the chip does not keep."""
     rate = parameters.rates[step.precision]
     sizes = (one.size_bytes(rate) for one in (*step.inputs, *step.outputs))

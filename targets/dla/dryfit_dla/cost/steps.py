@@ -17,7 +17,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.target.cost import CostQuestion
 from dryfit.target.layer_steps import LayerStep, StepRules, data_inputs, layer_steps
-from dryfit_dla.cost.formula import FeatureMap, Kernels, Step
+from dryfit_dla.cost.formula import CostStep, FeatureMap, Kernels
 from dryfit_dla.cost.parameters import CostParameters
 
 
@@ -59,7 +59,7 @@ _CONSTANT_BYTES = 4
 """Of an element of a constant that is no kernel: FP19 in 4 bytes (TensorRT 10 developer guide, DLA memory pools)."""
 
 
-def steps_of(question: CostQuestion, parameters: CostParameters) -> list[Step]:
+def steps_of(question: CostQuestion, parameters: CostParameters) -> list[CostStep]:
     """The steps of a segment, in execution order."""
     rules = StepRules(
         leads=lambda layer: layer.sums_products,
@@ -69,10 +69,10 @@ def steps_of(question: CostQuestion, parameters: CostParameters) -> list[Step]:
     return [_step(found, question) for found in layer_steps(question.layers, rules)]
 
 
-def _step(found: LayerStep, question: CostQuestion) -> Step:
+def _step(found: LayerStep, question: CostQuestion) -> CostStep:
     first, last = found.layers[0], found.layers[-1]
     is_image = first.kind == "convolution" and _is_image(first, question)
-    return Step(
+    return CostStep(
         layers=tuple(layer.name for layer in found.layers),
         precision=precision_of(first, question),
         inputs=[

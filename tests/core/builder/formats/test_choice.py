@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dryfit.builder.formats.choice import choose_forms
 from dryfit.builder.formats.forms import TensorForm
-from dryfit.builder.formats.sides import Side
+from dryfit.builder.formats.sides import FormatSide
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import LINEAR, TensorFormat
 
@@ -23,7 +23,7 @@ ALLOWED = st.just("")
 def sides(draw, forbids=ALLOWED):
     layouts = draw(st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=4, unique=True))
     device, dtype = draw(st.sampled_from("GD")), draw(st.sampled_from([HALF, INT8]))
-    return Side(device, dtype, {one: draw(COST) for one in layouts}, "someone", forbids_copy=draw(forbids))
+    return FormatSide(device, dtype, {one: draw(COST) for one in layouts}, "someone", forbids_copy=draw(forbids))
 
 
 def sizes(seed):
@@ -97,9 +97,9 @@ def test_a_forbidden_copy_is_made_only_where_there_is_no_way_around_it(giver, ta
 
 
 def test_two_takers_do_with_one_copy_though_one_would_rather_have_its_own():
-    giver = Side("G", HALF, {LINEAR: 0}, "giver")
-    flexible = Side("D", HALF, {LAYOUTS[1]: 0, LAYOUTS[2]: 0}, "flexible")
-    strict = Side("G", HALF, {LAYOUTS[1]: 0}, "strict")
+    giver = FormatSide("G", HALF, {LINEAR: 0}, "giver")
+    flexible = FormatSide("D", HALF, {LAYOUTS[1]: 0, LAYOUTS[2]: 0}, "flexible")
+    strict = FormatSide("G", HALF, {LAYOUTS[1]: 0}, "strict")
     size = {"A": 100, "B": 80}
 
     def bytes_of(form):
@@ -113,7 +113,7 @@ def test_two_takers_do_with_one_copy_though_one_would_rather_have_its_own():
 
 
 def test_each_segment_that_converts_inside_counts():
-    giver = Side("G", HALF, {LINEAR: 0}, "giver")
-    taker = Side("D", HALF, {LINEAR: 6, LAYOUTS[1]: 0}, "taker")
+    giver = FormatSide("G", HALF, {LINEAR: 0}, "giver")
+    taker = FormatSide("D", HALF, {LINEAR: 6, LAYOUTS[1]: 0}, "taker")
     assert choose_forms(giver, [taker], lambda form: 10).copies == []
     assert len(choose_forms(giver, [taker, taker], lambda form: 10).copies) == 1

@@ -11,7 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
-from dryfit.quantization.lint import SEVERITIES, Finding, all_lint_rules, lint_network
+from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
 from dryfit.rule import Rule
 
 KERNEL = numbers(4, 4, 1, 1)
@@ -136,7 +136,7 @@ CASES = {
 """Rule to (a model against it, the same one mended, what is found)."""
 
 
-def findings(body: str) -> list[Finding]:
+def findings(body: str) -> list[LintFinding]:
     """What the lint finds in a model of these nodes, whose inputs are `x` and `x2` and whose output is `y`."""
     shape = "float[1,4,8,8]"
     parsed = model(body, inputs=f"{shape} x, {shape} x2", outputs="float[N,C,H,W] y", weights=WEIGHTS)

@@ -9,7 +9,7 @@ from dryfit.quantization.rounding import RoundingMode, round_values
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels.integer_pointwise import requantize_work
-from dryfit_cpu.kernels.integer_stages import CodeGrid
+from dryfit_cpu.kernels.integer_stages import StageGrid
 from dryfit_cpu.kernels.requantization import GroupRequantization
 
 
@@ -33,7 +33,7 @@ def rounded(values, mode):
         is_quantized=True,
     )
     zeros, output = np.zeros(values.shape, np.int8), np.empty(values.shape, np.int8)
-    NativeStep("round", requantize_work(zeros, CodeGrid(1.0), steps, values, output, 1)).run()
+    NativeStep("round", requantize_work(zeros, StageGrid(1.0), steps, values, output, 1)).run()
     return output
 
 

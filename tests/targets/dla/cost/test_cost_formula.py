@@ -6,7 +6,7 @@ import pytest
 
 from dryfit.network.data_types import DataType
 from dryfit.target.power_mode import PowerMode
-from dryfit_dla.cost.formula import FeatureMap, Kernels, Step, bytes_from_dram, step_cost
+from dryfit_dla.cost.formula import CostStep, FeatureMap, Kernels, bytes_from_dram, step_cost
 from dryfit_dla.cost.parameters import PARAMETERS
 
 ORIN, XAVIER = PARAMETERS["agx-orin-64"], PARAMETERS["agx-xavier"]
@@ -20,7 +20,7 @@ def cycles(kernels, parameters=ORIN, dtype=DataType.INT8):
 
 def step(*sizes, kernels=None, dtype=DataType.INT8):
     maps = [FeatureMap(1, 32, size // 32, dtype) for size in sizes]
-    return Step(("one",), dtype, maps[:-1], maps[-1:], kernels)
+    return CostStep(("one",), dtype, maps[:-1], maps[-1:], kernels)
 
 
 def test_full_blocks_take_one_cycle_for_as_many_products_as_the_rate():
