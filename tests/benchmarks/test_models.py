@@ -6,13 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from measuring import models
 from measuring.layer_models import NODE, feeds, fp32_model, int8_model, layer_cases
 from measuring.models import LIGHT, Model, images_of, model, shape_of, with_batch, with_weights
+
+onnxruntime = pytest.importorskip(
+    "onnxruntime", reason="ONNX Runtime is not installed; it has no wheel for this Python"
+)
 
 
 def run(network: onnx.ModelProto | bytes, inputs=None):

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+
+onnxruntime = pytest.importorskip(
+    "onnxruntime", reason="ONNX Runtime is not installed; it has no wheel for this Python"
+)
 
 pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dryfit
+
+onnxruntime = pytest.importorskip(
+    "onnxruntime", reason="ONNX Runtime is not installed; it has no wheel for this Python"
+)
 
 Feeds = dict[str, Any]
 FLOAT = np.float32
