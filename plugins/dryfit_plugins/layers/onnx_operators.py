@@ -33,6 +33,7 @@ class LpPooling(LayerPlugin):
         """`[N, C, *spatial]` of the input's type, the extents of a pooling with this window."""
         if fields["p"] < 1:
             raise ValueError(f"p is an integer from 1 on, not {fields['p']}")
+        require_floating_point(inputs[0])
         return _window(fields).infer_outputs(inputs)[:1]
 
     def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> list[Array]:
@@ -66,6 +67,16 @@ class LpPooling(LayerPlugin):
                 )
             ]
         return [(total ** (1 / p)).astype(x.dtype)]
+
+
+def require_floating_point(x: TensorSpec | None) -> None:
+    """Refuse what ONNX's operator does not take, rather than compute powers and weighted sums in an integer type.
+
+    Raises:
+        ValueError: the input has another type.
+    """
+    if x is not None and not x.dtype.is_floating_point:
+        raise ValueError(f"input 0 must have a floating-point type (found {x.dtype.name}); dequantize or cast it first")
 
 
 def _window(fields: Fields) -> Pooling:

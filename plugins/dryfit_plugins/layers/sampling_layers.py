@@ -12,6 +12,7 @@ from dryfit.network.layer_plugin import Fields, LayerPlugin, PluginField
 from dryfit.network.layers.window_layer import PaddingMode, output_extent
 from dryfit.network.tensor import Array, TensorSpec
 from dryfit.reference.registry import compute_type
+from dryfit_plugins.layers.onnx_operators import require_floating_point
 
 
 def corners(position: Array, extent: int) -> tuple[Array, Array, Array]:
@@ -64,6 +65,7 @@ class RegionAlign(LayerPlugin):
         x, regions = inputs[0], inputs[1] if len(inputs) == 3 else None
         if x is None or regions is None or x.rank != 4 or regions.rank != 2:
             raise ValueError("the inputs are x[N, C, H, W], regions[R, 4] and batch indices[R]")
+        require_floating_point(x)
         height, width = fields["output_height"], fields["output_width"]
         return [TensorSpec((regions.shape[0], x.shape[1], height, width), x.dtype)]
 
@@ -143,6 +145,7 @@ class DeformableConvolution(LayerPlugin):
         x, weights = inputs[0], inputs[1]
         if x is None or weights is None or x.rank != 4 or weights.rank != 4:
             raise ValueError("input and weights have two spatial axes")
+        require_floating_point(x)
         kernel = weights.shape[2:]
         strides, pads, dilations = (fields[name] for name in ("strides", "pads", "dilations"))
         extents = [_extent(x.shape[2 + a], kernel[a], strides[a], dilations[a], pads[a], pads[2 + a]) for a in range(2)]

@@ -141,3 +141,18 @@ def test_what_does_not_fit_is_refused_with_the_layers_name(
     layer = Plugin(plugin_name=name, fields=fields, name="mine")
     with pytest.raises(DryfitError, match=rf"'mine'.*{reason}"):
         layer.infer_outputs([spec])
+
+
+@pytest.mark.parametrize("name", ["DeformConv", "LpPool", "RoiAlign"])
+def test_integers_are_refused_where_onnx_knows_the_operator_for_real_numbers_only(name: str) -> None:
+    """Powers and weighted sums in an integer type would wrap around."""
+    picture, weights = TensorSpec((1, 2, 6, 6), DataType.INT8), TensorSpec((2, 2, 3, 3), DataType.INT8)
+    others: dict[str, list[TensorSpec]] = {
+        "LpPool": [],
+        "RoiAlign": [TensorSpec((3, 4), DataType.FLOAT), TensorSpec((3,), DataType.INT64)],
+        "DeformConv": [weights, TensorSpec((1, 18, 4, 4), DataType.FLOAT)],
+    }
+    window = {"kernel": (2, 2), "strides": (1, 1), "dilations": (1, 1), "before": (0, 0), "after": (0, 0)}
+    layer = Plugin(plugin_name=name, fields=window if name == "LpPool" else {}, name="mine")
+    with pytest.raises(DryfitError, match="'mine'.*floating-point type .found INT8"):
+        layer.infer_outputs([picture, *others[name]])
