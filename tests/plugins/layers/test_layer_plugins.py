@@ -154,5 +154,5 @@ def test_integers_are_refused_where_onnx_knows_the_operator_for_real_numbers_onl
     }
     window = {"kernel": (2, 2), "strides": (1, 1), "dilations": (1, 1), "before": (0, 0), "after": (0, 0)}
     layer = Plugin(plugin_name=name, fields=window if name == "LpPool" else {}, name="mine")
-    with pytest.raises(DryfitError, match="'mine'.*floating-point type .found INT8"):
+    with pytest.raises(DryfitError, match=r"'mine'.*floating-point type .found INT8"):
         layer.infer_outputs([picture, *others[name]])
