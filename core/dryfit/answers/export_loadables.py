@@ -10,7 +10,7 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.asked import Asked, Model, asked, no_defaults
+from dryfit.answers.asked import Asked, Model, asked
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import Options
 from dryfit.answers.placement import Placement, placement_of
@@ -126,7 +126,7 @@ def export_loadables(
         >>> [(loadable.file, loadable.layers) for loadable in answer.loadables][2]
         ('loadables/digits.segment4.loadable', ['classifier'])
     """
-    subject = asked(model, config, options, defaults=no_defaults)
+    subject = asked(model, config, options)
     folder, name = Path(output), Path(subject.name).stem
     earlier = _loadables_in(folder, name)
     if earlier and not force:

@@ -36,7 +36,7 @@ class ExportTrtexecAnswer(Answer):
         command: trtexec and its arguments, unquoted; None where a script alone was asked for.
         shell: the same as a shell takes it.
         files: what was written.
-        notes: what trtexec adds, and what means nothing to the board.
+        notes: the defaults that were used, what trtexec adds, and what means nothing to the board.
         option_notes: sentences about options that were taken otherwise than said.
         is_printed: whether the command line is to be shown: no file was asked for.
     """
@@ -138,9 +138,11 @@ def export_trtexec(
     """
     placed: Sequence[LayerPlacement] = ()
     option_notes: Sequence[str] = ()
+    assumed: Sequence[str] = ()
     if onnx is None:
         subject = config_for_board(model, config, options)
         network, described, option_notes = subject.network, subject.config, subject.notes
+        assumed = subject.assumed
         name = source = subject.name if isinstance(model, str | os.PathLike) else f"{subject.name}.onnx"
     else:
         if config is not None:
@@ -174,7 +176,7 @@ def export_trtexec(
         command=None if line is None else [trtexec, *line.arguments],
         shell=None if line is None else line.shell_text(trtexec),
         files=written,
-        notes=[*notes, *exports.notes],
+        notes=[*([f"defaults: {' '.join(assumed)}"] if assumed else []), *notes, *exports.notes],
         option_notes=option_notes,
         is_printed=line is not None and output is None,
     )

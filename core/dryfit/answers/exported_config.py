@@ -11,6 +11,7 @@ import attrs
 
 from dryfit.answers.asked import Asked, Model, asked
 from dryfit.answers.builder_config import refuse_quantize_methods
+from dryfit.answers.defaults import with_defaults
 from dryfit.answers.options import NetworkOptions
 from dryfit.board.from_config import TENSORRT_DEVICES
 from dryfit.board.versions import Version, layers_by_name
@@ -51,7 +52,8 @@ def _as_board_takes_them(options: NetworkOptions) -> tuple[NetworkOptions, list[
         )
     # A board is told one shape as a profile whose three shapes are equal: the model stays as it is.
     shapes = {name: said if len(said) == 3 else said * 3 for name, said in options.shape.items()}
-    return attrs.evolve(options, shape=shapes), []
+    filled, assumed = with_defaults(options)
+    return attrs.evolve(filled, shape=shapes), assumed
 
 
 def config_of_engine(engine: Engine, onnx: Path, options: NetworkOptions) -> tuple[Network, BuilderConfig]:
