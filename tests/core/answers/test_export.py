@@ -125,9 +125,11 @@ def test_an_engine_takes_no_config_and_no_options(digits_model: Path) -> None:
         dryfit.export_trtexec("digits.engine", onnx=digits_model, precision="int8")
 
 
-def test_a_board_that_is_named_is_exported_for_as_check_answers_for_it():
+def test_a_board_that_is_named_is_exported_for_as_check_answers_for_it(repository):
     """The defaults of check and build hold for exports, too, and are shown."""
-    answer = dryfit.export_trtexec("examples/digits/digits.onnx", platform="orin-nx-16", shape={"image": (1, 1, 8, 8)})
+    answer = dryfit.export_trtexec(
+        repository / "examples/digits/digits.onnx", platform="orin-nx-16", shape={"image": (1, 1, 8, 8)}
+    )
     assert answer.command is not None
     assert {"--fp16", "--useDLACore=0", "--allowGPUFallback"} <= set(answer.command)
     assert answer.notes[0] == "defaults: --device DLA --precision fp16 --fallback GPU"
