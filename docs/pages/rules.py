@@ -1,4 +1,4 @@
-"""The pages of rules on modes, and of the numbers by which pages cite rules; `mode-rules.md`, `rule-numbers.md`."""
+"""The pages of mode rules and of rule numbers: `mode-rules.md`, `rule-numbers.md`."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from dryfit.rule import Rule
 
 MODES_HEAD = """# Rules on modes
 
-Written by `make docs` from the rules. They are looked at before anything is placed or built, and all that is broken is
-told in one error. Why they are errors: [Quantization modes](../decisions/quantization-modes.md).
+Written by `make docs` from the rules. They are checked before anything is placed or built, and one error
+reports all violations. Why they are errors: [Quantization modes](../decisions/quantization-modes.md).
 """
 
-NUMBERS_HEAD = """# Numbers of rules
+NUMBERS_HEAD = """# Rule numbers
 
-Written by `make docs` from the rules. Pages cite some rules of the DLA by a number; `dryfit explain-rule` takes it in
-place of the rule's id, and takes the letters alone for all rules that are numbered so. Where several rules have one
-number they say it together, and a rule that has two numbers says both.
-`IO` is for formats of inputs and outputs, `RF` for copies between formats, `MP` for memory pools, `SA` for standalone
+Written by `make docs` from the rules. Some pages cite DLA rules by number. `dryfit explain-rule` accepts the number in
+place of the rule's id, and the letters alone for all rules of a group. Several rules may share a number, and a rule may
+have more than one.
+`IO` stands for formats of inputs and outputs, `RF` for format copies, `MP` for memory pools, `SA` for standalone
 loadables, `SS` for structured sparsity.
 
-| number | rule | what it says |
+| number | rule | requirement |
 |---|---|---|
 """
 
 
 def mode_rules_page() -> str:
-    """The page of what excludes one another in a network and its config."""
+    """The page of rules on combinations of network and config options."""
     sections: Sequence[tuple[str, Sequence[Rule]]] = (
         ("Every build", FLAG_RULES),
-        ("Networks whose scales a calibrator finds", IMPLICIT_RULES),
-        ("Networks with quantize or dequantize layers", EXPLICIT_RULES),
+        ("Networks with calibrated scales (implicit quantization)", IMPLICIT_RULES),
+        ("Networks with quantize or dequantize layers (explicit quantization)", EXPLICIT_RULES),
         ("Strongly typed networks", STRONGLY_TYPED_RULES),
         ("Standalone loadables (engine capability DLA_STANDALONE)", STANDALONE_RULES),
         ("Standalone loadables, once segments and copies are known", STANDALONE_OUTCOMES),

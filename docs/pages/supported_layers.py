@@ -12,10 +12,10 @@ _HEAD = """# Supported layers
 
 Written by `make docs` from the limit tables of the targets.
 
-Each row is one rule. Its id stands in verdicts and messages, and `dryfit explain-rule ID` says more of it. A layer runs
-on a device when every rule that speaks of it holds; what fails is told all at once. *Documented* rules are written in
-the source that is named; *inferred* ones follow from what has been observed or from our reading; *confirmed* ones were
-tried on the device. C, H and W are the last three extents of a tensor, and everything before them is batch.
+Each row is one rule. Verdicts and messages show its id, and `dryfit explain-rule ID` explains it. A layer runs on a
+device if it meets every rule that applies to it; all violations are reported at once. *Documented* rules are stated in
+the source that is cited; *inferred* ones follow from builder logs or from our reading; *confirmed* ones were tested on
+the device. C, H and W are the last three extents of a tensor, and everything before them is batch.
 """
 
 
@@ -26,7 +26,7 @@ def supported_layers_page() -> str:
 
 
 def target_section(target: Target) -> str:
-    """What one device supports, in Markdown; "" for a device without limits."""
+    """The section of one device, in Markdown; "" for a device without limits."""
     table = target.limits
     if table is None:
         return ""
@@ -52,12 +52,12 @@ def _by_kinds(rules: Iterable[Rule]) -> Iterable[tuple[str, Sequence[Rule]]]:
 
 def _kind_lists(table: LimitTable) -> Iterable[str]:
     if table.supported_kinds is None:
-        yield "\nEvery layer kind can run here, within these limits.\n"
+        yield "\nEvery layer kind is supported, within these limits.\n"
         return
-    yield f"\nLayer kinds that can run here, within the limits below: {_listed(sorted(table.supported_kinds))}.\n"
+    yield f"\nSupported layer kinds, within the limits below: {_listed(sorted(table.supported_kinds))}.\n"
     for heading, reasons in (
-        ("Layer kinds that never run here", table.unsupported),
-        ("Layer kinds for which there are no rules yet, so that they go to the fallback device", table.unmodelled),
+        ("Unsupported layer kinds", table.unsupported),
+        ("Layer kinds without rules yet, which go to the fallback device", table.unmodelled),
     ):
         by_reason: dict[str, list[str]] = {}
         for kind, reason in sorted(reasons.items()):
@@ -70,16 +70,16 @@ def _kind_lists(table: LimitTable) -> Iterable[str]:
 def _kind_section(heading: str, rules: Sequence[Rule]) -> str:
     rows = [
         f'| <a id="{rule.id}"></a>`{rule.id}` | '
-        f"{_cell(rule.text)}{_note(rule)} | {_cell(rule.scope) or 'everywhere'} | {rule.fidelity} | "
+        f"{_cell(rule.text)}{_note(rule)} | {_cell(rule.scope) or 'all'} | {rule.fidelity} | "
         f"{_cell(rule.source)} |\n"
         for rule in rules
     ]
     # The anchor of a rule is its id, so that `supported-layers.md#dla.convolution.kernel` leads to it.
-    return f"\n### {heading}\n\n| rule | | holds for | fidelity | source |\n|---|---|---|---|---|\n" + "".join(rows)
+    return f"\n### {heading}\n\n| rule | | applies to | fidelity | source |\n|---|---|---|---|---|\n" + "".join(rows)
 
 
 def _note(rule: Rule) -> str:
-    return "" if rule.severity == "violation" else f" (a {rule.severity}, no refusal)"
+    return "" if rule.severity == "violation" else f" ({rule.severity} only)"
 
 
 def _listed(kinds: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the DLA's rules look at, beyond the plain parameters of a layer.
+"""What the DLA's rules look at, beyond a layer's own parameters.
 
 Axes: the last three of a tensor are C, H and W; everything before them is batch (TensorRT 10 developer guide, Working
 with DLA: general restrictions, note on the batch size).
@@ -29,6 +29,11 @@ def activations(question: Question) -> list[Tensor]:
     return [*inputs, *question.outputs]
 
 
+def type_text(dtype: DataType) -> str:
+    """The name of a data type in messages: FP32 and FP16 instead of TensorRT's FLOAT and HALF."""
+    return {DataType.FLOAT: "FP32", DataType.HALF: "FP16", DataType.DOUBLE: "FP64"}.get(dtype, dtype.name)
+
+
 def input_shape(question: Question) -> tuple[int, ...]:
     """The shape of the first input."""
     return question.spec(question.inputs[0]).shape
@@ -54,7 +59,7 @@ def has_equal_values(question: Question, tensor: Tensor) -> bool:
 
 
 def range_of(tensor: Tensor) -> float | None:
-    """The larger absolute bound of a tensor's dynamic range; None where none was stated."""
+    """The larger absolute bound of a tensor's dynamic range; None if none is set."""
     return None if tensor.dynamic_range is None else max(abs(bound) for bound in tensor.dynamic_range)
 
 

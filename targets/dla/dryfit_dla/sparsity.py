@@ -1,4 +1,4 @@
-"""Structured sparsity of the DLA: which convolutions have the zeros of 2:4 weights skipped, and why others have not.
+"""Structured sparsity of the DLA: for which convolutions the zeros of 2:4 weights are skipped, and why not for others.
 
 Source: TensorRT 10 developer guide, Working with DLA: Sparsity on DLA. That chapter speaks of what the DLA can gain; a
 layer that gains nothing runs dense, wherever it was placed.
@@ -26,15 +26,15 @@ from dryfit.target.limits import Finding, LimitTable, Question, Rule, rule, rule
 from dryfit.target.sparsity import Sparsity, zeros_follow
 from dryfit_dla.limits.convolution import input_is_not_hwc4
 from dryfit_dla.limits.documents import GUIDE
-from dryfit_dla.quantities import input_shape
+from dryfit_dla.quantities import input_shape, type_text
 
 _SPARSITY = f"{GUIDE}: Sparsity on DLA, Structured Sparsity"
 _README = "NVIDIA Deep-Learning-Accelerator-SW, README"
 _GAINS = f"{_README}: SSD-ResNet-34 of 3x3 convolutions with 589 824 weights gains 1.24 times with 2:4 weights"
 
 _GAINS_OF_64 = (
-    f"{_README}: the ResNet-34 backbone gains 1.35 to 1.45 times; with its convolutions of 64 channels left dense it "
-    "would gain 1.28 to 1.34 by our estimate, were all others twice as fast"
+    f"{_README}: the ResNet-34 backbone gains 1.35 to 1.45 times; with its 64-channel convolutions left dense, "
+    "we estimate 1.28 to 1.34 even if all others were twice as fast"
 )
 
 PATTERN = SparsePattern(kept=2, group=4, axis=1)
@@ -60,15 +60,15 @@ _beside_128 = Quantity("input channels of a kernel modulo 128", lambda question:
 
 @check("layer kind")
 def is_convolution(question: Question) -> Finding | None:
-    """The layer is a convolution."""
+    """The layer must be a convolution."""
     kind = question.layer.kind
     return None if kind == "convolution" else Finding(kind, "convolution")
 
 
 @check("precision")
 def is_int8(question: Question) -> Finding | None:
-    """The layer is computed in INT8."""
-    return None if question.precision is DataType.INT8 else Finding(question.precision.name, "INT8")
+    """The layer must run in INT8."""
+    return None if question.precision is DataType.INT8 else Finding(type_text(question.precision), "INT8")
 
 
 _INPUT_CHANNELS, _WEIGHT_SIZE, _OUTPUT_MAPS = (
@@ -81,7 +81,7 @@ _RESTRICTIONS: tuple[ParameterCheck, ...] = (_INPUT_CHANNELS, _WEIGHT_SIZE, _OUT
 
 @check("restrictions of older releases")
 def restrictions_hold(question: Question) -> Finding | None:
-    """The layer keeps the restrictions on channels, weights and output maps, which the newest releases may not have."""
+    """The layer must meet the limits on channels, weights and output maps, which newer releases may have dropped."""
     broken = [(one, finding) for one in _RESTRICTIONS if (finding := one(question)) is not None]
     if not broken:
         return None
@@ -89,11 +89,11 @@ def restrictions_hold(question: Question) -> Finding | None:
     return Finding(
         found,
         "; ".join(f"{one.parameter} {one.allowed}" for one, _ in broken),
-        message=f"the newest releases of the DLA may skip zeros here all the same ({found})",
+        message=f"the newest DLA releases may skip zeros here anyway ({found})",
     )
 
 
-DENSE = "It runs dense, with all its multiplications: that is no reason for a layer to leave the device"
+DENSE = "The layer runs dense, with all its multiplications, and stays on the device"
 
 _REQUIRED = [
     *rules((), rule("sparsity.kind", is_convolution, source=_SPARSITY, number="SS-01", remedy=DENSE)),
@@ -104,21 +104,22 @@ _REQUIRED = [
             platform_is("orin"),
             source=_SPARSITY,
             number="SS-01",
-            remedy="Build for a platform with Orin; a DLA of Xavier multiplies all weights",
+            remedy="Build for an Orin platform; the DLA of Xavier does not skip zeros",
         ),
         rule(
             "sparsity.precision",
             is_int8,
             source=_SPARSITY,
             number="SS-01",
-            remedy="Compute the layer in INT8 (--int8, with scales for its tensors)",
+            remedy="Run the layer in INT8 (--int8, with scales for its tensors)",
         ),
         rule(
             "sparsity.input_format",
             input_is_not_hwc4,
             source=f"{_SPARSITY}: only in formats other than NHWC",
+            text="the input must have a format other than DLA_HWC4",
             number="SS-01",
-            remedy="Allow another input format than DLA_HWC4",
+            remedy="Allow an input format other than DLA_HWC4",
         ),
         rule(
             "sparsity.input_channels",
@@ -126,7 +127,7 @@ _REQUIRED = [
             source=f"{_SPARSITY}: the channel size is greater than 64; that of a group (our reading)",
             until="8.4",
             number="SS-02",
-            remedy="Widen the layer before it, or leave it dense",
+            remedy="Widen the preceding layer, or leave this one dense",
         ),
         rule(
             "sparsity.input_channels_newer",
@@ -135,14 +136,14 @@ _REQUIRED = [
             since="8.5",
             fidelity="inferred",
             number="SS-02",
-            remedy="Widen the layer before it, or leave it dense",
+            remedy="Widen the preceding layer, or leave this one dense",
         ),
         rule(
             "sparsity.pattern",
             zeros_follow(PATTERN),
             source=_SPARSITY,
             number="SS-03",
-            remedy="Train with 2:4 sparsity, or prune by magnitude (`dryfit sparsity prune`) and train again",
+            remedy="Train with 2:4 sparsity, or prune by magnitude (`dryfit sparsity prune`) and retrain",
         ),
         rule(
             "sparsity.weight_size",
@@ -150,14 +151,14 @@ _REQUIRED = [
             source=f"{_SPARSITY}: at most 256K quantized INT8 weights (K read as 1024), and in practice perhaps fewer",
             until="8.4",
             number="SS-04",
-            remedy="Split the output maps over several layers, and concatenate",
+            remedy="Split the output maps across several layers, and concatenate",
         ),
         rule(
             "sparsity.output_maps",
             _OUTPUT_MAPS,
             source=_SPARSITY,
             number="SS-05",
-            remedy="Add output maps of zeros up to a multiple of 64, and slice them off",
+            remedy="Pad the output maps with zeros to a multiple of 64, and slice them off",
         ),
     ),
 ]
@@ -165,13 +166,13 @@ _REQUIRED = [
 
 @check("multiplications")
 def zeros_are_skipped(question: Question) -> Finding | None:
-    """The zeros of the weights are skipped; a layer of which they are not runs dense, and stays where it is."""
+    """The zeros of the weights should be skipped; otherwise the layer runs dense, on the same device."""
     broken = [one for one in _REQUIRED if one.applies_to(question) and one.check(question) is not None]
     if not broken:
         return None
     numbers = ", ".join(dict.fromkeys(one.number for one in broken))
     return Finding(
-        "all", "those of weights other than 0", message=f"it runs dense because of {numbers}, as fast as ever"
+        "all", "those of weights other than 0", message=f"it runs dense because of {numbers}, without a speedup"
     )
 
 
@@ -185,7 +186,7 @@ _TOLD: list[Rule] = rules(
         severity="warning",
         fidelity="inferred",
         number="SS-04",
-        remedy="Do not count on the gain before it is measured on the board",
+        remedy="Measure the speedup on the board before relying on it",
     ),
     rule(
         "sparsity.input_channels_documented",
@@ -195,15 +196,15 @@ _TOLD: list[Rule] = rules(
         severity="warning",
         fidelity="inferred",
         number="SS-02",
-        remedy="Do not count on the gain before it is measured on the board",
+        remedy="Measure the speedup on the board before relying on it",
     ),
     rule(
         "sparsity.full_gain",
         parameter(_beside_128, equals(0)),
-        source=f"{_SPARSITY}: most is gained where channels are a multiple of 128 and multiplications are the bound",
+        source=f"{_SPARSITY}: the gain is largest for compute-bound layers whose channels are a multiple of 128",
         severity="note",
         number="SS-06",
-        remedy="Choose a multiple of 128 input channels",
+        remedy="Use a multiple of 128 input channels",
     ),
     rule(
         "sparsity.newer_releases",
@@ -219,7 +220,7 @@ _TOLD: list[Rule] = rules(
     rule(
         "sparsity.dense",
         zeros_are_skipped,
-        source=f"{_SPARSITY}: it lists what can gain, and refuses nothing (our reading)",
+        source=f"{_SPARSITY}: it lists what can gain, and rejects nothing (our reading)",
         severity="note",
         fidelity="inferred",
         number="SS-08",

@@ -1,4 +1,4 @@
-"""Limits of the GPU: every layer that TensorRT can say, in the data types that it has."""
+"""Limits of the GPU: every layer that TensorRT has, in TensorRT's data types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @check("scales of activations")
 def activations_have_one_scale(question: Question) -> Finding | None:
-    """Activations have one scale a tensor; those of FP4 may have one a block, and any may be computed at run time."""
+    """Activations must have one scale per tensor (FP4: also per block); scales may be computed at run time."""
     scale = question.layer.get_input(1)
     if scale is None or not question.is_constant(scale) or _is_of_weights(question):
         return None
@@ -26,7 +26,7 @@ def activations_have_one_scale(question: Question) -> Finding | None:
 
 @check("type of quantized activations")
 def activations_are_not_int4(question: Question) -> Finding | None:
-    """INT4 is a type of weights."""
+    """Only weights may be INT4."""
     quantized = _quantized(question)
     if question.spec(quantized).dtype is not DataType.INT4 or _is_of_weights(question):
         return None
@@ -35,7 +35,7 @@ def activations_are_not_int4(question: Question) -> Finding | None:
 
 @check("scales of activations")
 def fp4_activations_are_quantized_dynamically(question: Question) -> Finding | None:
-    """The scales of FP4 activations are computed from the data."""
+    """The scales of FP4 activations should be computed from the data."""
     scale, quantized = question.layer.get_input(1), _quantized(question)
     is_static = scale is not None and question.is_constant(scale)
     if not is_static or question.spec(quantized).dtype is not DataType.FP4 or _is_of_weights(question):
@@ -68,13 +68,13 @@ QUANTIZATION = rules(
         "quantization.activation_scales",
         activations_have_one_scale,
         source=f"{_CHAPTER}, quantization modes: activations can only be quantized using per-tensor quantization",
-        remedy="Give one scale for the whole tensor; weights may have one a channel or a block",
+        remedy="Use one per-tensor scale; only weights may have per-channel or per-block scales",
     ),
     rule(
         "quantization.int4_activation",
         activations_are_not_int4,
         source=f"{_CHAPTER}, quantization schemes: INT4 is supported for weight quantization only",
-        remedy="Quantize activations to INT8, FP8 or FP4, or leave them in real numbers",
+        remedy="Quantize activations to INT8, FP8 or FP4, or leave them in floating point",
     ),
     rule(
         "quantization.fp4_activation",
@@ -88,18 +88,18 @@ QUANTIZATION = rules(
 
 @check("data type")
 def device_types_only(question: Question) -> Finding | None:
-    """Tensors are of a type that TensorRT has."""
+    """Tensors must have one of TensorRT's data types."""
     foreign = [
         f"{tensor.name!r}: {question.spec(tensor).dtype.name}"
         for tensor in (*question.inputs, *question.outputs)
         if not question.spec(tensor).dtype.is_device_type
     ]
-    return Finding(", ".join(foreign), "TensorRT's twelve data types") if foreign else None
+    return Finding(", ".join(foreign), "one of TensorRT's twelve data types") if foreign else None
 
 
 @check("parameters")
 def nothing_host_only(question: Question) -> Finding | None:
-    """The layer uses nothing that exists only in ONNX and on the host."""
+    """The layer must not use options that exist only in ONNX and on the host."""
     layer: Any = question.layer
     operation: Any = getattr(layer, "op", None)
     if getattr(operation, "is_host_only", False):
@@ -113,10 +113,10 @@ def nothing_host_only(question: Question) -> Finding | None:
     return None
 
 
-_ON_THE_HOST = 'Such a layer runs on the CPU: allow it with --fallback CPU, or config.allow_fallback("CPU")'
-_SYMMETRIC = "symmetric INT8, FP8, INT4 or FP4 by scales of a tensor, a channel or a one-dimensional block"
-_METHOD = f"Quantize methods are computed on the host. {_ON_THE_HOST}; or leave the method out"
-_QUANTIZE_AGAIN = f"Quantize the model so, with zero points of 0. {_ON_THE_HOST}"
+_ON_THE_HOST = 'Run this layer on the CPU: allow it with --fallback CPU, or config.allow_fallback("CPU")'
+_SYMMETRIC = "symmetric INT8, FP8, INT4 or FP4 with per-tensor, per-channel or one-dimensional block scales"
+_METHOD = f"Quantize methods run on the host. {_ON_THE_HOST}; or remove the method"
+_QUANTIZE_AGAIN = f"Quantize the model symmetrically, with zero points of 0. {_ON_THE_HOST}"
 
 _EVERY_LAYER = rules(
     (),
@@ -124,7 +124,7 @@ _EVERY_LAYER = rules(
         "types",
         device_types_only,
         source="TensorRT DataType",
-        remedy=f"{_ON_THE_HOST}; a cast to FLOAT, HALF, INT32 or INT64 lets the GPU run it",
+        remedy=f"{_ON_THE_HOST}; or cast to FP32, FP16, INT32 or INT64 to run it on the GPU",
     ),
     rule(
         "parameters",

@@ -16,6 +16,7 @@ from tests.targets.dla.questions import (
 from dryfit.builder.config.builder_config import BuilderFlag, EngineCapability
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
+from dryfit_dla.quantities import type_text
 
 
 def test_an_inner_tensor_that_is_an_output_is_a_warning_and_no_refusal():
@@ -72,7 +73,8 @@ def test_an_hwc4_input_has_the_type_of_the_convolution(dtype, flags, allowed):
     layer = image_convolution(dtype)
     assert violated(layer, flags=flags) == ([] if allowed else ["formats.hwc4_type"])
     for one in verdict(layer, flags=flags).violations:
-        assert one.message == f"input type is {dtype.name} for 'x', allowed is {'HALF' if 'FP16' in flags else 'INT8'}"
+        assert one.actual == f"{type_text(dtype)} for 'x'"
+        assert one.allowed == ("FP16" if "FP16" in flags else "INT8")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_a_planar_input_is_noted_to_be_converted_inside():
     assert answer.supported
     assert not answer.warnings
     assert [one.rule for one in answer.notes] == ["dla.formats.planar"]
-    assert "moved once more than in CHW16" in answer.notes[0].message
+    assert "one more pass than in CHW16" in answer.notes[0].message
     layer.get_input(0).allowed_formats = frozenset({"DLA_LINEAR", "CHW16"})
     assert not verdict(layer).notes
 

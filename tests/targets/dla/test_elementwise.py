@@ -58,7 +58,7 @@ def test_a_constant_divisor_has_one_value_and_an_int8_dividend():
     assert violated(with_ranges(uniform), flags=INT8) == []
     found = one_violation(verdict(uniform))
     assert found.rule == "dla.elementwise.div_constant"
-    assert "'x': HALF" in found.actual
+    assert "'x': FP16" in found.actual
     different = elementwise("DIV", b=(1, 16, 1, 1), constant=np.arange(1, 17).reshape(1, 16, 1, 1))
     found = one_violation(verdict(with_ranges(different), flags=INT8))
     assert found.rule == "dla.elementwise.div_constant"
@@ -227,8 +227,8 @@ def test_a_comparison_feeds_nothing_but_one_cast():
 def test_a_cast_to_fp32_does_not_end_a_comparison():
     layer, cast = comparison(to_type=DataType.FLOAT)
     one = on_the_dla(layer, cast)
-    assert one_violation(one.can_run_on(cast, "DLA")).actual == "FLOAT after the cast"
-    assert one_violation(one.can_run_on(layer, "DLA")).actual == "FLOAT after the cast"
+    assert one_violation(one.can_run_on(cast, "DLA")).actual == "FP32 after the cast"
+    assert one_violation(one.can_run_on(layer, "DLA")).actual == "FP32 after the cast"
 
 
 def test_a_cast_elsewhere_is_refused():

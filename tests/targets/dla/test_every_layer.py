@@ -21,6 +21,7 @@ from dryfit.builder.config.builder_config import EngineCapability
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit_dla.quantities import type_text
 
 
 def test_a_layer_within_all_limits_can_run():
@@ -34,7 +35,7 @@ def test_a_layer_within_all_limits_can_run():
 def test_without_a_precision_flag_the_refusal_says_which_flags_help():
     found = one_violation(verdict(activation(), flags=()))
     assert found.rule == "dla.precision"
-    assert found.message == "precision is FLOAT, allowed is HALF, INT8"
+    assert (found.rule, found.parameter) == ("dla.precision", "precision")
     assert "flag FP16" in found.remedy
 
 
@@ -74,7 +75,7 @@ def test_a_layer_that_asks_for_fp32_cannot_run():
 def test_a_tensor_of_another_type_is_refused_by_name(dtype):
     found = one_violation(verdict(activation(dtype=dtype)))
     assert found.rule == "dla.types"
-    assert f"'x': {dtype.name}" in found.actual
+    assert f"'x': {type_text(dtype)}" in found.actual
 
 
 @pytest.mark.parametrize("dtype", [DataType.INT32, DataType.INT64, DataType.UINT8])

@@ -24,7 +24,7 @@ INT8 = ("INT8", "FP16")
 def test_tensors_are_joined_along_channels(axis, allowed):
     answer = verdict(concatenation(axis=axis))
     assert [one.rule for one in answer.violations] == ([] if allowed else ["dla.concatenation.axis"])
-    assert all(one.message == f"axis is {axis} of rank 4, allowed is 1" for one in answer.violations)
+    assert all((one.actual, one.allowed) == (f"{axis} of rank 4", "1") for one in answer.violations)
 
 
 def test_tensors_that_are_joined_have_equal_height_and_width():
@@ -57,7 +57,7 @@ def test_scales_are_along_the_channels():
 def test_relu6_runs_and_a_clip_below_one_does_not():
     assert violated(activation("CLIP", beta=6.0)) == []
     found = one_violation(verdict(activation("CLIP", beta=0.5)))
-    assert found.message == "beta is 0.5, allowed is 1 to 127"
+    assert (found.parameter, found.actual, found.allowed) == ("beta", "0.5", "1 to 127")
     assert violated(activation("CLIP", alpha=-1.0, beta=1.0)) == ["activation.clip_lower"]
 
 

@@ -45,7 +45,7 @@ def test_each_part_of_a_shuffle_leaves_the_batch_alone(parts, actual):
 def test_flattening_is_refused_for_its_rank():
     found = one_violation(verdict(shuffle(reshape=(1, 1024))))
     assert (found.rule, found.fidelity) == ("dla.shuffle.reshaped_rank", "inferred")
-    assert found.message == "rank after the reshape is 2, allowed is each 4"
+    assert (found.parameter, found.actual, found.allowed) == ("rank after the reshape", "2", "each 4")
 
 
 def test_a_shuffle_through_rank_five_is_refused_although_input_and_output_have_rank_four():
@@ -64,7 +64,7 @@ def test_shuffles_came_with_8_5(software, allowed):
     layer = shuffle(reshape=(1, 32, 8, 4))
     assert violated(layer, software=software) == ([] if allowed else ["shuffle.software"])
     for one in verdict(layer, software=software).violations:
-        assert one.message == f"software version is {software}, allowed is 8.5 or newer"
+        assert (one.actual, one.allowed) == (software, "8.5 or newer")
 
 
 def beside(kind, *, before, transpose=False):
@@ -102,7 +102,7 @@ def test_a_slice_keeps_the_batch_whole():
     assert violated(window(shape=(2, 16, 8, 8), extents=(2, 4, 4, 4))) == []
     found = one_violation(verdict(window((1, 0, 0, 0), (1, 16, 8, 8), shape=(2, 16, 8, 8))))
     assert found.rule == "dla.slice.batch"
-    assert found.message == "batch is elements 1 to 1 of 2, allowed is all of them"
+    assert (found.actual, found.allowed) == ("elements 1 to 1 of 2", "all elements")
 
 
 def test_a_slice_of_some_axes_counts_as_one_of_all():
@@ -154,11 +154,11 @@ def test_a_slice_fills_with_a_zero_of_its_own():
     other = network.add_slice(network.inputs[0], (0, 0, 0, 0), (1, 16, 9, 9), (1, 1, 1, 1))
     other.mode = SampleMode.FILL
     other.set_input(4, layer.get_input(4))
-    assert one_violation(verdict(layer)).actual == "0, which 2 layers use"
+    assert one_violation(verdict(layer)).actual == "0, used by 2 layers"
     other.set_input(4, network.add_constant((1,), np.ones(1, np.float32)).get_output(0))
-    assert one_violation(verdict(other)).message == (
-        "fill value is 1, allowed is 0, of a constant for this layer alone"
-    )
+    found = one_violation(verdict(other))
+    assert (found.parameter, found.actual) == ("fill value", "1")
+    assert found.allowed.startswith("0, from a constant")
     value = network.add_activation(network.add_input("value", DataType.FLOAT, (1,)), ActivationType.RELU)
     other.set_input(4, value.get_output(0))
     found = one_violation(verdict(other))

@@ -1,8 +1,8 @@
-"""The limits of the DLA: what the documents say, one line a rule, one file a kind of layer.
+"""Limits of the DLA as documented: one entry per rule, one file per layer kind.
 
-Sources: the chapter "Working with DLA" of TensorRT's developer guide (version 10 where no other is named), TensorRT's
+Sources: the chapter "Working with DLA" of TensorRT's developer guide (version 10 unless another is named), TensorRT's
 headers, and the operator table of NVIDIA's Deep-Learning-Accelerator-SW repository. Rules marked `inferred` follow from
-what builders have been seen to report, or from our reading of a sentence that can be read in two ways.
+builder logs, or from our reading of an ambiguous sentence.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits.documents import FALL_BACK, HEADERS, HEADERS_7_1, INT8, LAYERS, OPERATORS, REPORTS, RESHAPE
 from dryfit_dla.limits.int8 import runs_in_fp16
-from dryfit_dla.quantities import operand_type
+from dryfit_dla.quantities import operand_type, type_text
 
 _ACTIVATION = f"{LAYERS}: Activation layer"
 
@@ -22,13 +22,13 @@ ACTIVATION = rules(
         "activation.type",
         parameter("activation_type", one_of("RELU", "SIGMOID", "TANH", "CLIP", "LEAKY_RELU")),
         source=_ACTIVATION,
-        remedy="Write the function with these, or with elementwise layers",
+        remedy="Rewrite the function with supported activations or elementwise layers",
     ),
     rule(
         "activation.type_8_1",
         parameter("activation_type", one_of("RELU", "SIGMOID", "TANH", "CLIP")),
         until="8.1",
-        source=f"{HEADERS_7_1}, IActivationLayer; {REPORTS}: those of 7 and 8.0 refuse LEAKY_RELU",
+        source=f"{HEADERS_7_1}, IActivationLayer; {REPORTS} of 7 and 8.0: LEAKY_RELU is refused",
         fidelity="inferred",
         remedy="Use software 8.2 or newer",
     ),
@@ -51,7 +51,7 @@ ACTIVATION = rules(
         parameter("beta", between(1, 127)),
         when=parameter("activation_type", equals("CLIP")),
         source=f"{_ACTIVATION}: Clipped ReLU",
-        remedy="Scale before and after, or use RELU where the bound is never reached",
+        remedy="Add scale layers before and after, or use RELU if the bound is never reached",
     ),
     rule("activation.rank", each(quantities.ranks, at_least(4)), source=_ACTIVATION, remedy=RESHAPE),
     rule(
@@ -71,7 +71,7 @@ _PARAMETRIC_RELU = f"{LAYERS}: Parametric ReLU layer"
 
 @check("slopes")
 def slopes_are_constant(question: Question) -> Finding | None:
-    """The slopes are a constant, known when the network is built."""
+    """The slopes must be a constant that is known at build time."""
     slopes = question.inputs[1]
     return None if question.is_constant(slopes) else Finding(f"computed: {slopes.name!r}", "a constant")
 
@@ -101,9 +101,9 @@ _TRIGONOMETRIC = ("SIN", "COS", "ATAN")
 
 @check("input type")
 def input_is_int8(question: Question) -> Finding | None:
-    """The input is INT8."""
+    """The input must be INT8."""
     dtype = operand_type(question, question.inputs[0])
-    return None if dtype is DataType.INT8 else Finding(dtype.name, "INT8")
+    return None if dtype is DataType.INT8 else Finding(type_text(dtype), "INT8")
 
 
 UNARY = rules(
@@ -113,7 +113,8 @@ UNARY = rules(
         parameter("op", one_of("ABS", *_TRIGONOMETRIC)),
         source=_UNARY,
         remedy=(
-            "A negation is a product with -1, a logical NOT of 0 and 1 is 1 - x; let others run on a fallback device"
+            "Write a negation as a product with -1, and a logical NOT of 0 and 1 as 1 - x; let other operations run "
+            "on a fallback device"
         ),
     ),
     rule(
@@ -126,15 +127,15 @@ UNARY = rules(
         "unary.operation_xavier",
         parameter("op", one_of("ABS")),
         families="xavier",
-        source=f"{OPERATORS}: the others are for Orin",
-        remedy="Choose a platform of the Orin family, or fall back",
+        source=f"{OPERATORS}: the other operations need Orin",
+        remedy="Choose an Orin platform, or let this layer run on a fallback device",
     ),
     rule(
         "unary.operation_8_6_11",
         parameter("op", one_of("ABS")),
         families="orin",
         until="8.6.11",
-        source=f"{OPERATORS}: the others came with TensorRT 8.6.12",
+        source=f"{OPERATORS}: the other operations were added in TensorRT 8.6.12",
         remedy="Use software 8.6.12 or newer",
     ),
     rule(
@@ -142,12 +143,12 @@ UNARY = rules(
         input_is_int8,
         when=parameter("op", one_of(*_TRIGONOMETRIC)),
         source=_UNARY,
-        remedy="Set the flag INT8, and give the tensors scales",
+        remedy="Set the INT8 flag, and give the tensors scales",
     ),
     rule(
         "unary.rank",
         each(quantities.ranks, at_least(4)),
-        source=f"{REPORTS}: a tensor of lower rank is reshaped by a layer that the DLA does not have",
+        source=f"{REPORTS}: lower-rank tensors are reshaped by a layer that the DLA does not support",
         fidelity="inferred",
         remedy=RESHAPE,
     ),

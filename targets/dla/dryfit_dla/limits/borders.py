@@ -1,4 +1,4 @@
-"""What holds where a layer reads an input of the network or writes an output."""
+"""Rules for layers that read a network input or write a network output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dryfit.target.checks import check
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla.formats import DLA_HWC4, DLA_LINEAR, INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit_dla.limits.documents import FORMATS, HEADERS, QUESTIONS, REPORTS, STANDALONE
-from dryfit_dla.quantities import is_hwc4
+from dryfit_dla.quantities import is_hwc4, type_text
 
 if TYPE_CHECKING:
     from dryfit.network.tensor import Tensor
@@ -17,47 +17,47 @@ if TYPE_CHECKING:
 
 @check("input format")
 def hwc4_goes_to_convolutions(question: Question) -> Finding | None:
-    """An input in DLA_HWC4 has 1, 3 or 4 channels and goes to convolutions only."""
+    """An input in DLA_HWC4 must have 1, 3 or 4 channels, and only convolutions may read it."""
     for tensor in question.inputs:
         if not is_hwc4(tensor):
             continue
         others = sorted({layer.kind for layer, _ in tensor.consumers if layer.kind != "convolution"})
         if others:
             return Finding(
-                f"DLA_HWC4 for {tensor.name!r}, which {', '.join(others)} reads", "DLA_HWC4 for a convolution"
+                f"DLA_HWC4 for {tensor.name!r}, read by {', '.join(others)}", "DLA_HWC4 for convolutions only"
             )
         channels = question.spec(tensor).shape[-3]
         if channels not in (1, 3, 4):
-            return Finding(f"DLA_HWC4 for {tensor.name!r} of {channels} channels", "1, 3 or 4 channels")
+            return Finding(f"DLA_HWC4 for {tensor.name!r} with {channels} channels", "1, 3 or 4 channels")
     return None
 
 
 @check("output format")
 def no_output_is_hwc4(question: Question) -> Finding | None:
-    """No output has the format DLA_HWC4."""
+    """Outputs must not have the format DLA_HWC4."""
     outputs = [repr(tensor.name) for tensor in question.outputs if is_hwc4(tensor)]
     return Finding(f"DLA_HWC4 for {', '.join(outputs)}", "DLA_LINEAR, CHW16, CHW32") if outputs else None
 
 
 @check("network output")
 def inner_tensors_are_no_outputs(question: Question) -> Finding | None:
-    """A tensor inside the DLA's part of the network is no output of the network."""
+    """A tensor between two layers on the DLA must not be a network output."""
     marked = [repr(tensor.name) for tensor in question.outputs if tensor.is_network_output and tensor.consumers]
-    return Finding(f"{', '.join(marked)}, which other layers read", "one that no layer reads") if marked else None
+    return Finding(f"{', '.join(marked)}, read by other layers", "one that no layer reads") if marked else None
 
 
 @check("input type")
 def hwc4_has_the_layers_type(question: Question) -> Finding | None:
-    """An input in DLA_HWC4 that is INT8 or HALF has the type that the layer is computed in."""
+    """An FP16 or INT8 input in DLA_HWC4 must have the precision of the layer."""
     for tensor in question.inputs:
         dtype = question.spec(tensor).dtype
         if is_hwc4(tensor) and dtype in (DataType.INT8, DataType.HALF) and dtype is not question.precision:
-            return Finding(f"{dtype.name} for {tensor.name!r}", question.precision.name)
+            return Finding(f"{type_text(dtype)} for {tensor.name!r}", type_text(question.precision))
     return None
 
 
 def _at_border(question: Question) -> list[tuple[Tensor, set[str]]]:
-    """Inputs and outputs of the network that the layer reads or writes, with the formats that they may have."""
+    """Network inputs and outputs that the layer reads or writes, with the formats that they may have."""
     reads = {one.name for one in INPUT_FORMATS.get(question.precision, ())}
     writes = {one.name for one in OUTPUT_FORMATS.get(question.precision, ())}
     inputs = [tensor for tensor in question.inputs if tensor.is_network_input]
@@ -67,7 +67,7 @@ def _at_border(question: Question) -> list[tuple[Tensor, set[str]]]:
 
 @check("allowed formats")
 def border_formats_are_legal(question: Question) -> Finding | None:
-    """Where formats of an input or output of the network are set, the DLA reads or writes one of them."""
+    """If formats are set on a network input or output, the DLA must support one of them."""
     foreign = {
         tensor.name: (tensor.allowed_formats, legal)
         for tensor, legal in _at_border(question)
@@ -81,7 +81,7 @@ def border_formats_are_legal(question: Question) -> Finding | None:
 
 @check("allowed formats")
 def border_formats_are_those_of_7(question: Question) -> Finding | None:
-    """No input or output of the network is DLA_LINEAR or DLA_HWC4 only."""
+    """Network inputs and outputs must allow a format other than DLA_LINEAR and DLA_HWC4."""
     new = {
         tensor.name: tensor.allowed_formats
         for tensor, _ in _at_border(question)
@@ -96,7 +96,7 @@ def border_formats_are_those_of_7(question: Question) -> Finding | None:
 
 @check("allowed formats")
 def border_formats_are_native(question: Question) -> Finding | None:
-    """No input or output of the network is DLA_LINEAR, which the DLA converts to vectors of channels inside."""
+    """Network inputs and outputs should not be DLA_LINEAR, which the DLA converts to channel vectors internally."""
     planar = [
         repr(tensor.name)
         for tensor, _ in _at_border(question)
@@ -108,7 +108,7 @@ def border_formats_are_native(question: Question) -> Finding | None:
     return Finding(
         f"DLA_LINEAR for {', '.join(planar)}",
         native,
-        message=f"{', '.join(planar)} in DLA_LINEAR is converted inside the DLA: moved once more than in {native}",
+        message=f"{', '.join(planar)} in DLA_LINEAR is converted inside the DLA: one more pass than in {native}",
     )
 
 
@@ -121,7 +121,7 @@ def is_standalone(question: Question) -> Finding | None:
 
 @check("flags")
 def border_is_direct(question: Question) -> Finding | None:
-    """The flag DIRECT_IO is set where the network has inputs or outputs."""
+    """The flag DIRECT_IO must be set if the network has inputs or outputs."""
     if not _at_border(question) or "DIRECT_IO" in question.options.get("flags", ()):
         return None
     return Finding("without DIRECT_IO", "with DIRECT_IO")
@@ -129,7 +129,7 @@ def border_is_direct(question: Question) -> Finding | None:
 
 @check("allowed formats")
 def border_formats_are_stated(question: Question) -> Finding | None:
-    """Inputs and outputs of the network allow formats of the DLA, and no others."""
+    """Network inputs and outputs must allow DLA formats only."""
     wrong = {
         tensor.name: (tensor.allowed_formats, legal)
         for tensor, legal in _at_border(question)
@@ -161,7 +161,7 @@ BORDERS = rules(
         "formats.hwc4_type",
         hwc4_has_the_layers_type,
         source=f"{QUESTIONS}: an input in DLA_HWC4 has the precision of the convolution that reads it",
-        remedy="Give the input the type that the convolution is computed in, or allow another format",
+        remedy="Set the input's type to the precision of the convolution, or allow another format",
         number="IO-04",
     ),
     rule(
@@ -169,22 +169,22 @@ BORDERS = rules(
         border_formats_are_legal,
         source=FORMATS,
         severity="warning",
-        remedy="Allow a format of the DLA: any other is copied, which takes a fallback device and no DIRECT_IO",
+        remedy="Allow a DLA format: any other needs a copy, which requires a fallback device and excludes DIRECT_IO",
         number="IO-01, IO-02",
     ),
     rule(
         "formats.before_8_0",
         border_formats_are_those_of_7,
         until="7.2",
-        source=f"{HEADERS} of 8.0, TensorFormat: DLA_LINEAR and DLA_HWC4 came with them",
+        source=f"{HEADERS} of 8.0, TensorFormat: they added DLA_LINEAR and DLA_HWC4",
         remedy="Allow CHW16 (FP16) or CHW32 (INT8), or use software 8.0 or newer",
     ),
     rule(
         "formats.planar",
         border_formats_are_native,
-        source="NVIDIA Deep-Learning-Accelerator-SW: planar inputs and outputs take a pass of the reshape engine",
+        source="NVIDIA Deep-Learning-Accelerator-SW: planar inputs and outputs need a pass through the reshape engine",
         severity="note",
-        remedy="Allow CHW16 (FP16) or CHW32 (INT8), which it takes as they are",
+        remedy="Allow CHW16 (FP16) or CHW32 (INT8), which need no conversion",
         fidelity="inferred",
         number="IO-10",
     ),
@@ -203,13 +203,13 @@ BORDERS = rules(
         when=is_standalone,
         source=STANDALONE,
         severity="warning",
-        remedy="Set allowed_formats of these tensors",
+        remedy="Set allowed_formats on these tensors",
         number="SA-01",
     ),
     rule(
         "inner_output",
         inner_tensors_are_no_outputs,
-        source=f"{REPORTS}: a copy is inserted that the DLA does not have, which may split the loadable",
+        source=f"{REPORTS}: the inserted copy is not supported on the DLA and may split the loadable",
         severity="warning",
         fidelity="inferred",
         remedy="Unmark the output if it is not needed",

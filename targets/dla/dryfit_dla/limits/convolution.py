@@ -16,6 +16,7 @@ from dryfit_dla.quantities import (
     input_shape,
     is_hwc4,
     paddings,
+    type_text,
 )
 
 RuleOfKinds = Callable[[frozenset[str]], Rule]
@@ -26,7 +27,7 @@ _CONVOLUTION = f"{LAYERS}: Convolution and Fully Connected layers"
 
 @check("kernel")
 def weights_are_constant(question: Question) -> Finding | None:
-    """The kernel is known when the network is built."""
+    """The kernel must be known at build time."""
     layer: Any = question.layer
     connected = question.layer.inputs[1:]
     computed = [repr(t.name) for t in connected if t is not None and not question.is_constant(t)]
@@ -39,12 +40,12 @@ def weights_are_constant(question: Question) -> Finding | None:
 
 @check("padding")
 def padding_is_smaller_than_kernel(question: Question) -> Finding | None:
-    """The padding is smaller than the kernel in each dimension."""
+    """The padding must be smaller than the kernel on each axis."""
     layer: Any = question.layer
     pairs = layer.paddings(input_shape(question)[2:])
     if all(max(pair) < extent for pair, extent in zip(pairs, layer.kernel_size_nd, strict=True)):
         return None
-    return Finding(str(pairs), f"each less than the kernel's {layer.kernel_size_nd}")
+    return Finding(str(pairs), f"each less than the kernel size {layer.kernel_size_nd}")
 
 
 @check("input format")
@@ -55,7 +56,7 @@ def input_is_hwc4(question: Question) -> Finding | None:
 
 @check("input format")
 def input_is_not_hwc4(question: Question) -> Finding | None:
-    """The input has another format than DLA_HWC4."""
+    """The input has a format other than DLA_HWC4."""
     return Finding("DLA_HWC4", "another format") if is_hwc4(question.inputs[0]) else None
 
 
@@ -69,7 +70,7 @@ def _has_window(shape: Sequence[int]) -> bool:
 
 @check("origin")
 def comes_from_onnx(question: Question) -> Finding | None:
-    """It is an ONNX model's Gemm, whose input TensorRT's parser flattens before the layer."""
+    """The layer is an ONNX model's Gemm, whose input TensorRT's parser flattens."""
     return None if question.layer.onnx_nodes else Finding("the network's own layer", "a Gemm of an ONNX model")
 
 
@@ -80,7 +81,7 @@ flattened_inputs = Quantity(
 
 @check("height and width of the input")
 def window_fits(question: Question) -> Finding | None:
-    """The input's height and width are kernel extents of a convolution, or the flattened input is at most 8192."""
+    """The input's height and width must be at most 32 each, or C * H * W at most 8192."""
     shape = input_shape(question)
     if _has_window(shape) or math.prod(shape[-3:]) <= _MOST_CHANNELS:
         return None
@@ -125,7 +126,7 @@ def buffer_use(question: Question) -> BufferUse | None:
 
 @check("use of the convolution buffer")
 def buffer_fits(question: Question) -> Finding | None:
-    """The banks of one kernel (wtBanksForOneKernel) and of the input's rows (minDataBanks) are at most 16."""
+    """One kernel (wtBanksForOneKernel) and the input's rows (minDataBanks) must fit into 16 banks together."""
     use = buffer_use(question)
     if use is None or use.validator_banks <= BANKS:
         return None
@@ -138,7 +139,7 @@ def buffer_fits(question: Question) -> Finding | None:
 
 @check("use of the convolution buffer")
 def compiler_estimate_fits(question: Question) -> Finding | None:
-    """The open compiler of NVDLA finds a way to fit weights and input into its 16 banks."""
+    """The open NVDLA compiler must be able to fit weights and input into its 16 banks."""
     use = buffer_use(question)
     return None if use is None or use.validator_banks > BANKS else estimated_use(use)
 
@@ -158,36 +159,36 @@ def estimated_use(use: BufferUse) -> Finding | None:
 
 @check("precision")
 def has_the_main_multipliers(question: Question) -> Finding | None:
-    """An FP16 convolution on Orin takes up to twice the time."""
-    return Finding(question.precision.name, "INT8", message="in FP16 it can take up to twice the time on Orin")
+    """FP16 convolutions can take up to twice as long on Orin."""
+    return Finding(type_text(question.precision), "INT8", message="in FP16 it can take up to twice as long on Orin")
 
 
 def has_two_axes(kind: str, source: str) -> RuleOfKinds:
-    """The window of a layer with a kernel has two axes."""
+    """The rule that the kernel of a layer has two axes."""
     return rule(f"{kind}.spatial_axes", parameter(quantities.kernel_axes, equals(2)), source=source, remedy=RESHAPE)
 
 
 def output_maps_fit(kind: str, source: str, name: str = "output_maps", field: str = "num_output_maps") -> RuleOfKinds:
-    """A layer with a kernel has at most 8192 output maps."""
-    remedy = "Split the layer into several of fewer output maps, and concatenate"
+    """The rule that a layer with a kernel has at most 8192 output maps."""
+    remedy = "Split the layer into several with fewer output maps, and concatenate"
     return rule(f"{kind}.{name}", parameter(field, between(1, _MOST_CHANNELS)), source=source, remedy=remedy)
 
 
 def input_channels_fit(kind: str, source: str, name: str = "input_channels") -> RuleOfKinds:
-    """A layer with a kernel has at most 8192 input channels."""
+    """The rule that a layer with a kernel has at most 8192 input channels."""
     channels = each(quantities.input_channels, between(1, _MOST_CHANNELS))
     remedy = "Split the input channels, and add the results"
     return rule(f"{kind}.{name}", channels, source=source, remedy=remedy)
 
 
 def weights_are_known(kind: str, source: str, fidelity: str = "documented") -> RuleOfKinds:
-    """The kernel of a layer is a constant."""
-    remedy = "Give the kernel as weights; fold a quantize-dequantize pair into scales"
+    """The rule that the kernel of a layer is constant."""
+    remedy = "Give the kernel as constant weights; fold a Q/DQ pair into scales"
     return rule(f"{kind}.constant_weights", weights_are_constant, source=source, fidelity=fidelity, remedy=remedy)
 
 
 def is_fast_in_int8_on_orin(kind: str) -> RuleOfKinds:
-    """A note on what runs in FP16 on Orin."""
+    """The note on layers that run in FP16 on Orin."""
     return rule(
         f"{kind}.fp16_on_orin",
         has_the_main_multipliers,
@@ -195,7 +196,7 @@ def is_fast_in_int8_on_orin(kind: str) -> RuleOfKinds:
         precisions=(DataType.HALF,),
         source=f"{GUIDE}: Inference on NVIDIA Orin",
         severity="note",
-        remedy="Compute it in INT8 where the accuracy allows",
+        remedy="Run it in INT8 if the accuracy allows",
     )
 
 
@@ -208,7 +209,7 @@ CONVOLUTION = rules(
         "convolution.padding_below_kernel",
         padding_is_smaller_than_kernel,
         source=_CONVOLUTION,
-        remedy="Enlarge the kernel with zeros, or fall back",
+        remedy="Zero-pad the kernel, or let this layer run on a fallback device",
     ),
     rule("convolution.stride", each("stride_nd", between(1, 8)), source=_CONVOLUTION, remedy=FALL_BACK),
     rule("convolution.dilation", each("dilation_nd", between(1, 32)), source=_CONVOLUTION, remedy=FALL_BACK),
@@ -226,7 +227,7 @@ CONVOLUTION = rules(
         parameter("num_groups", between(1, 4)),
         when=input_is_hwc4,
         source=_CONVOLUTION,
-        remedy="Allow another input format than DLA_HWC4",
+        remedy="Allow an input format other than DLA_HWC4",
     ),
     weights_are_known("convolution", OPERATORS),
     rule(
@@ -256,7 +257,7 @@ FULLY_CONNECTED = rules(
         when=comes_from_onnx,
         source=f"{REPORTS}: VGG's first Gemm, 25088 inputs, was refused; {OPERATORS}: a Gemm is a 1x1 convolution",
         fidelity="inferred",
-        remedy="Write it as a convolution with the input's height and width as kernel (`dryfit explain --apply` does)",
+        remedy="Use a convolution whose kernel is the input's height and width (`dryfit explain --apply` does this)",
     ),
     rule(
         "fully_connected.window",

@@ -1,8 +1,8 @@
 """Layers that move data on the DLA: shuffle, slice and concatenation.
 
-A shuffle is taken apart: a transpose, a reshape and a transpose, each within the limits. The extents of C, H and W of
-the parts are those of the layer's input or output in another order, as long as the batch stays where it is; so
-`dla.extents` and the rules below judge every part. A slice is static, of C, H and W, without strides.
+A shuffle is decomposed into a transpose, a reshape and a transpose, each within the limits. As long as the batch stays
+in place, the C, H and W extents of these steps are those of the layer's input or output in another order; so
+`dla.extents` and the rules below cover every step. A slice is static, along C, H and W, without strides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JOINING = ("concatenation", "slice")
 
 @attrs.frozen
 class Part:
-    """One of the operations that a shuffle is taken apart into.
+    """One of the steps that a shuffle is decomposed into.
 
     Attributes:
         name: `first_transpose`, `reshape_dims` or `second_transpose`.
@@ -71,13 +71,13 @@ def _is_in_order(layer: Any, name: str) -> bool:
 
 @check("batch")
 def batch_is_untouched(question: Question) -> Finding | None:
-    """The batch takes no part in the reshape or in a transpose."""
+    """The reshape and the transposes must not change the batch."""
     touched = [
         f"{part.name} {part.before} to {part.after}"
         for part in parts_of(question)
         if part.moves_batch or part.before[:1] != part.after[:1]
     ]
-    return Finding(", ".join(touched), "the same first axis before and after each of them") if touched else None
+    return Finding(", ".join(touched), "the same first axis before and after each step") if touched else None
 
 
 def _reshaped_ranks(question: Question) -> list[int]:
@@ -92,17 +92,17 @@ reshaped_rank = Quantity(
 
 @check("reshape")
 def reshapes(question: Question) -> Finding | None:
-    """The layer reshapes, and does not only transpose."""
+    """The layer reshapes its input."""
     return None if any(part.name == "reshape_dims" for part in parts_of(question)) else Finding("none", "some")
 
 
 @check("neighbour")
 def neighbours_join_nothing(question: Question) -> Finding | None:
-    """No slice and no concatenation is before or behind it."""
+    """The layers before and after it must not be slices or concatenations."""
     producer = question.inputs[0].producer
     neighbours = [*([producer] if producer else []), *(layer for layer, _ in question.outputs[0].consumers)]
     found = [f"{layer.kind} {layer.name!r}" for layer in neighbours if layer.kind in _JOINING]
-    return Finding(", ".join(found), "other layers") if found else None
+    return Finding(", ".join(found), "layers of other kinds") if found else None
 
 
 SHUFFLE = rules(
@@ -110,7 +110,7 @@ SHUFFLE = rules(
     rule(
         "shuffle.software",
         software_is_at_least("8.5"),
-        source=f"{REPORTS}: none of 8.4 or older puts a shuffle on the DLA, and the 8.4 guide lists none",
+        source=f"{REPORTS}: 8.4 and older never place a shuffle on the DLA; the 8.4 guide does not list it",
         fidelity="inferred",
         remedy="Use software 8.5 or newer",
     ),
@@ -118,7 +118,7 @@ SHUFFLE = rules(
     rule(
         "shuffle.reshaped_rank",
         each(reshaped_rank, equals(4)),
-        source=f"{_SHUFFLE}, of the last of its parts; {OPERATORS}: Flatten, Squeeze and Unsqueeze fall back",
+        source=f"{_SHUFFLE}, the last step; {OPERATORS}: Flatten, Squeeze and Unsqueeze fall back",
         fidelity="inferred",
         remedy="Keep the tensor 4-D. A Flatten before a fully connected layer can be dropped if that layer becomes a "
         "convolution",
@@ -131,7 +131,7 @@ SHUFFLE = rules(
         families="orin",
         since="8.5",
         until="8.6",
-        source=f"{REPORTS} of 8.5.2 and 8.6: a reshape beside a slice or a concatenation is refused",
+        source=f"{REPORTS} of 8.5.2 and 8.6: a reshape next to a slice or concatenation is refused",
         fidelity="inferred",
         remedy="Slice or concatenate before reshaping, or use software 10",
     ),
@@ -145,7 +145,7 @@ _BOUNDS = {1: "start", 2: "shape", 3: "stride", 5: "axes"}
 
 @check("bounds")
 def bounds_are_constant(question: Question) -> Finding | None:
-    """Start, shape, stride and axes are known when the network is built."""
+    """Start, shape, stride and axes are known at build time."""
     inputs = question.layer.inputs
     given = {name: inputs[index] for index, name in _BOUNDS.items() if index < len(inputs)}
     computed = [
@@ -169,18 +169,18 @@ strides = Quantity("stride", lambda question: _window(question)[2])
 
 @check("batch")
 def batch_is_whole(question: Question) -> Finding | None:
-    """The first axis is kept whole."""
+    """The first axis must be kept whole."""
     start, shape, _ = _window(question)
     batch = input_shape(question)[:1]
     if not batch or (start[0] == 0 and shape[0] == batch[0]):
         return None
-    return Finding(f"elements {start[0]} to {start[0] + shape[0] - 1} of {batch[0]}", "all of them")
+    return Finding(f"elements {start[0]} to {start[0] + shape[0] - 1} of {batch[0]}", "all elements")
 
 
 @check("fill value")
 def fill_is_zero(question: Question) -> Finding | None:
-    """The fill value is 0, of a constant that nothing else uses, or is left out."""
-    allowed = "0, of a constant for this layer alone"
+    """The fill value must be 0, from a constant that no other layer uses, or be omitted."""
+    allowed = "0, from a constant used by this layer only"
     fill = question.layer.inputs[4] if len(question.layer.inputs) > 4 else None
     if fill is None:
         return None
@@ -189,7 +189,7 @@ def fill_is_zero(question: Question) -> Finding | None:
         return Finding(f"computed: {fill.name!r}", allowed)
     if value.any():
         return Finding(f"{float(value.flat[0]):g}", allowed)
-    return Finding(f"0, which {len(fill.consumers)} layers use", allowed) if len(fill.consumers) > 1 else None
+    return Finding(f"0, used by {len(fill.consumers)} layers", allowed) if len(fill.consumers) > 1 else None
 
 
 SLICE = rules(
@@ -200,7 +200,13 @@ SLICE = rules(
         source=f"{HEADERS} of 8.4, {_HEADER}",
         remedy="Use software 8.4 or newer",
     ),
-    rule("slice.bounds", bounds_are_constant, source=_SLICE, remedy="Give the bounds as parameters or constants"),
+    rule(
+        "slice.bounds",
+        bounds_are_constant,
+        source=_SLICE,
+        text="start, shape, stride and axes must be known at build time",
+        remedy="Give the bounds as parameters or constants",
+    ),
     rule("slice.rank", each(quantities.input_rank, equals(4)), source=_SLICE, remedy=RESHAPE),
     rule("slice.batch", batch_is_whole, when=bounds_are_constant, source=_SLICE, remedy=FALL_BACK),
     rule(
@@ -208,7 +214,7 @@ SLICE = rules(
         each(strides, equals(1)),
         when=bounds_are_constant,
         source=f"{HEADERS} since 8.4, {_HEADER}",
-        remedy="A strided slice is a 1x1 pooling or convolution with that stride",
+        remedy="Replace the strided slice with a 1x1 pooling or convolution with that stride",
     ),
     rule(
         "slice.mode",
@@ -220,7 +226,7 @@ SLICE = rules(
         "slice.mode_10_4",
         parameter("mode", one_of("STRICT_BOUNDS")),
         until="10.4",
-        source=f"{HEADERS} of 8.4, 10.0 and 10.5, {_HEADER}: WRAP and FILL came with 10.5",
+        source=f"{HEADERS} of 8.4, 10.0 and 10.5, {_HEADER}: WRAP and FILL were added in 10.5",
         remedy="Use software 10.5 or newer, or pad in the convolution or pooling that follows",
     ),
     rule(
@@ -228,7 +234,7 @@ SLICE = rules(
         fill_is_zero,
         when=parameter("mode", equals("FILL")),
         source=f"{HEADERS} of 10.5, {_HEADER}",
-        remedy="Fill with 0, and give the layer a constant of its own or none",
+        remedy="Fill with 0, from a constant of the layer's own or by default",
     ),
 )
 
@@ -238,7 +244,7 @@ _CONCATENATION = f"{LAYERS}: Concatenation layer"
 
 @check("axis")
 def joins_channels(question: Question) -> Finding | None:
-    """Tensors are joined along C, the third axis from the last."""
+    """Tensors must be concatenated along C, the third axis from the last."""
     layer: Any = question.layer
     rank = len(input_shape(question))
     return None if layer.axis % rank == rank - 3 else Finding(f"{layer.axis} of rank {rank}", f"{rank - 3}")
@@ -246,13 +252,9 @@ def joins_channels(question: Question) -> Finding | None:
 
 @check("shape of the inputs")
 def spatial_extents_are_equal(question: Question) -> Finding | None:
-    """All inputs have the same H and W."""
+    """All inputs must have the same H and W."""
     shapes = [question.spec(tensor).shape for tensor in question.inputs]
-    return (
-        None
-        if len({shape[-2:] for shape in shapes}) <= 1
-        else Finding(", ".join(map(str, shapes)), "one with equal H and W")
-    )
+    return None if len({shape[-2:] for shape in shapes}) <= 1 else Finding(", ".join(map(str, shapes)), "equal H and W")
 
 
 CONCATENATION = rules(
@@ -262,18 +264,18 @@ CONCATENATION = rules(
         "concatenation.inputs",
         parameter(quantities.number_of_inputs, at_least(2)),
         source=_CONCATENATION,
-        remedy="Remove the layer: one input is its output",
+        remedy="Remove the layer: with one input it has no effect",
     ),
     rule(
         "concatenation.spatial",
         spatial_extents_are_equal,
         source=_CONCATENATION,
-        remedy="Resize or pad the inputs before",
+        remedy="Resize or pad the inputs first",
     ),
     rule(
         "concatenation.rank",
         each(quantities.ranks, at_least(4)),
-        source=f"{REPORTS}: a tensor of lower rank is reshaped by a layer that the DLA does not have",
+        source=f"{REPORTS}: lower-rank tensors are reshaped by a layer that the DLA does not support",
         fidelity="inferred",
         remedy=RESHAPE,
     ),
@@ -282,6 +284,6 @@ CONCATENATION = rules(
         int8.all_are_equal,
         source=_CONCATENATION,
         precisions=INT8,
-        remedy="Give the inputs and the output the largest range of them",
+        remedy="Set the inputs and the output to the largest of their dynamic ranges",
     ),
 )

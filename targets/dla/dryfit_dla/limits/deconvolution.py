@@ -25,21 +25,21 @@ _EXTENTS = "each 1 to 32, or 1 on one axis and 64, 96 or 128 on the other"
 
 
 def _has_extents(values: tuple[int, ...]) -> bool:
-    """Whether a window or stride is of the extents that the device has."""
+    """Whether the device supports a window or stride."""
     short, long = min(values), max(values)
     return (short >= 1 and long <= 32) or (len(values) == 2 and short == 1 and long in _LONG_EXTENTS)
 
 
 @check("kernel_size_nd")
 def kernel_extents_are_supported(question: Question) -> Finding | None:
-    """The kernel is 1 to 32 on each axis, or 1 on one axis and 64, 96 or 128 on the other."""
+    """The kernel must be 1 to 32 on each axis, or 1 on one axis and 64, 96 or 128 on the other."""
     layer: Any = question.layer
     return None if _has_extents(layer.kernel_size_nd) else Finding(str(layer.kernel_size_nd), _EXTENTS)
 
 
 @check("stride_nd")
 def strides_are_supported(question: Question) -> Finding | None:
-    """The stride is 1 to 32 on each axis, or 1 on one axis and 64, 96 or 128 on the other."""
+    """The stride must be 1 to 32 on each axis, or 1 on one axis and 64, 96 or 128 on the other."""
     layer: Any = question.layer
     return None if _has_extents(layer.stride_nd) else Finding(str(layer.stride_nd), _EXTENTS)
 
@@ -60,11 +60,11 @@ def stride_is_square(question: Question) -> Finding | None:
 
 @check("stride_nd")
 def stride_is_the_kernel(question: Question) -> Finding | None:
-    """The stride is the kernel's extent on each axis."""
+    """The stride must equal the kernel size on each axis."""
     layer: Any = question.layer
     if layer.stride_nd == layer.kernel_size_nd:
         return None
-    return Finding(str(layer.stride_nd), f"{layer.kernel_size_nd}, the kernel")
+    return Finding(str(layer.stride_nd), f"{layer.kernel_size_nd}, the kernel size")
 
 
 def buffer_use(question: Question) -> BufferUse | None:
@@ -91,7 +91,7 @@ def buffer_use(question: Question) -> BufferUse | None:
 
 @check("use of the convolution buffer")
 def compiler_estimate_fits(question: Question) -> Finding | None:
-    """The open compiler of NVDLA finds a way to fit the parts of the kernel and the input into its 16 banks."""
+    """The open NVDLA compiler must be able to fit the kernel's parts and the input into its 16 banks."""
     use = buffer_use(question)
     return None if use is None else estimated_use(use)
 
@@ -106,50 +106,50 @@ DECONVOLUTION = rules(
         each("kernel_size_nd", outside(23, 32)),
         when=kernel_is_square,
         since="8.2",
-        source=f"{_DECONVOLUTION}: switched off because compiling takes long",
-        remedy="Resize and convolve instead, or enlarge one side of the kernel with zeros",
+        source=f"{_DECONVOLUTION}: disabled because compilation takes long",
+        remedy="Resize and convolve instead, or zero-pad one side of the kernel",
     ),
     rule(
         "deconvolution.square_stride",
         each("stride_nd", outside(23, 32)),
         when=stride_is_square,
         since="8.2",
-        source=f"{_DECONVOLUTION}: switched off because compiling takes long",
-        remedy="Resize in steps, and convolve",
+        source=f"{_DECONVOLUTION}: disabled because compilation takes long",
+        remedy="Resize in steps, then convolve",
     ),
     rule(
         "deconvolution.stride_is_kernel_8_3",
         stride_is_the_kernel,
         since="8.2",
         until="8.3",
-        source=f"{HEADERS} of 8.2, IDeconvolutionLayer; those of 8.4 no longer say so",
+        source=f"{HEADERS} of 8.2, IDeconvolutionLayer; dropped from those of 8.4",
         remedy="Use software 8.4 or newer",
     ),
     rule(
         "deconvolution.padding",
         each(quantities.paddings, equals(0)),
         source=_DECONVOLUTION,
-        remedy="Deconvolve without padding, and cut the border off with a slice",
+        remedy="Deconvolve without padding, then crop the border with a slice",
     ),
     rule(
         "deconvolution.groups",
         parameter("num_groups", equals(1)),
         source=_DECONVOLUTION,
-        remedy="Write the groups as one kernel with zeros, or as one deconvolution each",
+        remedy="Use one kernel with zeros between the groups, or one deconvolution per group",
     ),
     rule(
         "deconvolution.dilation",
         each("dilation_nd", equals(1)),
         source=_DECONVOLUTION,
-        remedy="Enlarge the kernel with zeros",
+        remedy="Write the dilation into the kernel as zeros",
     ),
     output_maps_fit("deconvolution", _DECONVOLUTION),
     input_channels_fit("deconvolution", _DECONVOLUTION),
-    weights_are_known("deconvolution", f"{OPERATORS}: said of convolutions", "inferred"),
+    weights_are_known("deconvolution", f"{OPERATORS}: documented for convolutions", "inferred"),
     rule(
         "deconvolution.cbuf_estimate",
         compiler_estimate_fits,
-        source="nvdla/sw, the open compiler's deconvolution: one convolution for each place in a stride",
+        source="nvdla/sw, the open compiler's deconvolution: one convolution per stride position",
         severity="warning",
         fidelity="inferred",
         remedy="The loadable may fail to compile: use fewer channels or a smaller kernel",

@@ -1,4 +1,4 @@
-"""The documents that the rules stand on, and remedies that many of them share."""
+"""The documents that the rules cite, and remedies that many rules share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GUIDE_8_4 = "TensorRT 8.4 developer guide, Working with DLA"
 STANDALONE = f"{GUIDE}: DLA Standalone Mode"
 HEADERS = "TensorRT headers"
 HEADERS_7_1 = f"{HEADERS} of 7.1"
-REPORTS = "reports of builders"
+REPORTS = "builder logs"
 QUESTIONS = "NVIDIA Deep-Learning-Accelerator-SW, FAQ"
 OPERATORS = "NVIDIA Deep-Learning-Accelerator-SW, operators"
 

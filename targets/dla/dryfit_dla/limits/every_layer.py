@@ -11,6 +11,7 @@ from dryfit_dla.quantities import (
     activations,
     is_comparison,
     range_of,
+    type_text,
 )
 
 SUPPORTED = frozenset(
@@ -36,19 +37,19 @@ SUPPORTED = frozenset(
         "unary",
     }
 )
-"""A cast or an identity only behind a comparison: see `dla.cast.follows_comparison`."""
+"""A cast or an identity only after a comparison: see `dla.cast.follows_comparison`."""
 
-_NEVER = "the DLA has no such layer through TensorRT"
-_DATA = "the DLA moves no data by index; TensorRT's header says so. A 1x1 convolution can pick channels"
+_NEVER = "TensorRT does not offer this layer on the DLA"
+_DATA = "the DLA cannot move data by index (TensorRT headers); a 1x1 convolution can select channels"
 _QUANTIZATION = (
-    "explicit quantization is not accepted for DLA layers: state the scales as dynamic ranges instead, which "
-    "`dryfit translate MODEL --to implicit` writes where zero points are 0"
+    "explicit quantization (Q/DQ) is not supported on the DLA: set dynamic ranges instead, which "
+    "`dryfit translate MODEL --to implicit` writes if zero points are 0"
 )
 
 UNSUPPORTED = {
     "constant": (
-        "a constant is no layer of the DLA: it becomes part of the layer that takes it as an operand, "
-        "and stays on the fallback device where no layer does"
+        "the DLA does not run constants as layers: a constant becomes part of the layer that takes it as an operand, "
+        "or stays on the fallback device"
     ),
     "cumulative": _NEVER,
     "dequantize": _QUANTIZATION,
@@ -57,26 +58,26 @@ UNSUPPORTED = {
     "fill": _NEVER,
     "gather": _DATA,
     "grid_sample": _NEVER,
-    "histogram": "it is the look that calibration takes at values, on the host",
+    "histogram": "calibration collects histograms on the host",
     "nms": _NEVER,
     "non_zero": _NEVER,
-    "normalization": f"{_NEVER}; a batch normalization becomes a scale layer, which it has",
+    "normalization": f"{_NEVER}; a batch normalization becomes a scale layer, which the DLA supports",
     "one_hot": _NEVER,
-    "padding": f"{_NEVER}; convolution and pooling pad by themselves",
-    "plugin": "plugins never run on the DLA",
+    "padding": f"{_NEVER}; convolution and pooling layers pad by themselves",
+    "plugin": "plugins are not supported on the DLA",
     "quantize": _QUANTIZATION,
     "quantized_operator": (
-        "a quantize method is the arithmetic of a library or of another device, and is computed on the host: let the "
-        "layer run on the CPU, or leave its quantize method out"
+        "a quantize method reproduces the arithmetic of a library or of another device, and runs on the host: let the "
+        "layer run on the CPU, or remove its quantize method"
     ),
     "ragged_softmax": _NEVER,
     "reverse_sequence": _NEVER,
     "scatter": _DATA,
-    "select": f"{_NEVER}; a constant mask can be written as products and a sum",
-    "shape": "shapes are computed when the network is built, or on the host",
-    "squeeze": f"{_NEVER}: its tensors have rank 4",
+    "select": f"{_NEVER}; rewrite a constant mask as products and a sum",
+    "shape": "shapes are computed at build time or on the host",
+    "squeeze": f"{_NEVER}, whose tensors have rank 4",
     "top_k": _NEVER,
-    "unsqueeze": f"{_NEVER}: its tensors have rank 4",
+    "unsqueeze": f"{_NEVER}, whose tensors have rank 4",
 }
 
 
@@ -85,57 +86,57 @@ _FLOATING = (DataType.FLOAT, DataType.HALF, DataType.INT8)
 
 @check("data type")
 def tensors_are_floating_or_int8(question: Question) -> Finding | None:
-    """Tensors are FLOAT, which then holds the layer's precision, HALF or INT8."""
+    """Tensors must be FP16, INT8 or FP32 (converted to the layer's precision)."""
     foreign = []
     for tensor in activations(question):
         dtype = question.spec(tensor).dtype
         between_comparison_and_cast = dtype is DataType.BOOL and is_comparison(tensor.producer)
         if dtype not in _FLOATING and not between_comparison_and_cast:
-            foreign.append(f"{tensor.name!r}: {dtype.name}")
-    return Finding(", ".join(foreign), "FLOAT, HALF, INT8") if foreign else None
+            foreign.append(f"{tensor.name!r}: {type_text(dtype)}")
+    return Finding(", ".join(foreign), "FP32, FP16 or INT8") if foreign else None
 
 
 @check("output type")
 def asked_outputs_are_fp16_or_int8(question: Question) -> Finding | None:
-    """An output type that the user asks for is HALF or INT8."""
+    """A requested output type must be FP16 or INT8."""
     if is_comparison(question.layer):
         return None
     asked = question.layer.output_types
     foreign = [
-        f"output {index}: {dtype.name}"
+        f"output {index}: {type_text(dtype)}"
         for index, dtype in sorted(asked.items())
         if dtype not in (DataType.HALF, DataType.INT8)
     ]
-    return Finding(", ".join(foreign), "HALF, INT8") if foreign else None
+    return Finding(", ".join(foreign), "FP16 or INT8") if foreign else None
 
 
 @check("shape")
 def dimensions_are_static(question: Question) -> Finding | None:
-    """No dimension is dynamic; profiles have minimum = optimum = maximum."""
+    """All dimensions must be static (in a profile: minimum = optimum = maximum)."""
     dynamic = [
         f"{tensor.name!r}: {question.spec(tensor).shape}"
         for tensor in activations(question)
         if not question.spec(tensor).is_static
     ]
-    return Finding(", ".join(dynamic), "one without dynamic dimensions") if dynamic else None
+    return Finding(", ".join(dynamic), "static dimensions") if dynamic else None
 
 
 @check("number of DLA cores")
 def platform_has_a_core(question: Question) -> Finding | None:
-    """The platform has a DLA."""
+    """The platform must have a DLA."""
     return None if question.cores > 0 else Finding(f"0 on {question.platform}", "at least 1")
 
 
 @check("engine capability")
 def capability_allows_dla(question: Question) -> Finding | None:
-    """The engine is no safety engine."""
+    """The engine must not be a safety engine."""
     capability = question.options.get("engine_capability", "STANDARD")
     return Finding("SAFETY", "STANDARD, DLA_STANDALONE") if capability == "SAFETY" else None
 
 
 @check("dynamic range")
 def int8_tensors_have_scales(question: Question) -> Finding | None:
-    """Every tensor of an INT8 layer has a scale; a cast behind a comparison, which gives 0 and 1, needs none."""
+    """Every tensor of an INT8 layer must have a scale (except at a cast after a comparison, which outputs 0 and 1)."""
     if question.options.get("assume_scales") or question.layer.kind in ("cast", "identity"):
         return None
     lacking = [
@@ -160,7 +161,7 @@ EVERY_LAYER = rules(
         "types",
         tensors_are_floating_or_int8,
         source=RUNNING,
-        remedy="Keep integer and boolean tensors away from this layer",
+        remedy="Cast integer and BOOL tensors before this layer, or let it run on a fallback device",
     ),
     rule(
         "output_types",
@@ -179,7 +180,7 @@ EVERY_LAYER = rules(
         "dynamic_dimensions",
         dimensions_are_static,
         source=GENERAL,
-        remedy="Give fixed shapes, or a profile with minimum = optimum = maximum",
+        remedy="Use fixed shapes, or a profile with minimum = optimum = maximum",
     ),
     rule(
         "batch",
@@ -191,7 +192,7 @@ EVERY_LAYER = rules(
         "batch_7",
         each(quantities.batch, between(1, 32)),
         until="7.2",
-        source=f"{REPORTS}: those of TensorRT 7 name 32 as the largest batch",
+        source=f"{REPORTS} of TensorRT 7: the largest batch is 32",
         fidelity="inferred",
         remedy="Split the batch, or use software 8.0 or newer",
     ),
@@ -199,7 +200,7 @@ EVERY_LAYER = rules(
         "extents",
         each(quantities.extents, between(1, 8192)),
         source=GENERAL,
-        remedy="Fold the long axis into two of C, H and W",
+        remedy="Reshape the long axis into two of C, H and W",
         number="IO-06",
     ),
     rule(

@@ -1,4 +1,4 @@
-"""Matrix multiply on the DLA: a product with a constant matrix is a 1x1 convolution, and there is no other.
+"""Matrix multiply on the DLA: only products with a constant matrix are supported, as 1x1 convolutions.
 
 A 1x1 convolution within the limits of channels always fits the convolution buffer when its rows stand one below the
 other, so there is no rule for that here.
@@ -29,7 +29,7 @@ def _matrix(question: Question) -> tuple[tuple[int, ...], int, int]:
 
 @check("operands")
 def second_operand_is_constant(question: Question) -> Finding | None:
-    """The second operand is a constant, and the first is not."""
+    """The second operand must be constant, and the first must not be."""
     first, second = (question.is_constant(tensor) for tensor in question.inputs)
     if second and not first:
         return None
@@ -39,12 +39,14 @@ def second_operand_is_constant(question: Question) -> Finding | None:
 
 @check("shape of the second operand")
 def second_operand_is_one_matrix(question: Question) -> Finding | None:
-    """The second operand is one matrix or vector for the whole batch."""
+    """The second operand must be one matrix or vector for the whole batch."""
     batch = _matrix(question)[0]
-    return None if math.prod(batch) == 1 else Finding(str(question.spec(question.inputs[1]).shape), "batch extents 1")
+    return (
+        None if math.prod(batch) == 1 else Finding(str(question.spec(question.inputs[1]).shape), "batch extents of 1")
+    )
 
 
-summed = Quantity("extent that is summed over", lambda question: _matrix(question)[1])
+summed = Quantity("inner dimension", lambda question: _matrix(question)[1])
 columns = Quantity("number of output columns", lambda question: _matrix(question)[2])
 
 MATRIX_MULTIPLY = rules(
@@ -52,28 +54,28 @@ MATRIX_MULTIPLY = rules(
     rule(
         "matrix_multiply.constant",
         second_operand_is_constant,
-        source=f"{OPERATORS}: a product with a constant second operand; builders say the same of two computed ones",
-        remedy="Write the product as a convolution whose kernel is the constant",
+        source=f"{OPERATORS}: the second operand must be constant; builder logs say the same of two computed ones",
+        remedy="Rewrite the product as a convolution with a constant kernel",
     ),
     rule(
         "matrix_multiply.one_matrix",
         second_operand_is_one_matrix,
         source=f"{OPERATORS}: one convolution has one kernel",
         fidelity="inferred",
-        remedy="Split the batch into one product each, or write it as a grouped convolution",
+        remedy="Use one product per batch element, or a grouped convolution",
     ),
     rule(
         "matrix_multiply.first_operand",
         parameter("op0", one_of("NONE", "VECTOR")),
         source=f"{OPERATORS}: a convolution does not transpose its input",
         fidelity="inferred",
-        remedy="Transpose by a shuffle of rank 4 before the layer",
+        remedy="Transpose with a rank-4 shuffle before the layer",
     ),
     rule(
         "matrix_multiply.summed",
         parameter(summed, between(1, 8192)),
         source=_CONVOLUTION,
-        remedy="Split the extent that is summed over, and add the results",
+        remedy="Split the inner dimension, and add the results",
     ),
     rule(
         "matrix_multiply.columns",
@@ -84,10 +86,10 @@ MATRIX_MULTIPLY = rules(
     rule(
         "matrix_multiply.rank",
         each(quantities.ranks, equals(4)),
-        source=f"{REPORTS}: tensors of another rank are reshaped around the layer, which the DLA does not do",
+        source=f"{REPORTS}: tensors of any other rank are reshaped around the layer, which the DLA does not support",
         severity="warning",
         fidelity="inferred",
-        remedy=f"{RESHAPE}, or write the layer as a 1x1 convolution; as it is, a segment that begins or ends with it "
-        "has no loadable (`dryfit export loadables` leaves it out)",
+        remedy=f"{RESHAPE}, or replace the layer with a 1x1 convolution; otherwise a segment that begins or ends "
+        "with it has no loadable (`dryfit export loadables` skips it)",
     ),
 )

@@ -1,6 +1,6 @@
 """Scale, LRN and softmax layers on the DLA.
 
-Local response normalization is always across channels here, as the DLA has it.
+Local response normalization is always across channels, the only form that the DLA supports.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SCALE = f"{LAYERS}: Scale layer"
 
 @check("power")
 def power_is_one(question: Question) -> Finding | None:
-    """The power is 1 everywhere."""
+    """The power must be 1 everywhere."""
     layer: Any = question.layer
     power = layer.power
     if power is None or not power.size or bool((power == 1).all()):
@@ -32,7 +32,7 @@ def power_is_one(question: Question) -> Finding | None:
 
 @check("channel axis")
 def channel_axis_is_c(question: Question) -> Finding | None:
-    """The channel axis is C, the third axis from the last."""
+    """The channel axis must be C, the third axis from the last."""
     layer: Any = question.layer
     rank = len(input_shape(question))
     return None if layer.channel_axis == rank - 3 else Finding(f"{layer.channel_axis} of rank {rank}", f"{rank - 3}")
@@ -45,7 +45,7 @@ SCALE = rules(
         "scale.power",
         power_is_one,
         source=_SCALE,
-        remedy="Write small whole powers as elementwise products",
+        remedy="Write small integer powers as elementwise products",
     ),
     rule(
         "scale.channel_axis",
@@ -99,28 +99,28 @@ softmax_extent = Quantity("extent of the axis", lambda question: _softmax_extent
 
 @check("axes")
 def softmax_axis_is_no_batch(question: Question) -> Finding | None:
-    """The axis is C, H or W."""
+    """The axis must be C, H or W."""
     axis, _, _ = _softmax_extents(question)
     rank = len(input_shape(question))
     return None if axis >= -3 else Finding(f"axis {axis + rank} of rank {rank}", f"axis {rank - 3} to {rank - 1}")
 
 
-@check("extent beside the axis")
+@check("extents other than the axis")
 def softmax_is_accurate(question: Question) -> Finding | None:
-    """The extents of C, H and W other than the axis are 1 (the device's accurate mode)."""
+    """The extents of C, H and W other than the axis must be 1 (the DLA's accurate mode)."""
     _, _, others = _softmax_extents(question)
     return None if all(extent == 1 for extent in others) else Finding(", ".join(map(str, others)), "1")
 
 
-@check("extent beside the axis")
+@check("extents other than the axis")
 def softmax_is_optimized(question: Question) -> Finding | None:
-    """An extent of C, H or W other than the axis is more than 1 (the device's optimized mode)."""
+    """An extent of C, H or W other than the axis is more than 1 (the DLA's optimized mode)."""
     return Finding("all 1", "one is more than 1") if softmax_is_accurate(question) is None else None
 
 
 @check("batch")
 def batch_is_one(question: Question) -> Finding | None:
-    """The batch is 1."""
+    """The batch must be 1."""
     shape = input_shape(question)
     return None if all(extent == 1 for extent in shape[:-3]) else Finding(str(shape[:-3]), "1")
 
@@ -132,7 +132,7 @@ SOFTMAX = rules(
     rule(
         "softmax.rank",
         each(quantities.ranks, at_least(4)),
-        source=f"{REPORTS}: a tensor of lower rank is reshaped by a layer that the DLA does not have",
+        source=f"{REPORTS}: lower-rank tensors are reshaped by a layer that the DLA does not support",
         fidelity="inferred",
         remedy=RESHAPE,
     ),
@@ -148,9 +148,9 @@ SOFTMAX = rules(
         "softmax.approximation",
         softmax_is_accurate,
         since="8.5",
-        source=f"{_SOFTMAX}: optimized mode has small errors, which grow towards an axis of 1024",
+        source=f"{_SOFTMAX}: optimized mode has small errors that grow as the axis approaches 1024",
         severity="warning",
-        remedy="Reshape so that the other extents of C, H and W are 1, where exact values matter",
+        remedy="If exact values matter, reshape so that the other extents of C, H and W are 1",
     ),
     rule(
         "softmax.accurate_8_4",

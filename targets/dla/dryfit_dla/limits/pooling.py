@@ -1,4 +1,4 @@
-"""Pooling and reduce layers on the DLA; of reductions it has the maximum over C, H and W."""
+"""Pooling and reduce layers on the DLA; the only supported reduction is the maximum over C, H and W."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POOLING = rules(
         "pooling.window",
         each("window_size_nd", between(1, 8)),
         source=_POOLING,
-        remedy="Pool in two steps of smaller windows",
+        remedy="Pool in two steps with smaller windows",
     ),
     rule("pooling.padding", each(quantities.paddings, between(0, 7)), source=_POOLING, remedy=FALL_BACK),
     rule("pooling.stride", each("stride_nd", between(1, 16)), source=_POOLING, remedy=FALL_BACK),
@@ -40,16 +40,19 @@ POOLING = rules(
         parameter("average_count_excludes_padding", equals(False)),
         when=(parameter("pooling_type", equals("AVERAGE")), is_padded),
         families="xavier",
-        source=f"{HEADERS} of 7.1 and 8.4, IPoolingLayer: Orin takes both, Xavier inclusive padding only",
+        source=f"{HEADERS} of 7.1 and 8.4, IPoolingLayer: Orin supports both, Xavier only inclusive padding",
         remedy="Set average_count_excludes_padding to False, or pad with a separate layer",
     ),
     rule(
-        "pooling.dilation", each("dilation_nd", equals(1)), source="TensorRT IPoolingLayer has none", remedy=FALL_BACK
+        "pooling.dilation",
+        each("dilation_nd", equals(1)),
+        source="TensorRT IPoolingLayer has no dilation",
+        remedy=FALL_BACK,
     ),
     rule(
         "pooling.indices",
         parameter("returns_indices", equals(False)),
-        source="TensorRT IPoolingLayer has none",
+        source="TensorRT IPoolingLayer has no indices output",
         remedy=FALL_BACK,
     ),
     rule(
@@ -57,18 +60,18 @@ POOLING = rules(
         int8.all_are_equal,
         source=_POOLING,
         precisions=INT8,
-        remedy="Give input and output the same range",
+        remedy="Set the same dynamic range on the input and the output",
     ),
 )
 
 
 _REDUCE = f"{LAYERS}: Reduce layer"
-_CAME = f"{OPERATORS}: the maximum came with TensorRT 8.6.12, for Orin"
+_CAME = f"{OPERATORS}: the maximum was added in TensorRT 8.6.12, for Orin"
 
 
 @check("axes")
 def axes_are_no_batch(question: Question) -> Finding | None:
-    """The reduced axes are among C, H and W."""
+    """The reduced axes must be among C, H and W."""
     layer: Any = question.layer
     rank = len(input_shape(question))
     axes = [axis for axis in range(rank) if layer.axes >> axis & 1]
@@ -84,8 +87,9 @@ REDUCE = rules(
         parameter("op", one_of("MAX")),
         source=_REDUCE,
         remedy=(
-            "Replace an average over H and W by average poolings with windows of at most 8x8 (`dryfit explain --apply "
-            "average-pool-cascade`); a sum is such an average times their extents, or a 1x1 convolution over C"
+            "Replace an average over H and W with average poolings with windows of at most 8x8 (`dryfit explain "
+            "--apply average-pool-cascade`); for a sum, multiply that average by the extents, or use a 1x1 convolution "
+            "over C"
         ),
     ),
     rule("reduce.platform", platform_is("orin"), source=_CAME, remedy=FALL_BACK),
@@ -94,15 +98,15 @@ REDUCE = rules(
         software_is_at_least("8.6.12"),
         families="orin",
         source=_CAME,
-        remedy="Use software 8.6.12 or newer, or pool the maximum in steps of windows of at most 8x8",
+        remedy="Use software 8.6.12 or newer, or use max pooling in steps with windows of at most 8x8",
     ),
     rule("reduce.rank", each(quantities.input_rank, equals(4)), source=_REDUCE, remedy=RESHAPE),
     rule("reduce.axes", axes_are_no_batch, source=_REDUCE, remedy=FALL_BACK),
     rule(
         "reduce.keep_dims",
         parameter("keep_dims", equals(True)),
-        source=f"{REPORTS}: a tensor of lower rank is reshaped by a layer that the DLA does not have",
+        source=f"{REPORTS}: lower-rank tensors are reshaped by a layer that the DLA does not support",
         fidelity="inferred",
-        remedy="Set keep_dims, and reshape behind the layer",
+        remedy="Set keep_dims, and reshape after the layer",
     ),
 )

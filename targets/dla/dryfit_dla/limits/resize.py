@@ -1,4 +1,4 @@
-"""Resize on the DLA: whole scales over H and W."""
+"""Resize on the DLA: whole-number scales of H and W."""
 
 from __future__ import annotations
 
@@ -66,28 +66,28 @@ def _listed(combinations: tuple[tuple[str, ...], ...]) -> str:
 
 @check("sampling")
 def nearest_sampling_is_supported(question: Question) -> Finding | None:
-    """It is ASYMMETRIC FORMULA FLOOR, or HALF_PIXEL FORMULA with HALF_DOWN or HALF_UP."""
+    """Sampling must be ASYMMETRIC FORMULA FLOOR, or HALF_PIXEL FORMULA with HALF_DOWN or HALF_UP."""
     found = _sampling(question)
     return None if found in _NEAREST else Finding(" ".join(found), _listed(_NEAREST))
 
 
 @check("sampling")
 def linear_sampling_is_supported(question: Question) -> Finding | None:
-    """It is HALF_PIXEL with FORMULA or UPPER."""
+    """Sampling must be HALF_PIXEL with FORMULA or UPPER."""
     found = _sampling(question)[:2]
     return None if found in _LINEAR else Finding(" ".join(found), _listed(_LINEAR))
 
 
 @check("sampling")
 def sampling_is_that_of_8_2(question: Question) -> Finding | None:
-    """It is ASYMMETRIC FORMULA FLOOR."""
+    """Sampling must be ASYMMETRIC FORMULA FLOOR."""
     found = _sampling(question)
     return None if found == _SAMPLING_8_2 else Finding(" ".join(found), " ".join(_SAMPLING_8_2))
 
 
 @check("output size")
 def size_is_given_once(question: Question) -> Finding | None:
-    """The output's size is given by scales or by extents, not by both."""
+    """The output size must be given by scales or by extents, not by both."""
     layer: Any = question.layer
     if not (layer.shape and layer.scales):
         return None
@@ -108,7 +108,7 @@ RESIZE = rules(
     rule(
         "resize.software",
         software_is_at_least("8.2"),
-        source=f"{HEADERS} of 8.2, IResizeLayer; those of 7.1 have none for the DLA",
+        source=f"{HEADERS} of 8.2, IResizeLayer; those of 7.1 do not support it on the DLA",
         remedy="Use software 8.2 or newer",
     ),
     rule("resize.rank", each(quantities.input_rank, equals(4)), source=_RESIZE, remedy=RESHAPE),
@@ -116,7 +116,7 @@ RESIZE = rules(
         "resize.scales",
         parameter(scale_count, equals(4)),
         source=_RESIZE,
-        remedy="Give scales, or output extents that are known when the network is built",
+        remedy="Give scales, or output extents that are known at build time",
     ),
     rule("resize.outer_scales", each(outer_scales, equals(1)), source=_RESIZE, remedy=FALL_BACK),
     rule("resize.mode", parameter("resize_mode", one_of("NEAREST", "LINEAR")), source=_RESIZE, remedy=FALL_BACK),
@@ -132,14 +132,14 @@ RESIZE = rules(
         each(spatial_scales, whole_between(1, 32)),
         when=_is_nearest,
         source=_RESIZE,
-        remedy="Use whole scales; shrink by pooling",
+        remedy="Use whole-number scales; downsample with pooling",
     ),
     rule(
         "resize.linear_scales",
         each(spatial_scales, whole_between(1, 4)),
         when=_is_linear,
         source=_RESIZE,
-        remedy="Use whole scales of at most 4, in steps where more is needed; shrink by pooling",
+        remedy="Use whole-number scales of at most 4, in several steps if needed; downsample with pooling",
     ),
     rule(
         "resize.nearest_sampling",
@@ -147,7 +147,7 @@ RESIZE = rules(
         when=_is_nearest,
         since="8.4",
         source=f"{HEADERS} since 8.4, {_SAMPLING}",
-        remedy="For whole scales ASYMMETRIC with FLOOR takes the same elements as HALF_PIXEL with HALF_DOWN",
+        remedy="For whole-number scales, ASYMMETRIC with FLOOR selects the same elements as HALF_PIXEL with HALF_DOWN",
     ),
     rule(
         "resize.linear_sampling",
@@ -165,12 +165,17 @@ RESIZE = rules(
         source=f"{HEADERS} of 8.2, {_SAMPLING}",
         remedy="Use ASYMMETRIC with FLOOR, or software 8.4 or newer",
     ),
-    rule("resize.one_size", size_is_given_once, source="TensorRT IResizeLayer takes one of them", remedy=FALL_BACK),
+    rule(
+        "resize.one_size",
+        size_is_given_once,
+        source="TensorRT IResizeLayer accepts only one of them",
+        remedy="Give scales or extents, not both",
+    ),
     rule(
         "resize.antialias",
         parameter("antialias", equals(False)),
-        source="TensorRT IResizeLayer has none",
-        remedy="Switch antialias off",
+        source="TensorRT IResizeLayer has no antialiasing",
+        remedy="Turn antialias off",
     ),
     rule(
         "resize.int8_promotion",
@@ -180,6 +185,6 @@ RESIZE = rules(
         source=_RESIZE,
         severity="note",
         promotes_to=DataType.HALF,
-        remedy="Give the output the input's range, where the time matters",
+        remedy="If latency matters, set the output's dynamic range to the input's",
     ),
 )
