@@ -1,4 +1,4 @@
-"""The calibrator that loses the least information, as TensorRT's IInt8EntropyCalibrator2.
+"""The calibrator that loses the least information, like TensorRT's IInt8EntropyCalibrator2.
 
 For each number of bins that could be kept it compares two distributions: P, the kept bins with all that lies beyond
 added to the last of them, and Q, what is left of the kept bins when INT8's 128 magnitudes share them out evenly. The
@@ -62,7 +62,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def solve(histogram: Histogram) -> Solution:
-    """The range with the smallest relative entropy; among equal ones the smallest range.
+    """The range with the smallest relative entropy; ties go to the smallest range.
 
     The threshold is the middle of the bin after the last kept one, and the largest magnitude at most. Values so small
     that they fill fewer than 128 bins (below 2^-119) keep their largest magnitude.
@@ -144,7 +144,7 @@ def _times_own_logarithm(counts: Counts) -> Floats:
 
 CALIBRATOR = Calibrator(
     name="entropy2",
-    title="the smallest relative entropy",
+    title="minimum relative entropy",
     solve=solve,
     before_fusion=True,
     version="2",
@@ -155,7 +155,7 @@ CALIBRATOR = Calibrator(
 # No public source shows another criterion. What differs is which tensors are asked for, and that none share a range.
 ENTROPY = Calibrator(
     name="entropy",
-    title="the smallest relative entropy, after fusion",
+    title="minimum relative entropy, after fusion",
     solve=solve,
     before_fusion=False,
     version="2",
@@ -178,7 +178,7 @@ def solve_with_all_bins(histogram: Histogram) -> Solution:
 
 ENTROPY_ALL_BINS = Calibrator(
     name="entropy-all-bins",
-    title="the smallest relative entropy, bin 0 included",
+    title="minimum relative entropy, including bin 0",
     solve=solve_with_all_bins,
     source="S. Migacz, 8-bit inference with TensorRT, GTC 2017: the pseudocode of the calibration",
 )

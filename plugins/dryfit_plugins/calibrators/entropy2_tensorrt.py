@@ -1,4 +1,4 @@
-"""Entropy2 as TensorRT gathers its histograms, for comparing: growth, lattice, and dependence on the order.
+"""Entropy2 with TensorRT's histograms, for comparison: they grow, lie on a lattice, and depend on the batch order.
 
 The first batch that has values other than zero sets the width of the bins, a 2048th of its largest magnitude. When a
 later one exceeds the table, the number of bins doubles until it fits. So the range depends on which batch comes first;
@@ -66,10 +66,11 @@ class FirstBatchHistogram(Collector):
             bins *= 2
             if bins > MOST_BINS:
                 raise CalibrationError(
-                    "A batch is too large for bins whose width the first batch set",
+                    "A batch has values too large for the bin width that the first batch set",
                     where=f"tensor {self.tensor!r}, sample {sample!r}",
                     found=f"{magnitudes.max()} after {self.largest}",
-                    remedy="Begin with another batch, or use a calibrator without the first-batch rule",
+                    allowed=f"at most {MOST_BINS * self.bin_width}",
+                    remedy="Start with another batch, or use a calibrator without the first-batch rule",
                 )
         self.counts = np.concatenate([self.counts, np.zeros(bins - self.counts.size, np.int64)])
         # The largest magnitude that the table covers lies in its last bin.
@@ -100,7 +101,7 @@ class FirstBatchHistogram(Collector):
 
     def _damaged(self, found: str) -> CalibrationError:
         return CalibrationError(
-            "These bytes are no first-batch histogram", where=f"state of tensor {self.tensor!r}", found=found
+            "The state is not a first-batch histogram", where=f"state of tensor {self.tensor!r}", found=found
         )
 
 
@@ -118,7 +119,7 @@ def solve(histogram: FirstBatchHistogram) -> Solution:
 
 CALIBRATOR = Calibrator(
     name="entropy2-tensorrt",
-    title="entropy2, dependent on the first batch as TensorRT's",
+    title="entropy2, dependent on the first batch as in TensorRT",
     solve=solve,
     collector=FirstBatchHistogram,
     source="NVIDIA's MLPerf inference 0.5 calibration note; the lattice of published caches",

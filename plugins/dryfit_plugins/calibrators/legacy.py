@@ -1,7 +1,7 @@
-"""TensorRT's legacy calibrator: a quantile of the magnitudes, or the end of a line through their tail.
+"""TensorRT's legacy calibrator: a quantile of the magnitudes, or where a line fitted to their tail ends.
 
-TensorRT tells the two parameters and what they are for, but not its formulas. Those of the quantile are the only ones
-possible; those of the regression are ours.
+TensorRT documents the two parameters and their purpose, but not its formulas. Only one formula is possible for the
+quantile; the regression is ours.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def solve(histogram: Histogram, *, quantile: float = 0.9999, regression_cutoff: 
     for name, value in (("quantile", quantile), ("regression_cutoff", regression_cutoff)):
         if not 0.0 <= value <= 1.0:
             raise CalibrationError(
-                f"The legacy calibrator's {name} is a share",
+                f"The legacy calibrator's {name} must be from 0 to 1",
                 where=f"tensor {histogram.tensor!r}",
                 found=value,
                 allowed="0 to 1",
+                remedy="Give a fraction, such as 0.9999",
             )
     if regression_cutoff == 1.0:
         return Solution.of_threshold(quantile_of(histogram, quantile), method="quantile", quantile=quantile)

@@ -1,4 +1,4 @@
-"""The calibrator with the least mean squared error between the values and what INT8 makes of them."""
+"""The calibrator that minimizes the mean squared error between the values and their INT8 quantization."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def solve(histogram: Histogram) -> Solution:
-    """The range with the smallest error; among equal ones the smallest range.
+    """The range with the smallest error; ties go to the smallest range.
 
     A bin's values are taken as its middle, zeros as zero. The threshold is a middle of a bin, from the 128th on: below,
     steps are finer than bins, which then say nothing. Values that fill fewer bins keep their largest magnitude.
@@ -70,7 +70,7 @@ def squared_errors(counts: Counts) -> tuple[Counts, Floats]:
 
 CALIBRATOR = Calibrator(
     name="mean-squared-error",
-    title="the smallest mean squared error",
+    title="minimum mean squared error",
     solve=solve,
     source="our choice; the criterion of pytorch-quantization's and OpenVINO's calibration",
 )

@@ -1,4 +1,4 @@
-"""Calibrators that look at the order of the magnitudes: a stated share of the values saturates, or none at all."""
+"""Calibrators based on the order of magnitudes: a given share of the values saturates, or none."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def solve(histogram: Histogram, *, percentile: float = 99.99) -> Solution:
     """
     if not 0.0 < percentile <= 100.0:
         raise CalibrationError(
-            "This is no percentile",
+            "The percentile must be above 0 and at most 100",
             where=f"tensor {histogram.tensor!r}",
             found=percentile,
             allowed="above 0, at most 100",
+            remedy="Give a percentage, such as 99.99",
         )
     threshold = quantile(histogram, percentile / 100.0)
     return Solution.of_threshold(threshold, percentile=percentile)

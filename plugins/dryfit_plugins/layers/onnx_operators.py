@@ -32,7 +32,7 @@ class LpPooling(LayerPlugin):
     def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
         """`[N, C, *spatial]` of the input's type, the extents of a pooling with this window."""
         if fields["p"] < 1:
-            raise ValueError(f"p is an integer from 1 on, not {fields['p']}")
+            raise ValueError(f"p must be an integer of at least 1 (found {fields['p']})")
         require_floating_point(inputs[0])
         return _window(fields).infer_outputs(inputs)[:1]
 
@@ -106,7 +106,7 @@ class BitCast(LayerPlugin):
         x, to_type = inputs[0], _to_type(fields)
         if x is None or x.dtype.bits != to_type.bits:
             found = "nothing" if x is None else f"{x.dtype.name} of {x.dtype.bits} bits"
-            raise ValueError(f"the type to read {found} as has the same width, not {to_type.bits} bits")
+            raise ValueError(f"to_type must have the input's width (found {to_type.bits} bits for {found})")
         return [TensorSpec(x.shape, to_type)]
 
     def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> list[Array]:
@@ -132,10 +132,10 @@ BIT_CAST = BitCast()
 def _without_matrix(x: TensorSpec) -> TensorSpec:
     """The input's shape without its last two axes."""
     if x.rank < 2 or not x.dtype.is_floating_point:
-        raise ValueError("the input is a floating-point tensor whose last two axes are a matrix")
+        raise ValueError("the input must be a floating-point tensor of rank 2 or more")
     rows, columns = x.shape[-2:]
     if rows != columns and -1 not in (rows, columns):
-        raise ValueError(f"a matrix with a determinant is square, not {rows} x {columns}")
+        raise ValueError(f"the matrix must be square (found {rows} x {columns})")
     return TensorSpec(x.shape[:-2], x.dtype)
 
 
@@ -194,7 +194,7 @@ def _axis(fields: Fields, rank: int) -> int | None:
     if axis is None:
         return None
     if not -rank <= axis < rank:
-        raise ValueError(f"there is no axis {axis} in a tensor of rank {rank}")
+        raise ValueError(f"axis {axis} is out of range for a tensor of rank {rank}")
     return axis % rank
 
 

@@ -64,7 +64,7 @@ class RegionAlign(LayerPlugin):
         """The shape above, of the input's type."""
         x, regions = inputs[0], inputs[1] if len(inputs) == 3 else None
         if x is None or regions is None or x.rank != 4 or regions.rank != 2:
-            raise ValueError("the inputs are x[N, C, H, W], regions[R, 4] and batch indices[R]")
+            raise ValueError("the inputs must be x[N, C, H, W], regions[R, 4] and batch indices[R]")
         require_floating_point(x)
         height, width = fields["output_height"], fields["output_width"]
         return [TensorSpec((regions.shape[0], x.shape[1], height, width), x.dtype)]
@@ -144,7 +144,7 @@ class DeformableConvolution(LayerPlugin):
             raise ValueError("input, weights and offset are required")
         x, weights = inputs[0], inputs[1]
         if x is None or weights is None or x.rank != 4 or weights.rank != 4:
-            raise ValueError("input and weights have two spatial axes")
+            raise ValueError("input and weights must have two spatial axes")
         require_floating_point(x)
         kernel = weights.shape[2:]
         strides, pads, dilations = (fields[name] for name in ("strides", "pads", "dilations"))

@@ -157,9 +157,9 @@ class Loadable:
             return segment_engine(self.planned)
         except DryfitError:
             raise
-        except Exception as error:  # a kernel may stumble in any way over what a file says of its layers
+        except Exception as error:  # a kernel may fail in any way on what a file states about its layers
             raise EngineFileError(
-                "The loadable names a host kernel that does not serve its layers",
+                "The host kernel that the loadable names cannot run its layers",
                 where=f"loadable {self.name!r}",
                 found=f"{type(error).__name__}: {error}",
                 remedy="Export the loadable again",

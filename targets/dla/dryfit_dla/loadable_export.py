@@ -20,6 +20,7 @@ from dryfit.target.segments import PlannedSegment
 from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit_dla.loadable import LoadableLayer, LoadableTensor, StoredWeights
 from dryfit_dla.loadable_file import LOADABLE, LoadableManifest, array_name
+from dryfit_dla.quantities import type_text
 from dryfit_dla.weight_layouts import WeightRole, layout_of, stored_shape, weight_role
 
 _FORMAT_RANK = 4
@@ -35,7 +36,9 @@ def export_segment(segment: PlannedSegment) -> bytes:
     """
     where = f"segment {segment.index} of {segment.device}"
     if segment.host_run is None:
-        raise BuildError("The segment does not say how the host runs it", where=where)
+        raise BuildError(
+            "The segment does not state how the host runs it", where=where, remedy="Build the engine again"
+        )
     _require_static(segment, where)
     network, arrays = network_to_dict(segment.network)
     weights, contents = _weights(segment, arrays)
@@ -77,10 +80,11 @@ def _require_static(segment: PlannedSegment, where: str) -> None:
     ]
     if dynamic:
         raise BuildError(
-            "A loadable has fixed shapes",
+            "A loadable must have fixed shapes",
             where=where,
             found=", ".join(map(repr, dynamic)),
-            allowed="extents that are known",
+            allowed="static dimensions",
+            remedy="Build with fixed shapes, or a profile with minimum = optimum = maximum",
             source="TensorRT 10 developer guide, Working with DLA: general restrictions",
         )
 
@@ -92,15 +96,15 @@ def _border(tensor: Tensor, segment: PlannedSegment, *, is_input: bool) -> Loada
     own = {one.name: one for one in known}.get(formats[tensor.name].name)
     if own is None:
         raise BuildError(
-            "A loadable cannot have an input or output of this type and format",
+            "An input or output of a loadable must have a DLA type and format",
             where=f"segment {segment.index} of {segment.device}, tensor {tensor.name!r}",
-            found=f"{tensor.dtype.name} {formats[tensor.name].name}",
-            allowed=", ".join(one.name for one in known) or "HALF or INT8",
+            found=f"{type_text(tensor.dtype)} {formats[tensor.name].name}",
+            allowed=", ".join(one.name for one in known) or "FP16 or INT8",
             source="TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA",
             remedy=None
             if tensor.spec.rank >= _FORMAT_RANK
-            else f"These formats are of four axes, and the tensor has the shape {tuple(tensor.shape)}: reshape it to "
-            "rank 4 in the network, write a matrix product as a 1x1 convolution (`dryfit explain --apply` does), or "
+            else f"DLA formats have four axes and the tensor has shape {tuple(tensor.shape)}: reshape it to rank 4 in "
+            "the network, replace a matrix product by a 1x1 convolution (`dryfit explain --apply` does this), or "
             "place the layer on the GPU",
         )
     scale = None

@@ -1,4 +1,4 @@
-"""The file of a loadable: its manifest, and reading one that nobody vouches for.
+"""The file format of a loadable: its manifest, and reading untrusted files.
 
 The outer shape is that of an engine file (`dryfit.engine.container`): arrays and one text in the safetensors format,
 each with a SHA-256. The arrays are weights in the device's layouts, `uint8[bytes]`.
@@ -79,8 +79,8 @@ def read_loadable(source: EngineSource) -> Loadable:
         source: path, or anything with the buffer protocol.
 
     Raises:
-        EngineFileError: there is no such file; it is damaged, truncated, foreign, or of another version; or what it
-            says does not describe a loadable.
+        EngineFileError: there is no such file; it is damaged, truncated, foreign, or of another version; or its
+            content does not describe a loadable.
     """
     data, where = file_bytes(source, LOADABLE)
     text, fields = read_manifest(data, where, LOADABLE)
@@ -96,7 +96,7 @@ def read_loadable(source: EngineSource) -> Loadable:
         raise
     except (DryfitError, RecordError, KeyError, ValueError) as error:
         raise EngineFileError(
-            "The loadable's manifest does not describe a loadable that this version of dryfit knows",
+            "This version of dryfit cannot read the loadable's manifest",
             where=where,
             found=f"no weights {error}" if isinstance(error, KeyError) else str(error)[:1000],
             remedy=LOADABLE.again,
@@ -116,7 +116,7 @@ def _stored(manifest: LoadableManifest, arrays: Mapping[str, Array], where: str)
     """Name of weights to their bytes."""
     if len({one.name for one in manifest.weights}) != len(manifest.weights) or len(arrays) != len(manifest.weights):
         raise EngineFileError(
-            "The loadable's weights are not the arrays of its file",
+            "The loadable's weights must match the arrays in its file",
             where=where,
             found=f"{len(arrays)} arrays",
             allowed=f"one for each of {len(manifest.weights)} names",
@@ -130,15 +130,15 @@ def _values(weights: StoredWeights, memory: Array, where: str) -> Array:
     layout = LAYOUTS.get(weights.layout)
     if layout is None:
         raise EngineFileError(
-            "There is no such layout of weights", where=place, found=weights.layout[:100], allowed=", ".join(LAYOUTS)
+            "The layout of the weights is unknown", where=place, found=weights.layout[:100], allowed=", ".join(LAYOUTS)
         )
     if weights.stored.bits % 8 or any(extent < 0 for extent in weights.shape):
         found = f"{weights.stored.name} {weights.shape}"
-        raise EngineFileError("Weights have whole bytes and a shape", where=place, found=found)
+        raise EngineFileError("Weights must have whole bytes and a valid shape", where=place, found=found)
     expected = layout.size_bytes(weights.shape, weights.stored)
     if memory.dtype != "uint8" or memory.shape != (expected,) or weights.size_bytes != expected:
         raise EngineFileError(
-            "The weights do not have the size that follows from their shape",
+            "The size of the weights does not match their shape",
             where=place,
             found=f"{memory.dtype} {memory.shape}, stated as {weights.size_bytes} bytes",
             allowed=f"{expected} bytes",
@@ -151,8 +151,8 @@ def _loadable(manifest: LoadableManifest, network: Network, stored: Mapping[str,
     if manifest.device != target.device:
         raise EngineFileError("The loadable is for another device", where=where, found=manifest.device[:100])
     platform = target.platform(manifest.platform)
-    for told, tensors in ((manifest.inputs, network.inputs), (manifest.outputs, network.outputs)):
-        _check_border(told, tensors, platform.family, where)
+    for stated, tensors in ((manifest.inputs, network.inputs), (manifest.outputs, network.outputs)):
+        _check_border(stated, tensors, platform.family, where)
     planned = PlannedSegment(
         device=target.device,
         platform=platform,
@@ -173,25 +173,25 @@ def _loadable(manifest: LoadableManifest, network: Network, stored: Mapping[str,
     )
 
 
-def _check_border(told: Sequence[LoadableTensor], tensors: Sequence[Tensor], family: str, where: str) -> None:
-    """Refuse inputs or outputs that are not those of the network, or lie otherwise than their format says."""
-    if [tensor.name for tensor in told] != [tensor.name for tensor in tensors]:
+def _check_border(stated: Sequence[LoadableTensor], tensors: Sequence[Tensor], family: str, where: str) -> None:
+    """Refuse inputs or outputs that do not match the network or their format."""
+    if [tensor.name for tensor in stated] != [tensor.name for tensor in tensors]:
         raise EngineFileError(
-            "The inputs and outputs of the loadable are not those of its layers",
+            "The loadable's inputs and outputs do not match its layers",
             where=where,
-            found=[tensor.name for tensor in told][:10],
+            found=[tensor.name for tensor in stated][:10],
             allowed=[tensor.name for tensor in tensors][:10],
         )
-    for one, tensor in zip(told, tensors, strict=True):
+    for one, tensor in zip(stated, tensors, strict=True):
         try:
             expected = LoadableTensor.of(one.name, tensor.dtype, tensor.shape, one.layout, family, one.scale)
         except ConfigError as error:
             raise EngineFileError(
-                "An input or output of the loadable has no format that it can have", where=where, found=str(error)
+                "An input or output of the loadable has an unsupported format", where=where, found=str(error)
             ) from error
         if one != expected:
             raise EngineFileError(
-                "An input or output of the loadable does not lie as its format says",
+                "The memory layout of an input or output does not match its format",
                 where=f"{where}: tensor {one.name!r}",
                 found=str(one)[:500],
                 allowed=str(expected)[:500],

@@ -1,4 +1,4 @@
-"""Inputs and outputs of a loadable, as they lie in the device's memory: what a runtime needs to fill a buffer."""
+"""Inputs and outputs of a loadable with their layout in the device's memory: what a runtime needs to fill a buffer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import TensorFormat
 from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
+from dryfit_dla.quantities import type_text
 
 Array = np.ndarray[Any, Any]
 
@@ -22,7 +23,7 @@ class LoadableTensor:
 
     Attributes:
         name: the tensor's name in the network.
-        dtype: HALF or INT8.
+        dtype: FP16 (HALF) or INT8.
         shape: logical extents, `[N, C, H, W]`.
         format: name of the tensor format, such as `CHW16`.
         strides_bytes: bytes from one element to the next along each axis of `shape`. Where channels lie in vectors, the
@@ -85,10 +86,10 @@ class LoadableTensor:
         known = {one.name: one for table in (INPUT_FORMATS, OUTPUT_FORMATS) for one in table.get(self.dtype, ())}
         if self.format not in known:
             raise ConfigError(
-                "The DLA has no such tensor format for this type",
+                "The DLA does not support this tensor format for this type",
                 where=f"tensor {self.name!r}",
-                found=f"{self.format} for {self.dtype.name}",
-                allowed=", ".join(known) or "HALF or INT8",
+                found=f"{self.format} for {type_text(self.dtype)}",
+                allowed=", ".join(known) or "FP16 or INT8",
             )
         return known[self.format]
 
@@ -110,7 +111,7 @@ class LoadableTensor:
             view = memoryview(buffer).cast("B")
         except TypeError as error:
             raise ConfigError(
-                "A tensor lies in a contiguous buffer",
+                "The tensor's buffer must be contiguous",
                 where=f"tensor {self.name!r}",
                 found=f"{type(buffer).__name__}: {error}",
                 allowed="a C-contiguous array, or anything with the buffer protocol",
@@ -118,9 +119,10 @@ class LoadableTensor:
         if view.nbytes < self.size_bytes:
             raise ConfigError(
                 "The buffer is too small for the tensor",
-                where=f"tensor {self.name!r}, {self.dtype.name} {self.shape} in {self.format}",
+                where=f"tensor {self.name!r}, {type_text(self.dtype)} {self.shape} in {self.format}",
                 found=f"{view.nbytes} bytes",
                 allowed=f"at least {self.size_bytes} bytes",
+                remedy="Allocate the tensor's size_bytes",
             )
         elements = np.frombuffer(view, self.dtype.numpy, math.prod(self.memory_shape))
         return elements.reshape(self.memory_shape)
@@ -141,7 +143,7 @@ class LoadableTensor:
         """
         if array.shape != self.shape or array.dtype != self.dtype.numpy:
             raise ConfigError(
-                "The array does not fit the tensor",
+                "The array does not match the tensor's type and shape",
                 where=f"tensor {self.name!r}",
                 found=f"{array.dtype} {array.shape}",
                 allowed=f"{self.dtype.numpy} {self.shape}",
@@ -152,6 +154,6 @@ class LoadableTensor:
                 "The buffer cannot be written",
                 where=f"tensor {self.name!r}",
                 found=f"a read-only {type(buffer).__name__}",
-                remedy="Give a writable one, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",
+                remedy="Use a writable one, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",
             )
         memory[...] = self.layout.pack(array, self.family)

@@ -110,7 +110,7 @@ def test_an_int8_layer_whose_result_others_take_in_fp16_gives_fp16_itself():
 def test_a_tensor_of_a_type_that_no_dla_has_is_not_written():
     planned = read_loadable(built()[1]).planned
     name = planned.network.inputs[0].name
-    with pytest.raises(BuildError, match="found HALF LINEAR; allowed: CHW16"):
+    with pytest.raises(BuildError, match="found FP16 LINEAR; allowed: CHW16"):
         export_segment(attrs.evolve(planned, input_formats={name: LINEAR}))
 
 
@@ -209,7 +209,7 @@ def test_a_matrix_product_has_no_loadable_and_the_refusal_says_what_to_do():
     matrix = network.add_constant((16, 8), weights(16, 8)).get_output(0)
     product = network.add_matrix_multiply(x, MatrixOperation.NONE, matrix, MatrixOperation.NONE)
     network.mark_output(product.get_output(0))
-    with pytest.raises(BuildError, match=r"four axes, and the tensor has the shape \(1, 16\).*1x1 convolution"):
+    with pytest.raises(BuildError, match=r"four axes and the tensor has shape \(1, 16\).*1x1 convolution"):
         Builder().build_loadables(network, dla_config())
 
 
@@ -278,15 +278,15 @@ def set_in(path, value):
     [
         (("device",), "GPU", "for another device"),
         (("platform",), "nowhere", "nowhere"),
-        (("inputs", 0, "format"), "CHW32", "no format that it can have"),
-        (("inputs", 0, "size_bytes"), 1, "does not lie as its format says"),
-        (("inputs", 0, "strides_bytes"), [1, 1, 1, 1], "does not lie as its format says"),
-        (("outputs", 0, "name"), "y", "not those of its layers"),
-        (("weights", 0, "shape"), [2**40, 2**20], "size that follows"),
-        (("weights", 0, "shape"), [-1], "whole bytes and a shape"),
-        (("weights", 0, "layout"), "ZIGZAG", "no such layout"),
-        (("weights", 0, "name"), "other", "does not describe"),
-        (("weights",), [], "not the arrays of its file"),
+        (("inputs", 0, "format"), "CHW32", "unsupported format"),
+        (("inputs", 0, "size_bytes"), 1, "does not match its format"),
+        (("inputs", 0, "strides_bytes"), [1, 1, 1, 1], "does not match its format"),
+        (("outputs", 0, "name"), "y", "do not match its layers"),
+        (("weights", 0, "shape"), [2**40, 2**20], "size of the weights"),
+        (("weights", 0, "shape"), [-1], "whole bytes"),
+        (("weights", 0, "layout"), "ZIGZAG", "layout of the weights is unknown"),
+        (("weights", 0, "name"), "other", "cannot read the loadable's manifest"),
+        (("weights",), [], "match the arrays in its file"),
         (("software",), ["10"], "int expected"),
     ],
 )

@@ -121,10 +121,10 @@ def read_object(code: bytes) -> ObjectFile:
 def damaged(found: str) -> DryfitError:
     """The error for an object in which something is wrong."""
     return DryfitError(
-        "Machine code cannot be loaded: its object file is damaged",
+        "Machine code cannot be loaded: its object file is corrupt",
         where="kernel loader",
         found=found,
-        remedy="Empty the folder of compiled kernels; they are compiled again",
+        remedy="Delete the folder of compiled kernels; they will be recompiled",
     )
 
 

@@ -223,7 +223,9 @@ def link(code: bytes, symbol: str) -> int:
 def _instructions() -> InstructionSet:
     found = INSTRUCTION_SETS.get(platform.machine()) if sys.platform == "linux" else None
     if found is None:
-        raise CannotLinkError("The system has other object files", where="kernel loader", found=platform.platform())
+        raise CannotLinkError(
+            "Object files of this system are not supported", where="kernel loader", found=platform.platform()
+        )
     return found
 
 
@@ -231,7 +233,7 @@ def _function(name: str) -> int:
     """The address of a function that kernels may call."""
     if name not in EXTERNALS:
         raise DryfitError(
-            "A kernel calls a function that it may not",
+            "A kernel calls an external function that is not allowed",
             where="kernel loader",
             found=name,
             allowed=", ".join(sorted(EXTERNALS)),
@@ -246,7 +248,7 @@ def _make_executable(base: int, size: int, instructions: InstructionSet) -> None
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     if protect(base, size, mmap.PROT_READ | mmap.PROT_EXEC):
         raise DryfitError(
-            "The system does not let this process execute the machine code of kernels",
+            "The system does not allow this process to execute compiled kernels",
             where="kernel loader",
             found=os.strerror(ctypes.get_errno()),
             remedy="Allow it in the settings of SELinux (execmem), systemd (MemoryDenyWriteExecute) or the container",
@@ -262,5 +264,5 @@ def _forget_instructions(base: int, size: int) -> None:
     try:
         clear = ctypes.CDLL("libgcc_s.so.1")["__clear_cache"]
     except (OSError, AttributeError) as error:
-        raise CannotLinkError("Instructions cannot be replaced", where="kernel loader", found=str(error)) from error
+        raise CannotLinkError("Instructions cannot be flushed", where="kernel loader", found=str(error)) from error
     clear(ctypes.c_void_p(base), ctypes.c_void_p(base + size))

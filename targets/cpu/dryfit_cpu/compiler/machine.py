@@ -55,7 +55,7 @@ def object_file(llvm_ir: str) -> bytes:
     for name in re.findall(r"^declare .*?@\"?([\w.$]+)\"?\(", llvm_ir, re.MULTILINE):
         if not name.startswith("llvm.") and name not in EXTERNALS:
             raise DryfitError(
-                "A kernel calls a function that it may not",
+                "A kernel calls an external function that is not allowed",
                 where="kernel compiler",
                 found=name,
                 allowed=", ".join(sorted(EXTERNALS)),

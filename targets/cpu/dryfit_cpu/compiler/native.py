@@ -71,7 +71,7 @@ class NativeFunction:
         given = dict(field for name, value in arguments.items() for field in _fields(name, value))
         if given.keys() != self._fields.keys():
             raise DryfitError(
-                "The arguments do not fit the function",
+                "The arguments do not match the function's parameters",
                 where=f"native function {self.full_name}",
                 found=", ".join(sorted(given.keys() ^ self._fields.keys())),
                 allowed=", ".join(self._fields),

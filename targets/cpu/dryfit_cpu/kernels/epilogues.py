@@ -120,7 +120,7 @@ def require_one_shape(binding: Binding) -> None:
     main, output = (binding.specs[tensor.name].shape for tensor in (group.main.outputs[0], group.outputs[0]))
     if main != output:
         raise ExecutionError(
-            "A tensor that is added to a layer's output has to broadcast to its shape",
+            "A tensor that is added to a layer's output must broadcast to the output's shape",
             where=f"layer {group.name!r}",
             found=output,
             allowed=main,

@@ -115,7 +115,7 @@ def bound_array(binding: Binding, name: str) -> Array:
         array = spec.value
     if array is None or array.shape != spec.shape or array.dtype != spec.dtype.numpy:
         raise ExecutionError(
-            "The bound array does not fit the tensor",
+            "The bound array does not match the tensor's type and shape",
             where=f"layer {binding.group.name!r}, tensor {name!r}",
             found=None if array is None else f"{array.dtype} {array.shape}",
             allowed=f"{spec.dtype.numpy} {spec.shape}",
@@ -133,7 +133,7 @@ def require_extents(found: Sequence[int], allowed: Sequence[int], where: str) ->
     """
     if tuple(found) != tuple(allowed):
         raise ExecutionError(
-            "An array does not have the extents that its kernel computes with",
+            "An array's extents do not match those that its kernel was built for",
             where=where,
             found=tuple(found),
             allowed=tuple(allowed),

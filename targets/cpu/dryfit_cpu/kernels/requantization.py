@@ -151,7 +151,7 @@ def rounding_code(mode: Rounding) -> int:
         BuildError: it is a device's own function, which native code does not have.
     """
     if isinstance(mode, RoundingFunction):
-        raise BuildError("A native kernel cannot round by a function of the device", where=f"rounding {mode.name!r}")
+        raise BuildError("Native kernels do not support custom rounding", where=f"rounding {mode.name!r}")
     return _ROUNDING_CODES[mode]
 
 

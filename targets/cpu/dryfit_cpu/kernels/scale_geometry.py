@@ -83,10 +83,10 @@ class ScaleGeometry:
         blocked = long[0]
         if len(long) > 1 or (blocked == len(shape) - 1 and shape[-1] % block_shape[-1]):
             raise ExecutionError(
-                "The scales of a tensor with dynamic extents turn out to be of another form",
+                "The block shape of the scales is not supported for these extents",
                 found=f"blocks of {tuple(block_shape)} for {shape}",
                 allowed="whole blocks along one axis",
-                remedy="Give `block_shape`, or build for these extents",
+                remedy="Set `block_shape`, or build for these extents",
             )
         block, blocks = block_shape[blocked], scale.shape[blocked]
         before, after = math.prod(shape[:blocked]), math.prod(shape[blocked + 1 :])

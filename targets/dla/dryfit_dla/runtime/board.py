@@ -67,7 +67,7 @@ class Board:
         if core not in range(len(self.devices)):
             raise DlaError(
                 Status.INVALID_DEVICE,
-                "There is no such DLA core",
+                "The board does not have this DLA core",
                 where=self.platform.name,
                 found=core,
                 allowed=", ".join(str(one.core) for one in self.devices) or "none: the board has no DLA",

@@ -25,19 +25,20 @@ def require_same_device(loadable: Loadable, board: Board, where: str) -> None:
     if loadable.family != board.platform.family:
         raise DlaError(
             Status.INVALID_PARAM,
-            "The loadable is for another kind of device",
+            "The loadable was built for another platform family",
             where=f"{where}: loadable {loadable.name!r}",
             found=f"{loadable.platform}, {loadable.family}",
             allowed=board.platform.family,
-            remedy=f"Make it for this board: config.set_platform('DLA', {board.platform.name!r})",
+            remedy=f"Build it for this board: config.set_platform('DLA', {board.platform.name!r})",
         )
     if loadable.software[: len(board.software)] > board.software:
         raise DlaError(
             Status.INCOMPATIBLE_DLA_SW_VERSION,
-            "The loadable is for newer software than the board has",
+            "The loadable requires newer software than the board has",
             where=f"{where}: loadable {loadable.name!r}",
             found=_version(loadable.software),
             allowed=f"{_version(board.software)} or older",
+            remedy="Build the loadable for the board's software version, or update the board",
         )
 
 
@@ -55,7 +56,7 @@ def require_room(loadable: Loadable, loaded: Sequence[Loadable], board: Board, w
     if limit is not None and len(loaded) >= limit:
         raise DlaError(
             Status.OUT_OF_RESOURCES,
-            "The core has as many loadables as it can have",
+            "The core cannot hold another loadable",
             where=where,
             found=f"{len(loaded)} loaded, and {loadable.name!r}",
             allowed=limit,
@@ -70,12 +71,12 @@ def require_room(loadable: Loadable, loaded: Sequence[Loadable], board: Board, w
         if taken > core:
             raise DlaError(
                 Status.OUT_OF_RESOURCES,
-                f"The core does not have enough of {pool.name} for one more loadable",
+                f"The core does not have enough {pool.name} memory for one more loadable",
                 where=f"{where}: loadable {loadable.name!r}",
                 found=f"{taken} bytes for {len(loaded) + 1} loadables",
                 allowed=f"{core} bytes",
                 source=pool.source,
-                remedy="Unload one, use another core, or build them with a lower limit for this pool",
+                remedy="Unload one, use another core, or build the loadables with a lower limit for this pool",
             )
 
 

@@ -88,7 +88,9 @@ class Device:
         """
         with RUNTIME_LOCK:
             if module not in self._modules:
-                raise DlaError(Status.INVALID_MODULE, "The core has no such module", where=self.name, found=module)
+                raise DlaError(
+                    Status.INVALID_MODULE, "The module is not loaded on this core", where=self.name, found=module
+                )
             self._require_unused(module, "module")
             self._modules.remove(module)
 
@@ -117,9 +119,9 @@ class Device:
             if memory.address in self._memories:
                 raise DlaError(
                     Status.MEMORY_REGISTERED,
-                    "The buffer is registered already",
+                    "The buffer is already registered",
                     where=self.name,
-                    remedy="Use what register returned the first time, or unregister it",
+                    remedy="Use the memory that register returned, or unregister it first",
                 )
             self._memories[memory.address] = memory
         return memory
@@ -212,10 +214,10 @@ class Device:
         if self._queue.uses(what):
             raise DlaError(
                 Status.DLA_PROCESSOR_BUSY,
-                f"A submission that has not ended uses the {noun}",
+                f"The {noun} is in use by a submission that has not ended",
                 where=self.name,
                 found=what,
-                remedy="Wait for it, by synchronize(), or cancel it",
+                remedy="Wait for the submission with synchronize(), or cancel it",
             )
 
 
@@ -238,7 +240,7 @@ def _tasks(tasks: Any) -> list[Task]:
         if not isinstance(one, Task):
             raise DlaError(
                 Status.INVALID_PARAM,
-                "What is submitted is a task, or several",
+                "submit takes a task or a sequence of tasks",
                 where="submit",
                 found=f"{type(one).__name__} {str(one)[:100]!r}",
                 allowed="Task(module, inputs, outputs), a sequence of them, or [] for events only",

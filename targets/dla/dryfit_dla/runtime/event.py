@@ -123,7 +123,7 @@ class Event:
         if self._is_claimed:
             raise DlaError(
                 Status.INVALID_PARAM,
-                "An event is signalled once, by one signaller",
+                "An event can be signaled only once, by one submission or by the program",
                 where=repr(self),
                 remedy="Make a new Event for each submission",
             )

@@ -68,13 +68,21 @@ def raw_bytes(buffer: Any) -> Bytes:
     if array.dtype.hasobject or not array.flags.c_contiguous:
         raise DlaError(
             Status.INVALID_PARAM,
-            "A buffer is a run of plain bytes without gaps",
+            "A buffer must be contiguous and hold plain numbers",
             where="register",
             found=f"{array.dtype} {array.shape} with strides {array.strides}",
-            remedy="Give a C-contiguous array, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",
+            allowed="a C-contiguous array",
+            remedy="Pass a C-contiguous array, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",
         )
     if not array.nbytes:
-        raise DlaError(Status.INVALID_ADDRESS, "A buffer has at least one byte", where="register", found="0 bytes")
+        raise DlaError(
+            Status.INVALID_ADDRESS,
+            "A buffer must not be empty",
+            where="register",
+            found="0 bytes",
+            allowed="at least 1 byte",
+            remedy="Allocate the tensor's size_bytes",
+        )
     return array.reshape(-1).view(np.uint8)
 
 
@@ -88,7 +96,7 @@ def _as_array(buffer: Any) -> np.ndarray[Any, Any]:
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DlaError(
             Status.INVALID_PARAM,
-            "The buffer cannot be reached here",
+            "The buffer is not accessible from the host",
             where="register",
             found=f"{type(buffer).__name__}: {error}",
             allowed="a numpy array, or anything with the buffer protocol, __array_interface__ or DLPack",

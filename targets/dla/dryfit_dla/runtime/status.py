@@ -30,7 +30,7 @@ class Status(enum.IntEnum):
 
 
 class DlaError(ExecutionError):
-    """The runtime refuses a call, or a submission did not come to its end.
+    """The runtime rejects a call, or a submission did not complete.
 
     Attributes:
         status: cuDLA's name and number of it.

@@ -78,7 +78,7 @@ def bind_task(task: Task, device: Device) -> BoundTask:
     if not isinstance(module, Module) or not device.has_module(module):
         raise DlaError(
             Status.INVALID_MODULE,
-            "A task runs a module that its core has loaded",
+            "The task's module must be loaded on this core",
             where=device.name,
             found=module,
             remedy="Load the loadable on this core: device.load(loadable)",
@@ -89,9 +89,10 @@ def bind_task(task: Task, device: Device) -> BoundTask:
         if not memory.data.flags.writeable:
             raise DlaError(
                 Status.INVALID_PARAM,
-                "An output is written to memory that can be written",
+                "An output buffer must be writable",
                 where=_where("output", tensor, module),
                 found="a read-only buffer",
+                remedy="Register a writable buffer for the output",
             )
     _require_apart(inputs, outputs, module)
     return BoundTask(module, inputs, outputs)
@@ -104,7 +105,7 @@ def _in_order(
     if len(memories) != len(tensors):
         raise DlaError(
             Status.INVALID_PARAM,
-            f"A task gives one memory for each {role} of its module",
+            f"A task must have one memory for each {role} of its module",
             where=f"module {module.name!r}",
             found=f"{len(memories)} memories",
             allowed=f"{len(tensors)}: {', '.join(repr(tensor.name) for tensor in tensors)}",
@@ -118,7 +119,7 @@ def _listed(given: Any, role: str, module: Module) -> list[RegisteredMemory]:
     if not isinstance(given, Iterable):
         raise DlaError(
             Status.INVALID_PARAM,
-            f"A task gives its {role}s as a sequence, or by name",
+            f"A task's {role}s must be a sequence or a mapping by name",
             where=f"module {module.name!r}",
             found=type(given).__name__,
             allowed="a sequence of memories, or a mapping of names to memories",
@@ -142,16 +143,16 @@ def _require_fitting(memory: Any, tensor: LoadableTensor, where: str, device: De
         is_elsewhere = isinstance(memory, RegisteredMemory) and memory.device is not device
         raise DlaError(
             Status.INVALID_ADDRESS,
-            "A task uses memory that is registered on its core",
+            "A task's memory must be registered on its core",
             where=where,
             found=f"memory of {memory.device.name}" if is_elsewhere else f"{type(memory).__name__}, not registered",
             allowed=f"memory of {device.name}",
-            remedy="Give what device.register(buffer) returns",
+            remedy="Pass the memory that device.register(buffer) returns",
         )
     if memory.size_bytes < tensor.size_bytes:
         raise DlaError(
             Status.INVALID_PARAM,
-            "The memory is too small for the tensor in its format",
+            "The memory is too small for the tensor in this format",
             where=where,
             found=f"{memory.size_bytes} bytes",
             allowed=f"at least {tensor.size_bytes}: {tensor.dtype.name} {tensor.shape} in {tensor.format}, padded to "
@@ -166,9 +167,10 @@ def _require_apart(inputs: Sequence[RegisteredMemory], outputs: Sequence[Registe
         if first.overlaps(second):
             raise DlaError(
                 Status.INVALID_PARAM,
-                "An output of a task has memory of its own",
+                "An output must not share memory with an input or another output",
                 where=f"module {module.name!r}",
-                found="bytes that are also those of an input or of another output",
+                found="overlapping bytes",
+                remedy="Register separate buffers",
             )
 
 

@@ -102,31 +102,40 @@ class TaskQueue:
             if strange is not None:
                 raise DlaError(
                     Status.INVALID_PARAM,
-                    f"What a submission can {role} is an Event",
+                    f"A submission can {role} only Event objects",
                     where=self.name,
                     found=type(strange).__name__,
-                    remedy="To wait for a submission, give its `finished`" if isinstance(strange, Submission) else None,
+                    remedy="To wait for a submission, pass its `finished` event"
+                    if isinstance(strange, Submission)
+                    else None,
                 )
             if len(events) > MAX_EVENTS:
                 raise DlaError(
                     Status.UNSUPPORTED_OPERATION,
-                    f"A submission can {role} {MAX_EVENTS} events",
+                    f"A submission can {role} at most {MAX_EVENTS} events",
                     where=self.name,
                     found=len(events),
+                    allowed=f"at most {MAX_EVENTS}",
+                    remedy="Split it into several submissions",
                     source="cuDLA API reference, cudlaSubmitTask",
                 )
         if len(set(signals)) != len(signals):
-            raise DlaError(Status.INVALID_PARAM, "A submission signals an event once", where=self.name)
+            raise DlaError(
+                Status.INVALID_PARAM,
+                "A submission must not signal the same event twice",
+                where=self.name,
+                remedy="List each event once",
+            )
         for event in signals:
             event.require_free()
         circle = event_in_circle(waits, signals, before)
         if circle is not None:
             raise DlaError(
                 Status.UNSUPPORTED_OPERATION,
-                "The submission would wait for itself: it signals an event that has to happen before it can begin",
+                "The submission would deadlock: it signals an event that must occur before it can start",
                 where=self.name,
                 found=circle,
-                remedy="Submit it before those that wait for the event, or cancel one of them",
+                remedy="Submit it before the submissions that wait for the event, or cancel one of them",
             )
 
     def _advance(self) -> None:
@@ -178,7 +187,7 @@ def _after_fork_in_child() -> None:
                 Status.CANCELLED,
                 "The process was forked before the submission ended",
                 where=name,
-                remedy="Wait for it in the parent, or submit it again in the child",
+                remedy="Wait for the submission in the parent, or submit it again in the child",
             )
         )
 

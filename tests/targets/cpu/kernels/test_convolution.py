@@ -311,7 +311,7 @@ def test_a_residual_that_turns_out_to_be_larger_than_the_output_is_refused():
     assert kernel.fuses(LayerGroup([layer]), total)
     specs = infer_specs(network, {"x": (1, 4, 5, 5), "residual": (2, 8, 5, 5)})
     arrays = {tensor.name: np.zeros(specs[tensor.name].shape, np.float32) for tensor in [*group.inputs, *group.outputs]}
-    with pytest.raises(ExecutionError, match="has to broadcast to its shape") as caught:
+    with pytest.raises(ExecutionError, match="must broadcast to the output's shape") as caught:
         kernel.bind(Binding(group, specs, arrays, kernel.pack(group), np.empty(0, np.uint8)))
     assert (caught.value.found, caught.value.allowed) == ((2, 8, 5, 5), (1, 8, 5, 5))
 

@@ -308,7 +308,7 @@ def test_a_residual_that_turns_out_to_be_larger_than_the_output_is_refused():
     chain = convolution((-1, 4, 5, 5), 8, (1, 1))
     chain.residual(0.02, rounds_first=False)
     chain.quantize(0.03)
-    with pytest.raises(ExecutionError, match="has to broadcast to its shape") as caught:
+    with pytest.raises(ExecutionError, match="must broadcast to the output's shape") as caught:
         bound(convolve_integers, chain, {"x": 1, "residual": 2})
     assert (caught.value.found, caught.value.allowed) == ((2, 8, 5, 5), (1, 8, 5, 5))
 

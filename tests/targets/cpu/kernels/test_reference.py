@@ -77,6 +77,6 @@ def test_an_array_of_another_shape_or_type_is_refused_before_an_address_is_taken
     kernel = next(kernel for kernel in KERNELS if kernel.name == "cpu.pointwise")
     arrays = {"x": wrong, layer.get_output(0).name: np.empty(3, np.float32)}
     binding = Binding(LayerGroup([layer]), specs_of(network), arrays, {}, np.empty(0, np.uint8))
-    with pytest.raises(ExecutionError, match="does not fit the tensor") as caught:
+    with pytest.raises(ExecutionError, match="does not match the tensor") as caught:
         kernel.bind(binding)
     assert caught.value.allowed == "float32 (3,)"
