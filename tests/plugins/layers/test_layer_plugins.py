@@ -127,7 +127,7 @@ def test_a_bit_cast_and_its_inverse_give_the_input(source: DataType, target: Dat
 @pytest.mark.parametrize(
     ("name", "fields", "spec", "reason"),
     [
-        ("Det", {}, TensorSpec((3, 4), DataType.FLOAT), "square \(found 3 x 4\)"),
+        ("Det", {}, TensorSpec((3, 4), DataType.FLOAT), r"square \(found 3 x 4\)"),
         ("Det", {}, TensorSpec((4,), DataType.FLOAT), "rank 2 or more"),
         ("Unique", {"axis": 5}, TensorSpec((3, 4), DataType.FLOAT), "axis 5 is out of range for a tensor of rank 2"),
         ("BitCast", {"to_type": "INT8"}, TensorSpec((3,), DataType.FLOAT), "input's width .found 8 bits"),
