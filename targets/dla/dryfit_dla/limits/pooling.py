@@ -87,7 +87,7 @@ REDUCE = rules(
         parameter("op", one_of("MAX")),
         source=_REDUCE,
         remedy=(
-            "Replace an average over H and W with average poolings with windows of at most 8x8 (`dryfit explain "
+            "Replace an average over H and W with average poolings of at most 8x8 (`dryfit explain "
             "--apply average-pool-cascade`); for a sum, multiply that average by the extents, or use a 1x1 convolution "
             "over C"
         ),
