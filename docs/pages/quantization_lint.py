@@ -5,15 +5,15 @@ from __future__ import annotations
 from dryfit.quantization.lint import SEVERITIES, all_lint_rules
 from dryfit.rule import Rule
 
-HEAD = """# Rules of the lint of Q/DQ
+HEAD = """# Q/DQ lint rules
 
-Written by `make docs` from the rules. `dryfit qdq lint` looks for what is listed here, and `dryfit explain-rule` tells
-of one; [Quantize explicitly](../how-to/quantize-explicitly.md) shows how.
+Written by `make docs` from the rules. `dryfit qdq lint` checks these rules, and `dryfit explain-rule` shows
+one; [Quantize explicitly](../how-to/quantize-explicitly.md) shows how.
 """
 
 TITLES = {
-    "error": "Errors: devices refuse it, or compute something else",
-    "warning": "Warnings: it costs accuracy or time",
+    "error": "Errors: unsupported on devices, or computed differently",
+    "warning": "Warnings: lower accuracy or higher latency",
     "note": "Notes: it is worth knowing",
 }
 

@@ -75,7 +75,7 @@ def _passes() -> str:
     names = [one.name for one in quantization_passes()]
     actions = ", ".join(f"*{action.value}*" for action in RewriteAction)
     listed = ", ".join(f"`{name}`" for name in names)
-    return f"The passes, in order: {listed}. Each tells the journal what it did to which layer: {actions}.\n"
+    return f"The passes, in order: {listed}. Each records its rewrites in the journal: {actions}.\n"
 
 
 def _names(rows: Iterable[Commutation]) -> str:

@@ -32,8 +32,8 @@ REFORMATS = """## Copies between formats
 Formats are chosen to move the fewest bytes over the whole network: those of the copies, and those that a device moves
 inside when it reads or writes another format than its native one, the first of the tables above. One copy serves all
 who take the tensor so. What only some kinds of layer read, such as DLA_HWC4, they read as it is (inferred: the guide
-calls it the native image format). A change of type inside a loadable is no copy. Each copy says why it is there by one
-of these rules; `dryfit explain` tells which format of an input or output would do without it.
+calls it the native image format). A change of type inside a loadable is no copy. The reason for each copy is one of
+these rules; `dryfit explain` shows which input or output format would avoid it.
 """
 
 FORBIDDEN = """## Copies that may not be made

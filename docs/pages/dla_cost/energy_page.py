@@ -22,10 +22,10 @@ from dryfit_dla.platforms import PLATFORMS
 
 _TEXT = """## Energy
 
-`dryfit place --objective energy` compares devices by what they draw. No watts are published, so **no joules are
-told**: the unit is what one core of the DLA draws in a microsecond of its estimated work, on one board in one power
-mode. Published is by how much the DLA makes more images a second and watt than the GPU, each counted by its own
-power, which is the energy of an image on the GPU by that on the DLA.
+`dryfit place --objective energy` compares devices by energy. No watts are published, so **energy is not in joules**:
+the unit is the energy of one DLA core in a microsecond of its estimated work, on one board in one power mode. Published
+is how many more images per second and watt the DLA achieves than the GPU, each counted by its own power, which is the
+ratio of the energy of an image on the GPU to that on the DLA.
 
 ```
 DLA     = time of the segment
@@ -37,14 +37,14 @@ copies  = Pm * (bytes there and back / peak of the memory + launch)
   `Pc` and `Pm` make up for it. A launch is 5 us, and counts as the memory's time: our choice.
 * `Pc` and `Pm` are powers of one working core of the DLA. Two rows determine them, those of the networks that the
   times are fitted on. `python benchmarks/dla_cost_fit.py` repeats the fit.
-* Copies are taken to be the GPU's work, and the rest of a hand-over to draw nothing: our assumption.
-* The figures are those of INT8. For other types the same powers are taken, by the longer times.
+* Copies are assumed to be the GPU's work, and the rest of a hand-over to use no energy: our assumption.
+* The figures are those of INT8. Other types use the same powers with their longer times.
 """
 
-_AFTER = """The second figure is the estimate. Dense networks that are no fit are the check. A GPU works badly at the
-depthwise convolutions of SSD-MobileNetV1, which its estimate does not know: it is told to draw less than it does, so
-that such layers are sent there too readily. Sparse rows compare sparse networks on both; the GPU's estimate skips no
-zeros, so that they check nothing. Of the RetinaNets the layers are not known to us.
+_AFTER = """The second figure is the estimate. Dense networks that were not fitted are the check. A GPU is inefficient at
+the depthwise convolutions of SSD-MobileNetV1, which its estimate does not model: its energy is underestimated, so such
+layers are moved there too readily. Sparse rows compare sparse networks on both; the GPU's estimate skips no zeros, so
+they are not a check. The layers of the RetinaNets are unknown to us.
 """
 
 

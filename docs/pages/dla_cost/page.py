@@ -28,15 +28,15 @@ from dryfit_dla.platforms import PLATFORMS
 
 _INTRODUCTION = """# The DLA's cost model
 
-`dryfit estimate MODEL --platform agx-orin-64 --power-mode MAXN` tells what a model is estimated to take. **Every figure
-is an estimate by the formula below. Nothing was measured on a board, and no figure should be read as if it were.**
+`dryfit estimate MODEL --platform agx-orin-64 --power-mode MAXN` estimates the latency of a model. **Every figure is
+an estimate by the formula below. Nothing was measured on a board.**
 
 This page is generated from the numbers that the model uses.
 
 ## Formula
 
 A segment is a sequence of steps. A step is a convolution (or deconvolution, fully connected layer, or product with a
-constant matrix) with all that runs behind its multipliers: bias, batch normalisation, scale, activation, and the sum
+constant matrix) with all that runs after its multipliers: bias, batch normalization, scale, activation, and the sum
 with a second tensor. Every other layer is a step of its own. Concatenation along C at whole blocks of channels, and
 changes of the type in which a tensor is kept, take nothing.
 
@@ -66,7 +66,7 @@ images/s = cores * batch / segment
 
 _LIMITS = """## What it does not know
 
-* Pooling and elementwise layers are told by the bytes that they move: their own rates are not published, and the sample
+* Pooling and elementwise layers are estimated by the bytes that they move: their own rates are not published, and the sample
   of single layers above shows pooling too quick and the first convolution too slow.
 * FP16 on Orin rests on a single published time, and is good for an order of magnitude.
 * Xavier's overhead of a step is Orin's, for want of figures; its rates and clocks are published.
