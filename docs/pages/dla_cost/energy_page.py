@@ -41,10 +41,10 @@ copies  = Pm * (bytes there and back / peak of the memory + launch)
 * The figures are those of INT8. Other types use the same powers with their longer times.
 """
 
-_AFTER = """The second figure is the estimate. Dense networks that were not fitted are the check. A GPU is inefficient at
-the depthwise convolutions of SSD-MobileNetV1, which its estimate does not model: its energy is underestimated, so such
-layers are moved there too readily. Sparse rows compare sparse networks on both; the GPU's estimate skips no zeros, so
-they are not a check. The layers of the RetinaNets are unknown to us.
+_AFTER = """The second figure is the estimate. Dense networks that were not fitted are the check. A GPU is inefficient
+at the depthwise convolutions of SSD-MobileNetV1, which its estimate does not model: its energy is underestimated, so
+such layers are moved there too readily. Sparse rows compare sparse networks on both; the GPU's estimate skips no
+zeros, so they are not a check. The layers of the RetinaNets are unknown to us.
 """
 
 

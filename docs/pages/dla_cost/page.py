@@ -66,8 +66,8 @@ images/s = cores * batch / segment
 
 _LIMITS = """## What it does not know
 
-* Pooling and elementwise layers are estimated by the bytes that they move: their own rates are not published, and the sample
-  of single layers above shows pooling too quick and the first convolution too slow.
+* Pooling and elementwise layers are estimated by the bytes that they move: their own rates are not published, and the
+  sample of single layers above shows pooling too quick and the first convolution too slow.
 * FP16 on Orin rests on a single published time, and is good for an order of magnitude.
 * Xavier's overhead of a step is Orin's, for want of figures; its rates and clocks are published.
 * How much two cores disturb one another, and how large a share of the memory a busy GPU takes.
