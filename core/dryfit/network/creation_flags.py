@@ -34,7 +34,7 @@ class CreationFlags:
         if type(flags) is not int or flags & ~known:
             meant = flags.name if isinstance(flags, NetworkDefinitionCreationFlag) else None
             raise NetworkError(
-                "This is no mask of creation flags",
+                "Not a mask of creation flags",
                 found=bin(flags) if type(flags) is int else repr(flags),
                 allowed=", ".join(f"1 << NetworkDefinitionCreationFlag.{flag.name}" for flag in _FLAGS),
                 remedy=f"Write 1 << NetworkDefinitionCreationFlag.{meant}" if meant else None,

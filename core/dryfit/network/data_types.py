@@ -67,6 +67,11 @@ class DataType(enum.Enum):
         return self.value[0]
 
     @property
+    def text(self) -> str:
+        """The type as messages and reports name it: FP32, FP16 and FP64, and otherwise the name of the member."""
+        return {"FLOAT": "FP32", "HALF": "FP16", "DOUBLE": "FP64"}.get(self.name, self.name)
+
+    @property
     def bits(self) -> int:
         """Bits of one element in a device's memory (numpy holds 2-bit and 4-bit elements one a byte)."""
         return self.value[1]

@@ -106,7 +106,7 @@ def _bool(value: Any) -> bool:
 def _str(value: Any) -> str:
     if isinstance(value, str) and not isinstance(value, enum.Enum):
         return str(value)
-    raise WrongTypeError(described(value), "a text")
+    raise WrongTypeError(described(value), "a string")
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:

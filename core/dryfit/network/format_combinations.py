@@ -70,11 +70,12 @@ def stated_combinations(plugin: LayerPlugin, fields: Fields, inputs: Inputs) -> 
         read = [_slot(slot) for slot in slots] if isinstance(slots, (tuple, list)) else [None]
         if None in read or len(read) != len(inputs) + num_outputs:
             raise PluginError(
-                "A combination has a type, or a (type, format) pair, for each input and then each output",
+                "A combination must have a type, or a (type, format) pair, for each input and then each output",
                 where=f"layer plugin {plugin_title(plugin.key)}",
                 found=slots,
                 allowed=f"{len(inputs)} inputs and {num_outputs} outputs; formats {', '.join(PLUGIN_FORMATS)}, or a "
                 "TensorFormat",
+                remedy="Fix the plugin's combinations, or report it to its authors",
             )
         pairs = [slot for slot in read if slot is not None]
         combinations.append(FormatCombination(pairs[: len(inputs)], pairs[len(inputs) :]))
@@ -116,9 +117,9 @@ def chosen_combination(
         return None
     fitting = [one for one in combinations if _fits(plugin, fields, inputs, one, allowed)]
     if not fitting:
-        types = [spec.dtype.name for spec in inputs if spec is not None]
+        types = [spec.dtype.text for spec in inputs if spec is not None]
         raise NetworkError(
-            f"The plugin {plugin_title(plugin.key)} does not compute with these types",
+            f"The plugin {plugin_title(plugin.key)} does not support these types",
             found=f"{', '.join(types)} {_permission(allowed)}",
             allowed="; ".join(map(str, combinations)) or "nothing",
             remedy="Cast the inputs" + (", or permit a type with a builder flag such as FP16" if allowed else ""),
@@ -133,7 +134,7 @@ def chosen_combination(
 def _permission(allowed: Sequence[DataType] | None) -> str:
     if allowed is None:
         return "in a strongly typed network"
-    return f"with {', '.join(dtype.name for dtype in allowed)} permitted"
+    return f"with {', '.join(dtype.text for dtype in allowed)} permitted"
 
 
 def _types(combination: FormatCombination, inputs: Inputs) -> list[DataType]:

@@ -72,7 +72,7 @@ def _checked(value: Any, layer: Layer, attribute: attrs.Attribute[Any], convert:
         return check(value)
     except WrongTypeError as error:
         raise layer.problem(
-            f"`{attribute.name}` has a wrong type", found=error.found, allowed=error.allowed, remedy=error.remedy
+            f"`{attribute.name}` has the wrong type", found=error.found, allowed=error.allowed, remedy=error.remedy
         ) from None
 
 
@@ -148,9 +148,10 @@ def _computes(layer: Layer, attribute: attrs.Attribute[Any], precision: DataType
     """Refuse a precision in which nothing is computed."""
     if precision is not None and not _is_computed_in(precision):
         raise layer.problem(
-            f"`{attribute.name}` is a type to compute in",
+            f"`{attribute.name}` must be a type that layers compute in",
             found=f"DataType.{precision.name}",
             allowed=", ".join(f"DataType.{dtype.name}" for dtype in DataType if _is_computed_in(dtype)),
+            remedy="Choose one of these types",
         )
 
 
@@ -295,7 +296,7 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         """
         spec = inputs[index] if index < len(inputs) else None
         if spec is None:
-            raise self.problem(f"Input {index} is not connected")
+            raise self.problem(f"Input {index} is not connected", remedy="Connect it with `set_input`")
         return spec
 
     @property
@@ -336,7 +337,7 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         """
         tensor = self.get_input(index)
         if tensor is None:
-            raise self.problem(f"Input {index} is not connected")
+            raise self.problem(f"Input {index} is not connected", remedy="Connect it with `set_input`")
         return tensor
 
     @property
@@ -384,7 +385,10 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         """
         if not 0 <= index < self.output_count:
             raise self.problem(
-                "There is no such output", found=index, allowed=", ".join(map(str, range(self.output_count)))
+                "The layer has no such output",
+                found=index,
+                allowed=", ".join(map(str, range(self.output_count))),
+                remedy="Choose one of these indices",
             )
         self.output_types = {**self.output_types, index: dtype}
 

@@ -228,7 +228,9 @@ def complete_fields(plugin: LayerPlugin, fields: Fields, where: str) -> Fields:
             problems.append(f"field {name!r} is {error.found}, not {error.allowed}")
     if problems:
         raise NetworkError(
-            f"The fields do not fit the plugin {plugin.plugin_name!r}: {'; '.join(problems)}", where=where
+            f"The fields do not match the plugin {plugin.plugin_name!r}: {'; '.join(problems)}",
+            where=where,
+            remedy="Give the fields as the plugin declares them",
         )
     return complete
 
@@ -242,7 +244,12 @@ def all_declared_fields(plugin: LayerPlugin) -> Mapping[str, PluginField] | None
 
 def _kept(value: Any, where: str, depth: int = 0) -> Any:
     if depth > DEEPEST_TUPLE:
-        raise NetworkError("The field is nested too deeply", where=where, allowed=f"{DEEPEST_TUPLE} levels")
+        raise NetworkError(
+            "The field is nested too deeply",
+            where=where,
+            allowed=f"{DEEPEST_TUPLE} levels",
+            remedy="Flatten the tuples",
+        )
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) in (bool, int, float, str, bytes) or (value is None and depth):
@@ -251,13 +258,19 @@ def _kept(value: Any, where: str, depth: int = 0) -> Any:
         try:
             DataType.from_numpy(value.dtype)
         except UnknownNameError as error:
-            raise NetworkError("The array has a type that networks do not", where=where, found=value.dtype) from error
+            raise NetworkError(
+                "This array type is not supported",
+                where=where,
+                found=value.dtype,
+                remedy="Convert the array with numpy.asarray",
+            ) from error
         return value
     if isinstance(value, (tuple, list)):
         return tuple(_kept(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value))
     raise NetworkError(
-        "The field holds what no engine file can hold",
+        "The field has a value that cannot be stored in an engine file",
         where=where,
         found=described(value),
         allowed="bool, int, float, str, bytes, arrays, and tuples of these",
+        remedy="Convert the value",
     )

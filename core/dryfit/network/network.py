@@ -69,7 +69,12 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
             NetworkError: the name is taken, or a dimension is below -1.
         """
         if any(extent < -1 for extent in shape):
-            raise NetworkError("A dimension is -1 (dynamic) or at least 0", where=f"input {name!r}", found=tuple(shape))
+            raise NetworkError(
+                "A dimension must be -1 (dynamic) or at least 0",
+                where=f"input {name!r}",
+                found=tuple(shape),
+                remedy="Set -1 for a dynamic dimension",
+            )
         tensor = self._new_tensor(name, TensorSpec(tuple(int(extent) for extent in shape), dtype))
         self.inputs.append(tensor)
         return tensor
@@ -96,7 +101,11 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         """
         for tensor in inputs:
             if tensor is not None and tensor.network is not self:
-                raise NetworkError("The tensor belongs to another network", where=f"tensor {tensor.name!r}")
+                raise NetworkError(
+                    "The tensor belongs to another network",
+                    where=f"tensor {tensor.name!r}",
+                    remedy="Pass a tensor of this network",
+                )
         own = vars(layer)  # what the network writes needs no check, and large networks are copied layer by layer
         own["index"] = len(self.layers)
         own["name"] = self._free_layer_name(
@@ -131,7 +140,11 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
     def mark_output(self, tensor: Tensor) -> None:
         """Make a tensor an output of the network."""
         if tensor.network is not self:
-            raise NetworkError("The tensor belongs to another network", where=f"tensor {tensor.name!r}")
+            raise NetworkError(
+                "The tensor belongs to another network",
+                where=f"tensor {tensor.name!r}",
+                remedy="Pass a tensor of this network",
+            )
         if not tensor.is_network_output:
             self.outputs.append(tensor)
 
@@ -155,7 +168,9 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
             NetworkError: another tensor has that name.
         """
         if self._tensors.get(name, tensor) is not tensor:
-            raise NetworkError("Two tensors cannot have one name", where=f"tensor {tensor.name!r}", found=name)
+            raise NetworkError(
+                "Tensor names must be unique", where=f"tensor {tensor.name!r}", found=name, remedy="Choose another name"
+            )
         if self._tensors.get(tensor.name) is tensor:
             del self._tensors[tensor.name]
             self._tensors[name] = tensor
@@ -205,7 +220,12 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
             for output in layer.outputs:
                 if output.is_network_output or any(id(consumer) not in gone for consumer, _ in output.consumers):
                     where = f"layer {layer.name!r}"
-                    raise NetworkError("The layer's output is still used", where=where, found=output.name)
+                    raise NetworkError(
+                        "The layer's output is still used",
+                        where=where,
+                        found=output.name,
+                        remedy="Remove the layers that read it first, or unmark the output",
+                    )
         for layer in layers:
             for index in range(len(layer.inputs) - 1, -1, -1):
                 layer.set_input(index, None)
@@ -241,7 +261,11 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
                         heapq.heappush(ready, consumer.index)
         if len(ordered) != len(self.layers):
             cyclic = [layer.name for layer in self.layers if waiting[id(layer)]]
-            raise NetworkError("The layers form a cycle", found=", ".join(map(repr, cyclic)))
+            raise NetworkError(
+                "The layers must not form a cycle",
+                found=", ".join(map(repr, cyclic)),
+                remedy="Reconnect one of these layers",
+            )
         self.layers = ordered
         self._renumber()
         if self._stale_from is not None:
@@ -371,7 +395,9 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         self, name: str, spec: TensorSpec | None, producer: Layer | None = None, output_index: int = 0
     ) -> Tensor:
         if name in self._tensors:
-            raise NetworkError("Two tensors cannot have one name", where=f"network {self.name!r}", found=name)
+            raise NetworkError(
+                "Tensor names must be unique", where=f"network {self.name!r}", found=name, remedy="Choose another name"
+            )
         tensor = Tensor(name, self, producer, output_index, spec=spec)
         self._tensors[name] = tensor
         vars(self)["_revision"] += 1  # a setter would ask whether there is such a name, for each tensor

@@ -33,10 +33,10 @@ def operand_type_problem(layer: Layer, inputs: Sequence[Tensor | None]) -> Netwo
     if len({dtype for _, _, dtype in found}) < 2:
         return None
     return layer.problem(
-        "The operands have different types, and in a strongly typed network nothing is converted",
-        found=", ".join(f"{name} {dtype.name}" for _, name, dtype in found),
-        allowed="one type",
-        remedy="Add a cast layer behind one of them, or give the weights in the type of the data",
+        "In a strongly typed network, operands must have the same type",
+        found=", ".join(f"{name} {dtype.text}" for _, name, dtype in found),
+        allowed="the same type",
+        remedy="Add a cast layer after one of them, or give the weights in the type of the data",
     )
 
 

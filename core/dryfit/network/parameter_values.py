@@ -71,10 +71,11 @@ def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
     if isinstance(value, dict):
         return {str(key): to_plain(item, arrays, f"{name}.{key}") for key, item in value.items()}
     raise NetworkError(
-        "The parameter cannot be written to a file",
+        "The parameter has a value that cannot be stored in a file",
         where=name,
         found=type(value).__name__,
-        allowed="enum members, numbers, text, bytes, arrays, None, and tuples of these",
+        allowed="enum members, numbers, strings, bytes, arrays, None, and tuples of these",
+        remedy="Convert the value",
     )
 
 
@@ -92,7 +93,12 @@ def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, de
         NetworkError: the data does not describe a value of the type, or names an array that is not there.
     """
     if depth > _DEEPEST_TUPLE:
-        raise NetworkError("The parameter is nested too deeply", where=where, allowed=f"{_DEEPEST_TUPLE} levels")
+        raise NetworkError(
+            "The parameter is nested too deeply",
+            where=where,
+            allowed=f"{_DEEPEST_TUPLE} levels",
+            remedy="Flatten the tuples",
+        )
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any or origin in (typing.Union, types.UnionType):
         return _one_of(data, kind, arguments, arrays, where, depth)
@@ -101,7 +107,9 @@ def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, de
         if not isinstance(name, str):
             raise _wrong(where, data, "an array's name")
         if name not in arrays:
-            raise NetworkError("There is no such array", where=where, found=name[:100])
+            raise NetworkError(
+                "The file has no array with this name", where=where, found=name[:100], remedy="Build the engine again"
+            )
         return arrays[name]
     if origin is tuple:
         if not isinstance(data, list):
@@ -177,5 +185,9 @@ def _one_of(
 def _wrong(where: str, data: Any, allowed: str) -> NetworkError:
     shown = data if data is None or isinstance(data, (bool, float)) else str(data)[:100]
     return NetworkError(
-        "The value has the wrong type", where=where, found=f"{type(data).__name__} {shown}", allowed=allowed
+        "The value has the wrong type",
+        where=where,
+        found=f"{type(data).__name__} {shown}",
+        allowed=allowed,
+        remedy="Build the engine again",
     )

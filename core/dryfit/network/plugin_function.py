@@ -83,9 +83,10 @@ class FunctionPlugin(LayerPlugin):
         missing = sorted(SCALE_FIELDS.keys() - fields.keys()) if takes_quantized else []
         if missing:
             raise PluginError(
-                "A function that takes quantized tensors has their scales as keyword-only parameters",
+                "A function that takes quantized tensors must have keyword-only parameters for their scales",
                 where=_place(source),
                 found=f"no {', '.join(missing)}",
+                remedy="Add these parameters",
             )
 
     def __call__(self, *inputs: Any, **fields: Any) -> Any:
@@ -105,7 +106,7 @@ class FunctionPlugin(LayerPlugin):
             return [specs] if isinstance(specs, TensorSpec) else specs
         first = next((spec for spec in inputs if spec is not None), None)
         if first is None:
-            raise ValueError("it has no input that its output could be like")
+            raise ValueError("it has no input to take the output's shape from")
         return [TensorSpec(first.shape, first.dtype)]
 
     def format_combinations(self, fields: Fields, inputs: Inputs) -> Sequence[Sequence[Slot]] | None:
@@ -138,7 +139,7 @@ class FunctionPlugin(LayerPlugin):
         required = [one.name for one in positional if one.default is one.empty]
         absent = [name for index, name in enumerate(required) if index >= len(inputs) or inputs[index] is None]
         if absent:
-            raise ValueError(f"the input {absent[0]!r} is required and absent")
+            raise ValueError(f"the required input {absent[0]!r} is missing")
         if len(inputs) > most:
             raise ValueError(f"it takes {most} inputs, not {len(inputs)}")
 
@@ -168,17 +169,19 @@ def _declared_fields(function: Callable[..., Any], signature: inspect.Signature)
     fields = [one for one in signature.parameters.values() if one.kind is one.KEYWORD_ONLY]
     if any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values()):
         raise PluginError(
-            "The function of a layer plugin names its fields one by one",
+            "The function of a layer plugin must have a parameter for each field",
             where=_place(function),
-            found="a parameter for any keyword",
+            found="**kwargs",
+            remedy="Replace **kwargs by keyword-only parameters",
         )
     kinds = _annotations(function, [one.name for one in fields if one.annotation is not one.empty])
     untyped = [one.name for one in fields if one.name not in kinds and one.default in (one.empty, None)]
     if untyped:
         raise PluginError(
-            "A field of a layer plugin has a type",
+            "Every field of a layer plugin must have a type",
             where=_place(function),
             found=f"keyword-only parameters without annotation or default: {', '.join(untyped)}",
+            remedy="Annotate the parameters, or give them defaults",
         )
     return {
         one.name: PluginField(
@@ -198,7 +201,10 @@ def _annotations(function: Callable[..., Any], names: Sequence[str]) -> dict[str
         return typing.get_type_hints(Chosen, globalns=getattr(function, "__globals__", {}))
     except (NameError, TypeError) as error:
         raise PluginError(
-            "The type of a field of a layer plugin cannot be found", where=_place(function), found=error
+            "The annotation of a field of a layer plugin cannot be resolved",
+            where=_place(function),
+            found=error,
+            remedy="Import the type in the module of the function",
         ) from error
 
 

@@ -26,10 +26,10 @@ def register_layer_plugin(plugin: LayerPlugin) -> None:
     other = _REGISTERED.get(plugin.key, plugin)
     if _origin(other) != _origin(plugin):
         raise PluginError(
-            "Two layer plugins have one name",
+            "Layer plugin names must be unique",
             where=f"layer plugin {plugin_title(plugin.key)}",
             found=f"{_origin(other)} and {_origin(plugin)}",
-            remedy="Give one of them another plugin_name, plugin_version or plugin_namespace",
+            remedy="Change plugin_name, plugin_version or plugin_namespace of one of them",
         )
     _REGISTERED[plugin.key] = plugin
 
@@ -42,15 +42,17 @@ def check_layer_plugin(plugin: Any) -> None:
     """
     if not isinstance(plugin, LayerPlugin):
         raise PluginError(
-            "The object is no layer plugin",
+            "The object is not a layer plugin",
             found=f"{plugin.__module__}.{plugin.__qualname__}" if isinstance(plugin, type) else type(plugin).__name__,
             allowed="an instance of a subclass of dryfit.LayerPlugin, or a function that dryfit.layer_plugin decorates",
+            remedy="Derive from dryfit.LayerPlugin, or use the decorator",
         )
     if not plugin.plugin_name or not all(isinstance(part, str) for part in plugin.key):
         raise PluginError(
-            "A layer plugin has a name, a version and a namespace, which are texts",
+            "Name, version and namespace of a layer plugin must be strings",
             where=_origin(plugin),
             found=plugin.key,
+            remedy="Set plugin_name, plugin_version and plugin_namespace",
         )
 
 
@@ -77,11 +79,11 @@ def get_plugin(key: PluginKey, where: str) -> LayerPlugin:
     if found is None:
         reason = installed_packages().why_no_layer_plugin(key)
         raise PluginError(
-            "There is no such layer plugin",
+            "Unknown layer plugin",
             where=where,
             found=f"{plugin_title(key)}; {reason}" if reason else plugin_title(key),
-            allowed=", ".join(known_plugins()) or "none is registered or installed",
-            remedy=f"{likely_meant(key)}Install the package that brings it, or call register_layer_plugin",
+            allowed=", ".join(known_plugins()) or "none registered or installed",
+            remedy=f"{likely_meant(key)}Install the package that provides it, or call register_layer_plugin",
         )
     return found
 

@@ -98,7 +98,12 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
     for index, name in enumerate(fields["outputs"]):
         tensor = _tensor(network, name, f"outputs[{index}]")
         if tensor.is_network_output:
-            raise NetworkError("A tensor is an output twice", where=f"outputs[{index}]", found=name[:100])
+            raise NetworkError(
+                "An output must be listed once",
+                where=f"outputs[{index}]",
+                found=name[:100],
+                remedy="Build the engine again",
+            )
         network.mark_output(tensor)
     _read_io_types(network, fields)
     return network
@@ -160,10 +165,11 @@ def _read_io_types(network: Network, fields: Plain) -> None:
     for name, dtype in fields["io_types"].items():
         if name not in border or dtype not in STAND_IN_TYPES:
             raise NetworkError(
-                "No input or output has such a type on the caller's side alone",
+                "This type is not supported for an input or output of the caller",
                 where=f"io_types, {name[:100]!r}",
                 found=dtype.name,
                 allowed=f"{', '.join(one.name for one in STAND_IN_TYPES)} for {', '.join(border) or 'none'}"[:1000],
+                remedy="Build the engine again",
             )
         border[name].io_dtype = dtype
 
@@ -181,7 +187,7 @@ def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where:
     specs = recorded if layer.kind == "plugin" else _inferred(layer, inputs, recorded, where)
     network.add_layer(layer, inputs, specs)
     if layer.name != fields["name"]:
-        raise NetworkError("Two layers have one name, or one has none", where=where)
+        raise NetworkError("Layer names must be unique and not empty", where=where, remedy="Build the engine again")
     for tensor, output in zip(layer.outputs, outputs, strict=True):
         network.rename_tensor(tensor, output["name"])
         _describe(tensor, output, where)
@@ -190,10 +196,11 @@ def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where:
 def _layer(fields: Plain, arrays: Mapping[str, Array], where: str) -> Layer:
     if fields["kind"] not in LAYER_KINDS:
         raise NetworkError(
-            "There is no such layer kind",
+            "Unknown layer kind",
             where=where,
             found=fields["kind"][:100],
             allowed=", ".join(sorted(LAYER_KINDS)),
+            remedy="Install the version of dryfit that wrote the file, or build the engine again",
         )
     cls = LAYER_KINDS[fields["kind"]]
     types = _parameter_types(cls)
@@ -201,7 +208,11 @@ def _layer(fields: Plain, arrays: Mapping[str, Array], where: str) -> Layer:
     if given.keys() != types.keys():
         found = sorted(str(key)[:100] for key in given.keys() ^ types.keys())
         raise NetworkError(
-            "Parameters are missing or unknown", where=where, found=", ".join(found), allowed=list(types)
+            "Parameters are missing or unknown",
+            where=where,
+            found=", ".join(found),
+            allowed=list(types),
+            remedy="Install the version of dryfit that wrote the file, or build the engine again",
         )
     parameters = {name: from_plain(given[name], kind, arrays, f"{where}.{name}") for name, kind in types.items()}
     layer = cls(
@@ -217,7 +228,7 @@ def _layer(fields: Plain, arrays: Mapping[str, Array], where: str) -> Layer:
         **parameters,
     )
     if not layer.name:
-        raise NetworkError("Two layers have one name, or one has none", where=where)
+        raise NetworkError("Layer names must be unique and not empty", where=where, remedy="Build the engine again")
     return layer
 
 
@@ -229,13 +240,19 @@ def _inferred(
     except DryfitError:
         raise
     except Exception as error:  # values that no rule foresaw: the file is wrong, whatever they break
-        raise NetworkError("The layer's parameters do not fit together", where=where, found=str(error)[:200]) from error
+        raise NetworkError(
+            "The layer's parameters are inconsistent",
+            where=where,
+            found=str(error)[:200],
+            remedy="Build the engine again",
+        ) from error
     if [(spec.shape, spec.dtype) for spec in specs] != [(spec.shape, spec.dtype) for spec in recorded]:
         raise NetworkError(
-            "The layer's outputs are not those that the file says",
+            "The layer's outputs do not match those in the file",
             where=where,
             found=[(spec.shape, spec.dtype.name) for spec in recorded],
             allowed=[(spec.shape, spec.dtype.name) for spec in specs],
+            remedy="Build the engine again",
         )
     return specs
 
@@ -253,18 +270,31 @@ def _describe(tensor: Tensor, fields: Plain, where: str) -> None:
 def _tensor_fields(data: Any, where: str) -> Plain:
     fields = _fields(data, _TENSOR_KEYS, where)
     if not fields["name"]:
-        raise NetworkError("A tensor has a name", where=where)
+        raise NetworkError("A tensor must have a name", where=where, remedy="Build the engine again")
     if any(not -1 <= extent <= _LARGEST_EXTENT for extent in fields["shape"]):
-        raise NetworkError("An extent is -1 or at least 0", where=where, found=fields["shape"][:16])
+        raise NetworkError(
+            "A dimension must be -1 or at least 0",
+            where=where,
+            found=fields["shape"][:16],
+            remedy="Build the engine again",
+        )
     return fields
 
 
 def _fields(data: Any, keys: Mapping[str, Any], where: str) -> Plain:
     if not isinstance(data, Mapping):
-        raise NetworkError("An object is expected", where=where, found=type(data).__name__)
+        raise NetworkError(
+            "The value must be an object", where=where, found=type(data).__name__, remedy="Build the engine again"
+        )
     if data.keys() != keys.keys():
         found = ", ".join(sorted(str(key)[:100] for key in data.keys() ^ keys.keys()))
-        raise NetworkError("Entries are missing or unknown", where=where, found=found, allowed=", ".join(keys))
+        raise NetworkError(
+            "Entries are missing or unknown",
+            where=where,
+            found=found,
+            allowed=", ".join(keys),
+            remedy="Build the engine again",
+        )
     fields = {}
     for key, kind in keys.items():
         if kind in (list, dict):
@@ -274,6 +304,7 @@ def _fields(data: Any, keys: Mapping[str, Any], where: str) -> Plain:
                     where=f"{where}.{key}",
                     found=type(data[key]).__name__,
                     allowed=kind.__name__,
+                    remedy="Build the engine again",
                 )
             fields[key] = data[key]
         else:
@@ -285,12 +316,20 @@ def _tensor(network: Network, name: str, where: str) -> Tensor:
     try:
         return network.tensor(name)
     except DryfitError as error:
-        raise NetworkError("No tensor before it has this name", where=where, found=name[:100]) from error
+        raise NetworkError(
+            "No earlier tensor has this name", where=where, found=name[:100], remedy="Build the engine again"
+        ) from error
 
 
 def _index(text: str, count: int, where: str) -> int:
     if text not in {str(index) for index in range(count)}:
-        raise NetworkError("There is no such index", where=where, found=text[:100], allowed=f"0 to {count - 1}")
+        raise NetworkError(
+            "The index is out of range",
+            where=where,
+            found=text[:100],
+            allowed=f"0 to {count - 1}",
+            remedy="Build the engine again",
+        )
     return int(text)
 
 

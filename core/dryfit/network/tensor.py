@@ -240,10 +240,11 @@ class Tensor(KnownAttributes):
             is_range, scale = False, np.float32(0)
         if not (is_range and 0 < scale < np.inf):
             raise NetworkError(
-                "A dynamic range is two finite numbers, minimum first, that are not both zero",
+                "A dynamic range must be two finite numbers, minimum first, not both zero",
                 where=f"tensor {self.name!r}",
                 found=bounds,
                 allowed="(minimum, maximum) whose larger magnitude divided by 127 is a binary32 number, or None",
+                remedy="Set the range again, or call `reset_dynamic_range`",
             )
         return minimum, maximum
 
@@ -262,11 +263,11 @@ class Tensor(KnownAttributes):
         allowed = STAND_IN_TYPES if may_differ else (own,)
         if dtype not in allowed:
             raise NetworkError(
-                "The output cannot be given in this type",
+                "This type is not supported for a network output",
                 where=f"network output {self.name!r}",
-                found=dtype.name,
-                allowed=", ".join(one.name for one in allowed),
-                remedy="Leave it as it is, or put a cast layer before it",
+                found=dtype.text,
+                allowed=", ".join(one.text for one in allowed),
+                remedy="Keep the type of the tensor, or add a cast layer before it",
             )
         self.io_dtype = dtype if may_differ else None
 
@@ -274,13 +275,17 @@ class Tensor(KnownAttributes):
     def _stated(self) -> TensorSpec:
         """The spec as it stands; that of an input also while layers do not fit it, as several inputs are changed."""
         if self._spec is None:
-            raise NetworkError("The shape could not be inferred", where=f"tensor {self.name!r}")
+            raise NetworkError(
+                "The shape could not be inferred",
+                where=f"tensor {self.name!r}",
+                remedy="Call `Network.verify` to list the problems",
+            )
         return self._spec
 
     def _require_input(self, what: str) -> None:
         if self.producer is not None:
             raise NetworkError(
-                f"The {what} of a layer's output follows from the layer and cannot be set",
+                f"The {what} of a layer's output is determined by the layer and cannot be set",
                 where=f"tensor {self.name!r}, output of layer {self.producer.name!r}",
                 remedy="Change the layer's parameters, or add a cast or shuffle layer",
             )

@@ -62,11 +62,12 @@ def format_names(allowed: AllowedFormats, where: str) -> frozenset[str]:
         names = [_name(one) for one in allowed] if is_collection else [None]  # type: ignore[union-attr]
     if not names or None in names:
         raise NetworkError(
-            "These are no tensor formats",
+            "Not a tensor format or a set of them",
             where=where,
             found=repr(allowed),
             allowed="a TensorFormat or a format's name, a collection of these, a bit mask such as "
             "1 << int(TensorFormat.CHW16), or None for any format",
+            remedy="Use one of these forms",
         )
     found = frozenset(map(str, names))
     unknown = sorted(found - TensorFormat.__members__.keys())

@@ -51,7 +51,7 @@ def check(network: Network) -> None:
         raise problems[0].error()
     if problems:
         lines = "".join(f"\n  {problem.error()}" for problem in problems)
-        raise NetworkError(f"There are {len(problems)} problems:{lines}", where=f"network {network.name!r}")
+        raise NetworkError(f"{len(problems)} problems:{lines}", where=f"network {network.name!r}")
 
 
 def verify(network: Network) -> list[NetworkProblem]:
@@ -82,7 +82,7 @@ def _names(network: Network, where: str) -> Iterator[NetworkProblem]:
     ):
         for name, count in Counter(names).items():
             if count > 1 or not name:
-                message = f"Two {what} have one name" if name else f"There are {what} without a name"
+                message = f"Names of {what} must be unique" if name else f"{what} must have a name"
                 yield NetworkProblem("network.names", message, where, found=name, remedy="Rename one of them")
 
 
@@ -119,8 +119,8 @@ def _weights(layer: Layer) -> Iterator[NetworkProblem]:
         return
     if vars(layer).get("kernel", layer) is None and layer.get_input(1) is None:
         where = f"layer {layer.name!r} ({layer.kind})"
-        remedy = "Give it as `kernel`, or connect it as input 1"
-        yield NetworkProblem("layer.weights", "There is no kernel", where, remedy=remedy)
+        remedy = "Set `kernel`, or connect input 1"
+        yield NetworkProblem("layer.weights", "The layer has no kernel", where, remedy=remedy)
     for field in layer.parameters():
         array = getattr(layer, field.name)
         if not isinstance(array, np.ndarray) or not DataType.from_numpy(array.dtype).is_floating_point:
@@ -130,7 +130,7 @@ def _weights(layer: Layer) -> Iterator[NetworkProblem]:
         if not finite.all():
             yield NetworkProblem(
                 "layer.weights",
-                "Weights are not finite numbers",
+                "Weights must be finite",
                 f"layer {layer.name!r} ({layer.kind}), {field.name}",
                 found=f"{finite.size - np.count_nonzero(finite)} of {finite.size}, such as {plain[~finite].flat[0]}",
             )
@@ -144,16 +144,18 @@ def _dimension_names(network: Network) -> Iterator[NetworkProblem]:
             extent = shape[axis] if 0 <= axis < len(shape) else None
             where = f"input {tensor.name!r}"
             if extent is None:
-                yield NetworkProblem("network.dimensions", "A named dimension does not exist", where, found=axis)
+                yield NetworkProblem(
+                    "network.dimensions", "The named dimension is not an axis of the input", where, found=axis
+                )
                 continue
             other, first = extents.setdefault(name, (extent, where))
             if -1 not in (other, extent) and other != extent:
                 yield NetworkProblem(
                     "network.dimensions",
-                    f"Dimensions of the name {name!r} have different extents",
+                    f"Dimensions named {name!r} must be equal",
                     where,
                     found=extent,
-                    allowed=f"{other}, as {first} has it",
+                    allowed=f"{other}, the value in {first}",
                 )
 
 

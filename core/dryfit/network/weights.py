@@ -11,7 +11,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import packed, unpacked
 from dryfit.network.tensor import Array
 
-_PACKED = "Elements of 4 bits lie two in a byte, the first in the low bits; so do four elements of 2 bits"
+_PACKED = "Pack two 4-bit or four 2-bit elements into a byte, the first in the low bits"
 
 
 class Weights:
@@ -44,7 +44,7 @@ class Weights:
         found = np.frombuffer(np.ascontiguousarray(data) if isinstance(data, np.ndarray) else data, np.uint8)
         if count < 0 or found.size != contents.bytes_of(count):
             raise NetworkError(
-                "The bytes are not those of so many elements",
+                "The number of bytes does not match the number of elements",
                 where="Weights",
                 found=f"{found.size} bytes",
                 allowed=f"{contents.bytes_of(max(count, 0))} bytes for {count} elements of {contents.name}",

@@ -106,10 +106,10 @@ class WeightsNames:
             self._names_of_weights.pop(_address(weights), None)
         elif _address(weights) not in self._names_of_weights:
             raise NetworkError(
-                "The network does not have these weights",
+                "The network has no such weights",
                 where=f"network {self.name!r}",
                 found=f"{weights.dtype} {weights.shape}",
-                remedy="Add them to a layer first, and give the same array here, not a copy of it",
+                remedy="Add them to a layer first, and pass the same array here, not a copy",
             )
         return True
 
@@ -126,7 +126,12 @@ class WeightsNames:
             if address not in present:
                 continue
             if taken.get(name, address) != address:
-                raise NetworkError("Two weights cannot have one name", where=f"network {self.name!r}", found=name)
+                raise NetworkError(
+                    "Names of weights must be unique",
+                    where=f"network {self.name!r}",
+                    found=name,
+                    remedy="Choose another name",
+                )
             # The array is kept, so that its address cannot become another's.
             self._names_of_weights[address] = (name, present[address])
 

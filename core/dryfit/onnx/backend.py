@@ -112,7 +112,10 @@ class PreparedModel(BackendRep):
         values = inputs if isinstance(inputs, Sequence) else [inputs]
         if len(values) != len(self._inputs):
             raise ExecutionError(
-                "The number of inputs differs from the model's", found=len(values), allowed=", ".join(self._inputs)
+                "The number of inputs must match the model",
+                found=len(values),
+                allowed=", ".join(self._inputs),
+                remedy="Pass one array per input",
             )
         return {name: np.asarray(value) for name, value in zip(self._inputs, values, strict=True)}
 

@@ -33,7 +33,11 @@ def positive_axis(node: Node, axis: int, rank: int) -> int:
     """
     if not -rank <= axis < rank:
         raise node.refusal(
-            "The axis does not exist", code=ErrorCode.INVALID_VALUE, found=axis, allowed=f"{-rank} to {rank - 1}"
+            "The axis must be an axis of the input",
+            code=ErrorCode.INVALID_VALUE,
+            found=axis,
+            allowed=f"{-rank} to {rank - 1}",
+            remedy="Correct the axis",
         )
     return axis % rank
 
@@ -46,7 +50,12 @@ def positive_axes(node: Node, axes: Sequence[int], rank: int) -> tuple[int, ...]
     """
     counted = tuple(positive_axis(node, int(axis), rank) for axis in axes)
     if len(set(counted)) != len(counted):
-        raise node.refusal("An axis is given twice", code=ErrorCode.INVALID_VALUE, found=tuple(axes))
+        raise node.refusal(
+            "Each axis must be given once",
+            code=ErrorCode.INVALID_VALUE,
+            found=tuple(axes),
+            remedy="Remove the repeated axis",
+        )
     return counted
 
 

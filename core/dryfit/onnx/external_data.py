@@ -40,29 +40,37 @@ class ExternalData:
             offset = int(entries.get("offset") or 0)
             length = int(entries.get("length") or expected_bytes)
         except ValueError as error:
-            raise OnnxImportError("Offset or length of external data is not a number", where=where) from error
+            raise OnnxImportError(
+                "Offset and length of external data must be numbers",
+                where=where,
+                remedy="The model is damaged; export it again",
+            ) from error
         if offset < 0 or length < 0 or offset + length > data.size:
             raise OnnxImportError(
-                "The external data do not lie inside their file",
+                "The external data must lie inside their file",
                 where=where,
                 found=f"offset {offset}, length {length}",
                 allowed=f"the file {entries.get('location')!r} has {data.size} bytes",
+                remedy="The file is cut off; copy or export it again",
             )
         return data[offset : offset + length]
 
     def _file(self, location: str, where: str) -> Array:
         if self._folder is None:
             raise OnnxImportError(
-                "The model keeps weights in another file, and it is not known in which folder",
+                "The model stores weights in another file, whose folder is unknown",
                 where=where,
                 found=location,
-                remedy="Give the path of the model file",
+                remedy="Pass the path of the model file",
             )
         try:
             return self._mapped_file(self._folder, location, where)
         except (OSError, RuntimeError, ValueError) as error:  # a NUL character, links in a ring, no permission
             raise OnnxImportError(
-                "The file of external data cannot be read", where=where, found=f"{location!r}: {error}"
+                "The external data file cannot be read",
+                where=where,
+                found=f"{location!r}: {error}",
+                remedy="Check the file and its permissions",
             ) from error
 
     def _mapped_file(self, folder: Path, location: str, where: str) -> Array:
@@ -71,14 +79,20 @@ class ExternalData:
         path = folder if outside else (folder / candidate).resolve()
         if outside or not path.is_relative_to(folder):
             raise OnnxImportError(
-                "External data must lie in the model's folder",
+                "External data must be in the folder of the model",
                 where=where,
                 found=repr(location),
                 allowed=f"a relative path inside {folder}, without '..' and without links that leave it",
+                remedy="Move the file, and save the model with its new location",
             )
         if path not in self._mapped:
             if not path.is_file():
-                raise OnnxImportError("The file of external data is missing", where=where, found=str(path))
+                raise OnnxImportError(
+                    "The external data file is missing",
+                    where=where,
+                    found=str(path),
+                    remedy="Copy it next to the model",
+                )
             empty = path.stat().st_size == 0
             self._mapped[path] = np.empty(0, np.uint8) if empty else np.memmap(path, np.uint8, mode="r")
         return self._mapped[path]

@@ -79,6 +79,7 @@ def too_many_nodes() -> NodeRefusedError:
     return NodeRefusedError(
         "The graph has too many nodes",
         found=f"more than {LARGEST_NODE_COUNT} with functions expanded, or a function that calls itself",
+        remedy="Expand fewer functions, or remove the recursion",
     )
 
 

@@ -65,11 +65,18 @@ def add_graph_input(network: Network, info: ValueInfoProto) -> NodeInput:
     """
     where = f"input {info.name!r}"
     if not info.type.HasField("tensor_type"):
-        raise OnnxImportError("An input is not a tensor", where=where, found=info.type.WhichOneof("value"))
+        raise OnnxImportError(
+            "Inputs must be tensors",
+            where=where,
+            found=info.type.WhichOneof("value"),
+            remedy="Replace the sequence, map or optional by tensors",
+        )
     kind = info.type.tensor_type
     dtype = data_type(kind.elem_type, where)
     if not kind.HasField("shape"):
-        raise OnnxImportError("The number of axes of an input is not given", where=where)
+        raise OnnxImportError(
+            "The rank of an input must be known", where=where, remedy="Add a shape with dynamic dimensions to the input"
+        )
     shape = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
     tensor = network.add_input(info.name, dtype, shape)
     return NodeInput(info.name, tensor.spec, tensor)
@@ -121,7 +128,9 @@ def name_dimensions(network: Network, graph: onnx.GraphProto) -> None:
     for name, places in ignored.items():
         if len(places) > 1:
             told = ", ".join(places)
-            logger.warning("Dimensions named %r are taken as independent, as the name means nothing: %s", name, told)
+            logger.warning(
+                "Dimensions named %r are treated as independent, as the name is a placeholder: %s", name, told
+            )
 
 
 def _means_nothing(name: str) -> bool:

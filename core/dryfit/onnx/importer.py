@@ -149,7 +149,11 @@ class GraphImport:
             operand.tensor = layer.outputs[0]
             claim_name(self.network, operand.tensor, operand.name)
         if operand.tensor is None:
-            raise NodeRefusedError("A value is neither known nor computed", found=operand.name)
+            raise NodeRefusedError(
+                "The value is neither a constant nor the output of a node",
+                found=operand.name,
+                remedy="Correct the names of inputs in the model",
+            )
         return operand.tensor
 
     # Nodes --------------------------------------------------------------------------------------------------------
@@ -178,12 +182,18 @@ class GraphImport:
                 self._refuse_node(proto, name, error)
             except MemoryError as error:
                 refusal = NodeRefusedError(
-                    "There is not enough memory for the node's constants", code=ErrorCode.MEM_ALLOC_FAILED, found=error
+                    "Not enough memory for the node's constants",
+                    code=ErrorCode.MEM_ALLOC_FAILED,
+                    found=error,
+                    remedy="Compute the constants at run time, or use a machine with more memory",
                 )
                 self._refuse_node(proto, name, refusal)
             except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
                 refusal = NodeRefusedError(
-                    "The node is malformed", code=ErrorCode.INVALID_NODE, found=f"{type(error).__name__}: {error}"
+                    "The node is malformed",
+                    code=ErrorCode.INVALID_NODE,
+                    found=f"{type(error).__name__}: {error}",
+                    remedy="Correct the node, or export the model again",
                 )
                 self._refuse_node(proto, name, refusal)
             for output, operand in zip(proto.output, outputs, strict=True):
@@ -204,13 +214,19 @@ class GraphImport:
         meaning = meaning_of(proto, domain, opset, self._functions.get((proto.domain, proto.op_type)), inputs)
         taken = [output for output in proto.output if output and output in scope]
         if taken:
-            raise NodeRefusedError("Two nodes produce one value", code=ErrorCode.INVALID_GRAPH, found=taken[0])
+            raise NodeRefusedError(
+                "Every value must be produced by one node only",
+                code=ErrorCode.INVALID_GRAPH,
+                found=taken[0],
+                remedy="Rename the output of one of the nodes",
+            )
         missing = [value for value in proto.input if value and value not in scope]
         if missing:
             raise NodeRefusedError(
-                "Nothing produces an input of the node, or the nodes form a cycle",
+                "Every input must be produced by another node, without a cycle",
                 code=ErrorCode.INVALID_GRAPH,
                 found=", ".join(missing),
+                remedy="Correct the inputs of the node",
             )
         if isinstance(meaning, FunctionProto):
             return self._import_function(meaning, proto, name, prefix, inputs)
@@ -220,7 +236,11 @@ class GraphImport:
             results = _as_list(meaning(node))
             wanted = [index for index, output in enumerate(proto.output) if output]
             if wanted and wanted[-1] >= len(results):
-                raise NodeRefusedError("An output of the node is not supported", found=proto.output[wanted[-1]])
+                raise NodeRefusedError(
+                    "This output of the node is not supported",
+                    found=proto.output[wanted[-1]],
+                    remedy="Remove what reads the output",
+                )
             node.finish()
             return results
 
@@ -244,7 +264,11 @@ class GraphImport:
         absent = {value for value in function.input if inner.get(value) is None}
         opsets = {_domain(entry.domain): entry.version for entry in function.opset_import}
         if self._nesting >= DEEPEST_NESTING:
-            raise NodeRefusedError("Functions are nested too deep", found=f"more than {DEEPEST_NESTING} levels")
+            raise NodeRefusedError(
+                "Functions are nested too deeply",
+                found=f"more than {DEEPEST_NESTING} levels",
+                remedy="Inline the functions before the import",
+            )
         self._nesting += 1
         try:
             self._import_nodes(bound_body(function, proto, absent), inner, opsets, f"{name}/")
@@ -263,7 +287,11 @@ class GraphImport:
     def _mark_output(self, name: str, scope: Scope) -> None:
         operand = scope.get(name)
         if operand is None:
-            raise OnnxImportError("Nothing produces this output of the graph", where=f"output {name!r}")
+            raise OnnxImportError(
+                "No node produces this graph output",
+                where=f"output {name!r}",
+                remedy="Remove the output, or correct its name",
+            )
         mark_graph_output(self.network, self.tensor_of(operand), name)
 
     # Reasons ------------------------------------------------------------------------------------------------------
@@ -272,8 +300,8 @@ class GraphImport:
         if opset is None or opset <= NEWEST_OPSET:
             return True
         self._refuse(
-            f"The model uses opset {opset}, which is newer than this importer knows"
-            f" (allowed: {OLDEST_OPSET} to {NEWEST_OPSET}). Convert it, for example with onnx.version_converter"
+            f"Opset {opset} is not supported (allowed: {OLDEST_OPSET} to {NEWEST_OPSET}). Convert the "
+            "model, for example with onnx.version_converter"
         )
         return False
 

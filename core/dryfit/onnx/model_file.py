@@ -49,10 +49,10 @@ def check_texts(model: onnx.ModelProto, where: str) -> None:
 
 def _problem(where: str, place: str, found: bytes) -> OnnxImportError:
     return OnnxImportError(
-        "A text of the model is not UTF-8",
+        "A string in the model is not valid UTF-8",
         where=where,
         found=f"{place} is {found[:64]!r}",
-        remedy="The file is damaged",
+        remedy="The file is damaged; export the model again",
     )
 
 
@@ -94,9 +94,10 @@ def read_model(source: ModelSource, folder: Path | None = None) -> tuple[onnx.Mo
         model = _parsed(_read(path, where), where)
     if not model.HasField("graph") or model.ir_version <= 0 or not (model.opset_import or model.ir_version < 3):
         raise OnnxImportError(
-            "This is not an ONNX model",
+            "The file is not an ONNX model",
             where=where,
             found="no graph" if not model.HasField("graph") else "no IR version or no operator set",
+            remedy="Pass the path of an ONNX model",
         )
     check_texts(model, where)
     return model, ExternalData(folder)
@@ -116,7 +117,12 @@ def _read(path: Path, where: str) -> bytes:
             )
         return path.read_bytes()
     except OSError as error:
-        raise OnnxImportError("The file cannot be read", where=where, found=error.strerror or str(error)) from error
+        raise OnnxImportError(
+            "The file cannot be read",
+            where=where,
+            found=error.strerror or str(error),
+            remedy="Check the path and its permissions",
+        ) from error
 
 
 def _parsed(data: bytes, where: str) -> onnx.ModelProto:
@@ -124,9 +130,10 @@ def _parsed(data: bytes, where: str) -> onnx.ModelProto:
         model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError as error:
         raise OnnxImportError(
-            "This is not an ONNX model, or it is cut off or damaged",
+            "The file is not an ONNX model, or is damaged",
             where=where,
-            found=f"{len(data)} bytes that are no protobuf message",
+            found=f"{len(data)} bytes that are not a protobuf message",
+            remedy="Copy or export the model again",
         ) from error
     return model
 
@@ -156,7 +163,10 @@ def write_model(model: ModelProto, path: Path, external: ExternalData, folder: P
         write_atomically(path, [model.SerializeToString()])
     except OSError as error:
         raise OnnxImportError(
-            "The model cannot be written", where=f"file {str(path)!r}", found=error.strerror or str(error)
+            "The model cannot be written",
+            where=f"file {str(path)!r}",
+            found=error.strerror or str(error),
+            remedy="Check the folder and its permissions",
         ) from error
 
 
@@ -167,5 +177,5 @@ def _check_size(path: Path, size: int) -> None:
             where=f"file {str(path)!r}",
             found=f"{size} bytes",
             allowed=f"at most {LARGEST_FILE_BYTES} bytes",
-            remedy="Write it into the folder of the old model, whose external data it can use",
+            remedy="Write it to the folder of the original model, to reuse its external data",
         )

@@ -82,7 +82,9 @@ class Node:
     def __getitem__(self, index: int) -> NodeInput:
         operand = self.input(index)
         if operand is None:
-            raise self.refusal(f"Input {index} is required and absent", code=ErrorCode.INVALID_NODE)
+            raise self.refusal(
+                f"Required input {index} is missing", code=ErrorCode.INVALID_NODE, remedy="Connect the input"
+            )
         return operand
 
     def constant(self, index: int, what: str) -> Array | None:
@@ -105,7 +107,7 @@ class Node:
                 f"{what} must be known when the model is imported",
                 code=ErrorCode.UNSUPPORTED_NODE_INPUT,
                 found=f"{operand.name!r} is computed at run time",
-                remedy="Make it an initializer, or fix the graph input it comes from",
+                remedy="Make it an initializer, or make the graph input that it depends on static",
                 needs_constants=[operand.name],
             )
         return operand.value
@@ -118,9 +120,10 @@ class Node:
         """
         if not operand.spec.is_static:
             raise self.refusal(
-                f"{what} must have no dynamic dimension",
+                f"{what} must not have dynamic dimensions",
                 code=ErrorCode.UNSUPPORTED_NODE_DYNAMIC,
                 found=f"{operand.name!r} {operand.shape}",
+                remedy="Set a fixed shape, such as with --shape",
             )
         return operand.shape
 
@@ -175,10 +178,11 @@ class Node:
         value = self.get_string(name, default)
         if value not in allowed:
             raise self.refusal(
-                f"Attribute {name!r} has a value that is not supported",
+                f"This value of attribute {name!r} is not supported",
                 code=ErrorCode.UNSUPPORTED_NODE_ATTR,
                 found=value,
                 allowed=", ".join(allowed),
+                remedy="Export the model with a supported value",
             )
         return value
 
@@ -192,6 +196,7 @@ class Node:
                 code=ErrorCode.INVALID_NODE,
                 found=AttributeProto.AttributeType.Name(attribute.type),
                 allowed=AttributeProto.AttributeType.Name(kind),
+                remedy="Correct the attribute, or export the model again",
             )
         return getattr(attribute, field)
 

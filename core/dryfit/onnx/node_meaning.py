@@ -101,12 +101,12 @@ def integer_operator(op_type: str, domain: str) -> NodeRefusedError | None:
     if not is_microsoft and not (domain == "" and op_type in INTEGER_OPERATORS):
         return None
     return NodeRefusedError(
-        "The operator computes on quantized integers itself, which no device takes from ONNX",
+        "Operators that compute on quantized integers are not supported",
         found=f"{domain or 'ai.onnx'} {op_type}",
-        allowed="QuantizeLinear and DequantizeLinear around operators on real numbers",
+        allowed="QuantizeLinear and DequantizeLinear around floating-point operators",
         remedy="Export or quantize the model again in Q/DQ form (ONNX Runtime's quantizer: quant_format=QuantFormat.QDQ"
-        "; Model Optimizer and PyTorch write it), or compute it on this machine in a library's own integers: "
-        "--quantize-method NAME, or network.quantize_method before parsing, for the operators that methods have",
+        "; Model Optimizer and PyTorch write it), or run it on this machine with the integer arithmetic of a library: "
+        "--quantize-method NAME, or network.quantize_method before parsing, for the operators that the method supports",
     )
 
 
@@ -116,7 +116,10 @@ _GROUPS = (LAYERS, IMPORTERS, HOOKS)
 def unknown_operator(proto: NodeProto, domain: str, opset: int) -> NodeRefusedError:
     """The refusal."""
     if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in proto.attribute):
-        return NodeRefusedError("Operators with graphs inside them are not supported")
+        return NodeRefusedError(
+            "Operators with subgraphs are not supported",
+            remedy="Unroll the loop, or export the model without control flow",
+        )
     refusal = integer_operator(proto.op_type, domain)
     if refusal is not None:
         return refusal
@@ -142,7 +145,7 @@ def _remedy(domain: str, op_type: str, keys: list[PluginKey]) -> str:
     if not domain:  # one of ONNX's own, which no package is known to bring
         return f"Export the model without it, or write {plugin} (docs/how-to/write-a-layer-plugin.md). {meant}".rstrip()
     return (
-        f"It takes {plugin}. {meant}Install the package that brings it, if there is one (installed packages with "
+        f"It requires {plugin}. {meant}Install the package that provides it, if one exists (installed packages with "
         f"layers: {', '.join(packages) or 'none'}), or write it (docs/how-to/write-a-layer-plugin.md)"
     )
 
@@ -178,7 +181,7 @@ def meaning_of(
     """
     if not domain and opset < OLDEST_OPSET and not is_unchanged(proto.op_type, opset, OLDEST_OPSET):
         raise NodeRefusedError(
-            f"The operator meant something else before opset {OLDEST_OPSET}",
+            f"The operator is not supported before opset {OLDEST_OPSET}",
             found=f"opset {opset}",
             allowed=f"{OLDEST_OPSET} to {NEWEST_OPSET}",
             remedy="Convert the model, for example with onnx.version_converter",

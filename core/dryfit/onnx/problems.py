@@ -91,5 +91,5 @@ class ModelRefusedError(OnnxImportError):
         lines = "".join(f"\n  {line}" for line in grouped(entries))
         count = len(self.problems)
         nodes = count_text(half_seen_nodes, "node")
-        rest = f"\n  {nodes} behind refused ones could not be fully looked at" if half_seen_nodes else ""
+        rest = f"\n  {nodes} after rejected ones could not be fully checked" if half_seen_nodes else ""
         super().__init__(f"The model cannot be imported, for {count_text(count, 'reason')}:{lines}{rest}")

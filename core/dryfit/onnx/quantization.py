@@ -58,10 +58,11 @@ def quantized_type(node: Node, default: DataType) -> DataType:
         return stated or default
     if stated not in (None, zero_point.dtype):
         raise node.refusal(
-            "`output_dtype` is the type of the zero point",
+            "`output_dtype` must be the type of the zero point",
             code=ErrorCode.INVALID_NODE,
             found=stated.name,
-            allowed=f"{zero_point.dtype.name}, as {zero_point.name!r} has it",
+            allowed=f"{zero_point.dtype.text}, as {zero_point.name!r} has it",
+            remedy="Remove `output_dtype`, or correct it",
         )
     return zero_point.dtype
 
@@ -86,9 +87,10 @@ def _granularity(node: Node, x: NodeInput, scale: NodeInput) -> tuple[int, tuple
         return axis, ()
     if block_size < 0 or scale.rank != x.rank:
         raise node.refusal(
-            "The scale is one number, a vector along `axis`, or one number a block",
+            "The scale must be a scalar, a vector along `axis`, or one value per block",
             code=ErrorCode.UNSUPPORTED_NODE_SHAPE,
             found=f"scale {scale.name!r} {scale.shape} for {x.name!r} {x.shape}, block size {block_size}",
+            remedy="Quantize the model again",
         )
     return axis, tuple(block_size if index == axis else 1 for index in range(x.rank)) if block_size else ()
 
@@ -102,10 +104,10 @@ def check_scales(node: Node, scale: NodeInput) -> None:
     wrong = None if scale.value is None else wrong_scales(scale.value)
     if wrong is not None:
         raise node.refusal(
-            "Scales are finite and positive",
+            "Scales must be finite and positive",
             code=ErrorCode.INVALID_VALUE,
             found=f"{wrong}, in tensor {scale.name!r}",
-            remedy="A channel or block of zeros may have any positive scale, such as 1",
+            remedy="Use any positive scale, such as 1, for a channel or block of zeros",
         )
 
 
@@ -117,9 +119,10 @@ def _zero_point(node: Node, scale: NodeInput) -> NodeInput | None:
     sizes = [np.prod(one.shape) for one in (operand, scale) if one.spec.is_static]
     if len(set(sizes)) > 1:
         raise node.refusal(
-            "There are as many zero points as scales",
+            "There must be as many zero points as scales",
             code=ErrorCode.INVALID_NODE,
             found=f"{operand.name!r} {operand.shape}",
             allowed=f"as {scale.name!r} {scale.shape}",
+            remedy="Quantize the model again",
         )
     return None

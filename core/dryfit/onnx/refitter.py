@@ -86,7 +86,7 @@ class OnnxParserRefitter(KeepsErrors):
             kept = dict(weights_of(layers[layer.name])) if layer.name in layers else {}
             for role, array in weights_of(layer):
                 if WeightsPlace(layer.name, role) not in self._places and not _is_same(kept.get(role), array):
-                    yield f"{layer.where}: The engine was built with another {role.name}, and it cannot be exchanged"
+                    yield f"{layer.where}: {role.name} does not match the engine and cannot be refitted"
 
 
 def different_layers(own: Network, model: Network) -> Iterator[str]:
@@ -96,7 +96,7 @@ def different_layers(own: Network, model: Network) -> Iterator[str]:
         counterpart = layers.get(layer.name)
         if counterpart is None or counterpart.kind != layer.kind:
             kind = "" if counterpart is None else counterpart.kind
-            found = f"in which it is of kind {kind}" if kind else "which has no layer of this name"
+            found = f"where the layer is of kind {kind}" if kind else "which has no layer with this name"
             yield f"{layer.where}: The engine was built from another network, {found}"
             continue
         before, after = _parameters(counterpart), _parameters(layer)

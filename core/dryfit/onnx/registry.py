@@ -108,7 +108,7 @@ def _contributed(op_type: str, domain: str, opset: int) -> Importer | None:
     owners = [owned for owned in fitting if owned.value.since == newest]
     if len(owners) > 1:
         raise PluginError(
-            f"The importer of {domain}::{op_type} from version {newest} on is brought by more than one package",
+            f"More than one package provides the importer of {domain}::{op_type} from version {newest} on",
             found=", ".join(owned.plugin for owned in owners),
             remedy=CHOOSE_ONE,
         )
@@ -128,16 +128,16 @@ def _guarded(owned: Owned[OnnxOperator]) -> OperatorFunction:
                 "The operator's importer failed",
                 code=ErrorCode.INTERNAL_ERROR,
                 found=f"{type(error).__name__}: {error}",
-                remedy=f"It comes from the plugin {owned.plugin}",
+                remedy=f"Report it to the authors of the plugin {owned.plugin}",
             ) from error
         results = [result] if isinstance(result, NodeInput) else result
         if not isinstance(results, Sequence) or not all(isinstance(one, NodeInput) for one in results):
             raise node.refusal(
-                "The operator's importer returned something else",
+                "The operator's importer returned an unexpected type",
                 code=ErrorCode.INTERNAL_ERROR,
                 found=type(result).__name__,
                 allowed="an operand, or a list of operands",
-                remedy=f"It comes from the plugin {owned.plugin}",
+                remedy=f"Report it to the authors of the plugin {owned.plugin}",
             )
         return results
 

@@ -137,10 +137,11 @@ def data_type(number: int, where: str) -> DataType:
     if number not in DATA_TYPES:
         names = {value: name for name, value in TensorProto.DataType.items()}
         raise OnnxImportError(
-            "Networks have no tensors of this element type",
+            "This element type is not supported",
             where=where,
             found=names.get(number, number),
-            allowed=", ".join(dtype.name for dtype in DATA_TYPES.values()),
+            allowed=", ".join(dtype.text for dtype in DATA_TYPES.values()),
+            remedy="Cast the tensor to a supported type",
         )
     return DATA_TYPES[number]
 
@@ -156,11 +157,22 @@ def array_of(tensor: TensorProto, external: ExternalData) -> Array:
     dtype = data_type(tensor.data_type, where)
     shape = tuple(tensor.dims)
     if any(extent < 0 for extent in shape):
-        raise OnnxImportError("A tensor has a negative extent", where=where, found=shape)
+        raise OnnxImportError(
+            "Dimensions must not be negative",
+            where=where,
+            found=shape,
+            remedy="The file is damaged; export the model again",
+        )
     try:
         return _contents(tensor, dtype, shape, external, where)
     except ValueError as error:  # NumPy's limits, of the number of axes and of extents beside one of 0
-        raise OnnxImportError("No tensor has this shape", where=where, found=shape, allowed=str(error)) from error
+        raise OnnxImportError(
+            "This shape is not supported",
+            where=where,
+            found=shape,
+            allowed=str(error),
+            remedy="The file is damaged; export the model again",
+        ) from error
 
 
 def _contents(
@@ -178,11 +190,11 @@ def _decode(data: Array, dtype: DataType, shape: tuple[int, ...], where: str) ->
     elements = math.prod(shape)
     if data.size != dtype.bytes_of(elements):
         raise OnnxImportError(
-            "The tensor's extents and its bytes disagree",
+            "The number of bytes does not match the shape of the tensor",
             where=where,
             found=f"{data.size} bytes",
-            allowed=f"{dtype.bytes_of(elements)} bytes for {dtype.name} {shape}",
-            remedy="The file is damaged, or was cut off",
+            allowed=f"{dtype.bytes_of(elements)} bytes for {dtype.text} {shape}",
+            remedy="The file is damaged or cut off; copy or export it again",
         )
     if dtype.bits < 8:
         return unpacked(data, dtype, elements).reshape(shape)
@@ -209,11 +221,11 @@ def _from_fields(tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], w
         values = np.asarray(tensor.int32_data, np.int32).astype(dtype.numpy)
     if values.size != math.prod(shape):
         raise OnnxImportError(
-            "The tensor's extents and its number of values disagree",
+            "The number of values does not match the shape of the tensor",
             where=where,
             found=f"{values.size} values",
             allowed=f"{math.prod(shape)} for shape {shape}",
-            remedy="The file is damaged, or was cut off",
+            remedy="The file is damaged or cut off; copy or export it again",
         )
     return values.reshape(shape)
 
@@ -234,10 +246,11 @@ def _value(attribute: AttributeProto, read: ReadTensor) -> FieldValue:
     if attribute.type not in _READERS:
         name = AttributeProto.AttributeType.Name
         raise NodeRefusedError(
-            f"Attribute {attribute.name!r} has a type that a layer plugin cannot take",
+            f"The type of attribute {attribute.name!r} is not supported for layer plugins",
             code=ErrorCode.UNSUPPORTED_NODE_ATTR,
             found=name(attribute.type),
             allowed=", ".join(map(name, _READERS)),
+            remedy="Export the attribute with another type",
         )
     return _READERS[attribute.type](attribute, read)
 

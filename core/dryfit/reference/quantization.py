@@ -75,7 +75,7 @@ def check_run_time_scale(layer: Layer, arrays: Mapping[str, Array]) -> None:
     wrong = wrong_scales(values if is_given else np.where(values == 0, 1, values))
     if wrong is not None:
         raise ExecutionError(
-            "Scales are finite and positive",
+            "Scales must be finite and positive",
             where=f"{layer.where}, tensor {scale.name!r}",
             found=wrong,
             allowed="finite numbers above 0" if is_given else "finite numbers, none of them negative",

@@ -203,7 +203,7 @@ def test_types_that_no_flag_permits_are_refused_with_all_combinations():
         builder.build_plan(network, config)
     for words in (
         "layer '",
-        "found FLOAT with FLOAT",
+        "found FP32 with FP32",
         "HALF LINEAR -> HALF LINEAR; BF16 LINEAR -> BF16 LINEAR",
         "FP16",
     ):

@@ -34,7 +34,7 @@ def test_a_refit_that_fails_changes_nothing():
     refitter = Refitter(engine)
     give_all(refitter, quantized_network(weights(2), scales=SCALES))
     refitter.set_named_weights("x_scale CONSTANT", np.array(-1, np.float32))
-    with pytest.raises(NetworkError, match=r"Scales are finite and positive.*x_scale_out"):
+    with pytest.raises(NetworkError, match=r"Scales must be finite and positive.*x_scale_out"):
         refitter.refit_cuda_engine()
     assert engine.plan is plan
     assert same(outputs(engine), before)

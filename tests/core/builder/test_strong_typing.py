@@ -132,7 +132,7 @@ def test_an_explicitly_quantized_network_is_strongly_typed_by_its_dequantization
     found = Builder().build_engine(network, BuilderConfig()).create_execution_context().run({"x": x})["c"]
     np.testing.assert_array_equal(found, run_reference(network, {"x": x})["c"])
     layer.set_input(1, named(network.add_dequantize(kernel, scale, FLOAT), "w32"))
-    with pytest.raises(NetworkError, match="'dq' HALF, 'w32' FLOAT"):
+    with pytest.raises(NetworkError, match="'dq' FP16, 'w32' FP32"):
         Builder().build_plan(network, BuilderConfig())
 
 

@@ -61,7 +61,7 @@ def test_a_scale_that_is_given_is_finite_and_positive(wrong):
     network, feeds = network_of(), {"x": X, "scale": np.array(wrong, np.float32)}
     context = context_of(network, "CPU")
     for run in (context.run, lambda given: run_reference(network, given)):
-        with pytest.raises(ExecutionError, match=r"tensor 'scale': Scales are finite and positive \(found"):
+        with pytest.raises(ExecutionError, match=r"tensor 'scale': Scales must be finite and positive \(found"):
             run(feeds)
     assert np.isfinite(*context.run(feeds | {"scale": np.array(0.5, np.float32)}).values()).all()
 
@@ -76,7 +76,7 @@ def test_a_wrong_scale_among_many_is_named_by_its_index():
 def test_a_scale_that_is_computed_is_finite_and_not_negative(wrong):
     network, feeds = network_of(is_computed=True), {"x": X, "scale": np.array(wrong, np.float32)}
     for run in (context_of(network, "CPU").run, lambda given: run_reference(network, given)):
-        with pytest.raises(ExecutionError, match="tensor 'negated': Scales are finite and positive"):
+        with pytest.raises(ExecutionError, match="tensor 'negated': Scales must be finite and positive"):
             run(feeds)
 
 

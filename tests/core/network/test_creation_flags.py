@@ -38,6 +38,6 @@ def test_a_builder_makes_networks_with_flags_which_a_copy_keeps():
     ],
 )
 def test_what_is_no_mask_of_flags_is_refused(flags, words):
-    with pytest.raises(NetworkError, match="no mask of creation flags") as caught:
+    with pytest.raises(NetworkError, match="Not a mask of creation flags") as caught:
         Network(flags=flags)
     assert words in str(caught.value)

@@ -57,7 +57,7 @@ def test_the_text_of_a_member_is_refused_and_the_member_named():
     with pytest.raises(NetworkError) as error:
         network.add_reduce(x, "AVG", 0b100, False)
     assert error.value.where == "a new reduce layer"
-    assert error.value.message == "`op` has a wrong type"
+    assert error.value.message == "`op` has the wrong type"
     assert error.value.found == "str 'AVG'"
     assert error.value.allowed == ", ".join(f"ReduceOperation.{one.name}" for one in ReduceOperation)
     assert error.value.remedy == "Did you mean ReduceOperation.AVG?"
@@ -110,7 +110,7 @@ def test_a_data_type_in_other_words_is_refused_and_the_member_named(value, meant
 
 @pytest.mark.parametrize("value", ["x", None, 77, 1.5])
 def test_what_is_no_data_type_at_all_has_no_remedy(value):
-    with pytest.raises(NetworkError, match="`to_type` has a wrong type") as error:
+    with pytest.raises(NetworkError, match="`to_type` has the wrong type") as error:
         Cast(to_type=value)
     assert error.value.remedy is None
 
@@ -180,7 +180,7 @@ def test_a_bool_is_true_or_false(value):
 def test_a_text_is_a_text():
     with pytest.raises(NetworkError) as error:
         Einsum(equation=b"ij->ji")
-    assert (error.value.found, error.value.allowed) == ("bytes b'ij->ji'", "a text")
+    assert (error.value.found, error.value.allowed) == ("bytes b'ij->ji'", "a string")
 
 
 # Arrays, dicts and what every layer has
@@ -246,7 +246,7 @@ def test_no_parameter_of_any_kind_takes_an_arbitrary_object(kind):
     layer = cls.__new__(cls)  # parameters are refused one by one, whatever the others are
     for field in cls.parameters():
         if field.name != "weights":  # any object is an element of an array
-            with pytest.raises(NetworkError, match=f"`{field.name}` has a wrong type"):
+            with pytest.raises(NetworkError, match=f"`{field.name}` has the wrong type"):
                 setattr(layer, field.name, object())
 
 

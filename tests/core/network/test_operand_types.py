@@ -47,8 +47,8 @@ def test_operands_of_two_types_are_refused_with_the_layer_and_both_names(kind):
         ADDING[kind](network, x, y)
     error = caught.value
     assert f"({kind})" in error.where
-    assert "'half_data' HALF" in str(error.found)
-    assert "FLOAT" in str(error.found)
+    assert "'half_data' FP16" in str(error.found)
+    assert "FP32" in str(error.found)
     assert "cast layer" in error.remedy
 
 
@@ -59,7 +59,7 @@ def test_a_kernel_that_is_connected_later_is_looked_at_when_the_network_is_verif
     network.mark_output(layer.get_output(0))
     [problem] = verify(network)
     assert problem.rule == "layer.operand_types"
-    assert "'half_data' HALF" in problem.found
+    assert "'half_data' FP16" in problem.found
 
 
 def test_operands_of_one_type_and_coefficients_that_are_wider_are_taken():

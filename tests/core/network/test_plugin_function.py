@@ -101,7 +101,7 @@ def test_a_result_of_another_sort_of_type_is_not_converted():
 
 @pytest.mark.parametrize(
     ("arrays", "reason"),
-    [((), "'x' is required and absent"), ((None, X), "'x' is"), ((X, X, X), "takes 2 inputs, not 3")],
+    [((), "required input 'x' is missing"), ((None, X), "'x' is"), ((X, X, X), "takes 2 inputs, not 3")],
 )
 def test_inputs_that_the_function_does_not_have_are_refused(arrays, reason):
     @layer_plugin("Two")
@@ -152,7 +152,7 @@ def _unknown_type(x, *, alpha: "NoSuchType" = 1):  # noqa: F821  the point of th
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (_any_keyword, "names its fields one by one"),
+        (_any_keyword, "must have a parameter for each field"),
         (_untyped, "without annotation or default: alpha"),
         (_unknown_type, "name 'NoSuchType' is not defined"),
     ],

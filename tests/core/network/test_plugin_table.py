@@ -87,10 +87,10 @@ def test_of_one_class_the_latest_instance_counts():
 
 @pytest.mark.parametrize("thing", [3, Nothing, lambda x: x])
 def test_what_is_no_plugin_is_refused(thing):
-    with pytest.raises(PluginError, match=r"no layer plugin.*an instance of a subclass of dryfit\.LayerPlugin"):
+    with pytest.raises(PluginError, match=r"an instance of a subclass of dryfit\.LayerPlugin"):
         register_layer_plugin(thing)
 
 
 def test_a_plugin_without_a_name_is_refused():
-    with pytest.raises(PluginError, match="has a name, a version and a namespace"):
+    with pytest.raises(PluginError, match="must be strings"):
         register_layer_plugin(Nothing(""))

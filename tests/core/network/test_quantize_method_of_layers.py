@@ -37,7 +37,7 @@ def test_both_are_in_copies_and_in_files(make):
 def test_it_is_no_parameter_of_a_kind_and_text():
     layer = network().layers[0]
     assert "quantize_method" not in [field.name for field in layer.parameters()]
-    with pytest.raises(NetworkError, match="`quantize_method` has a wrong type"):
+    with pytest.raises(NetworkError, match="`quantize_method` has the wrong type"):
         layer.quantize_method = 7
 
 

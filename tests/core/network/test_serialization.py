@@ -164,23 +164,23 @@ def _change(data, path, value):
 
 
 HOSTILE = [
-    (("layers", 0, "kind"), "convolutions", "no such layer kind"),
+    (("layers", 0, "kind"), "convolutions", "Unknown layer kind"),
     (("layers", 0, "kind"), 7, "layers[0].kind"),
-    (("layers", 0, "name"), "", "have one name, or one has none"),
+    (("layers", 0, "name"), "", "Layer names must be unique"),
     (("layers", 1, "name"), "conv", "layers[1] 'conv'"),
-    (("layers", 0, "inputs"), ["nowhere"], "No tensor before it"),
-    (("layers", 0, "inputs"), ["y"], "No tensor before it"),
+    (("layers", 0, "inputs"), ["nowhere"], "No earlier tensor"),
+    (("layers", 0, "inputs"), ["y"], "No earlier tensor"),
     (("layers", 0, "inputs"), [], "Input 0 is not connected"),
     (("layers", 0, "inputs"), "x", "a list"),
-    (("layers", 1, "outputs"), [], "not those that the file says"),
-    (("layers", 0, "outputs", 0, "shape"), [1, 4, 8, 9], "not those that the file says"),
-    (("layers", 0, "outputs", 0, "dtype"), "INT8", "not those that the file says"),
-    (("layers", 0, "outputs", 0, "name"), "x", "Two tensors cannot have one name"),
-    (("layers", 0, "output_types"), {"1": "HALF"}, "no such index"),
-    (("layers", 0, "output_types"), {"-1": "HALF"}, "no such index"),
+    (("layers", 1, "outputs"), [], "do not match those in the file"),
+    (("layers", 0, "outputs", 0, "shape"), [1, 4, 8, 9], "do not match those in the file"),
+    (("layers", 0, "outputs", 0, "dtype"), "INT8", "do not match those in the file"),
+    (("layers", 0, "outputs", 0, "name"), "x", "Tensor names must be unique"),
+    (("layers", 0, "output_types"), {"1": "HALF"}, "index is out of range"),
+    (("layers", 0, "output_types"), {"-1": "HALF"}, "index is out of range"),
     (("layers", 0, "precision"), "FLOAT999", "precision"),
     (("layers", 0, "parameters"), {}, "missing or unknown"),
-    (("layers", 0, "parameters", "kernel"), {"array": "lost"}, "There is no such array"),
+    (("layers", 0, "parameters", "kernel"), {"array": "lost"}, "no array with this name"),
     (("layers", 0, "parameters", "kernel"), {"array": 3}, "an array's name"),
     (("layers", 0, "parameters", "kernel"), [1, 2], "kernel"),
     (("layers", 0, "parameters", "num_groups"), True, "bool True; allowed: int"),
@@ -195,20 +195,20 @@ HOSTILE = [
     (("layers", 1, "parameters", "alpha"), {"float": "1e999"}, "inf, -inf or nan"),
     (("layers", 1, "parameters", "alpha"), "inf", "allowed: float"),
     (("layers", 1, "parameters", "alpha"), None, "allowed: float"),
-    (("layers", 0), [], "object is expected"),
+    (("layers", 0), [], "must be an object"),
     (("layers",), {}, "network.layers"),
     (("layers", 0, "metadata"), KeyError, "missing or unknown"),
     (("inputs", 0, "shape"), [-2, 3, 8, 8], "-1 or at least 0"),
     (("inputs", 0, "shape"), [2**63, 3, 8, 8], "-1 or at least 0"),
     (("inputs", 0, "shape"), [1.0], "shape[0]"),
     (("inputs", 0, "dtype"), "COMPLEX", "FLOAT, HALF"),
-    (("inputs", 0, "name"), "", "has a name"),
+    (("inputs", 0, "name"), "", "must have a name"),
     (("inputs", 0, "dynamic_range"), [0, 0], "dynamic range"),
     (("inputs", 0, "dynamic_range"), [1], "2 items"),
-    (("inputs", 0, "dimension_names"), {"4": "w"}, "no such index"),
+    (("inputs", 0, "dimension_names"), {"4": "w"}, "index is out of range"),
     (("inputs", 0, "location"), "MOON", "DEVICE, HOST"),
-    (("outputs",), ["y", "y"], "an output twice"),
-    (("outputs",), ["z"], "No tensor"),
+    (("outputs",), ["y", "y"], "must be listed once"),
+    (("outputs",), ["z"], "No earlier tensor"),
     (("outputs",), [None], "outputs[0]"),
     (("name",), 3, "network.name"),
     (("extra",), 3, "extra"),
@@ -228,7 +228,7 @@ def test_data_that_describes_no_network_is_refused_and_says_where(path, value, t
 
 def test_an_array_of_the_wrong_shape_or_type_is_refused():
     data, arrays = network_to_dict(_network())
-    with pytest.raises(NetworkError, match="The kernel does not fit"):
+    with pytest.raises(NetworkError, match="The kernel has the wrong shape"):
         network_from_dict(data, arrays | {"conv.kernel": np.ones((4, 2, 3, 3), np.float32)})
     with pytest.raises(DryfitError, match="data type"):
         network_from_dict(data, arrays | {"(Unnamed Layer* 4) [Constant].weights": np.array("text")})

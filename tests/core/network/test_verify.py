@@ -63,7 +63,9 @@ def test_weights_that_are_no_numbers_are_counted():
 def test_a_kernel_that_is_neither_a_parameter_nor_an_input_is_missed():
     network, y = _network()
     conv = network.add_convolution_nd(y, 2, (1, 1))
-    assert [(problem.rule, problem.message) for problem in verify(network)] == [("layer.weights", "There is no kernel")]
+    assert [(problem.rule, problem.message) for problem in verify(network)] == [
+        ("layer.weights", "The layer has no kernel")
+    ]
     conv.set_input(1, network.add_constant((2, 3, 1, 1), np.ones((2, 3, 1, 1), np.float32)).get_output(0))
     assert verify(network) == []
 
@@ -95,9 +97,9 @@ def test_an_input_that_was_taken_away_and_a_parameter_never_set_are_both_told():
     with pytest.raises(NetworkError) as caught:
         check(network)
     text = str(caught.value)
-    assert "There are 2 problems" in text
+    assert "2 problems" in text
     assert "Input 0 is not connected" in text
-    assert "layer 'q' (quantize): The scale is a vector, and `axis` does not say of which axis" in text
+    assert "layer 'q' (quantize): `axis` must be set for a per-channel scale" in text
     assert y.consumers == []
 
 
@@ -108,7 +110,7 @@ def test_dimensions_of_one_name_have_one_extent():
     other.set_dimension_name(0, "batch")
     other.set_dimension_name(3, "lost")
     found = [(problem.found, problem.allowed) for problem in verify(network)]
-    assert found == [(2, "1, as input 'x' has it"), (3, None)]
+    assert found == [(2, "1, the value in input 'x'"), (3, None)]
 
 
 def test_a_cycle_is_told():

@@ -62,7 +62,7 @@ def test_every_offending_node_of_a_chain_is_listed() -> None:
     ]
     error = refused(nodes, weights=weights)
     assert names(error) == ["lstm", "resize", "align", "pool", "gru"]
-    assert "'mode' has a value that is not supported (found zzz; allowed: avg, max)" in error.problems[2].reason
+    assert "'mode' is not supported (found zzz; allowed: avg, max)" in error.problems[2].reason
     assert error.half_seen_nodes == 0
     assert "could not be" not in str(error)
 
@@ -75,8 +75,8 @@ def test_what_cannot_be_judged_without_its_input_is_counted_in_the_last_line() -
     ]
     error = refused(nodes)
     assert names(error) == ["first"]
-    assert str(error).splitlines()[-1] == "  2 nodes behind refused ones could not be fully looked at"
-    assert str(refused(nodes[:2])).splitlines()[-1] == "  1 node behind refused ones could not be fully looked at"
+    assert str(error).splitlines()[-1] == "  2 nodes after rejected ones could not be fully checked"
+    assert str(refused(nodes[:2])).splitlines()[-1] == "  1 node after rejected ones could not be fully checked"
 
 
 def test_what_the_model_states_of_a_missing_value_is_used() -> None:

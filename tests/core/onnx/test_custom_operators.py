@@ -205,14 +205,14 @@ def test_two_importers_of_one_operator_are_refused_with_both_owners(install):
     ("value", "reason"),
     [
         ("BROKEN", "The operator's importer failed (found RuntimeError: the board is on fire)"),
-        ("NUMBER", "importer returned something else (found int; allowed: an operand, or a list of operands)"),
+        ("NUMBER", "importer returned an unexpected type (found int; allowed: an operand, or a list of operands)"),
     ],
 )
 def test_an_importer_that_fails_is_told_with_its_package(install, value, reason):
     install((IMPORTERS, "com.acme::Bend", f"acme_onnx:{value}"))
     problem = refusal(model())
     assert reason in problem.reason
-    assert problem.reason.endswith("It comes from the plugin com.acme::Bend 1.2 (acme)")
+    assert problem.reason.endswith("the authors of the plugin com.acme::Bend 1.2 (acme)")
 
 
 # Refusals -------------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_an_unknown_operator_is_told_with_what_was_looked_for_and_who_brings_lay
         "found com.acme opset 1",
         "an importer of com.acme::Bend, or a layer plugin Bend version 1 with namespace 'com.acme' or no namespace",
         "Did you mean com.acme::Bend version 3?",
-        "Install the package that brings it, if there is one (installed packages with layers: acme 1.2)",
+        "Install the package that provides it, if one exists (installed packages with layers: acme 1.2)",
     ):
         assert words in reason
     assert "acme_fire" not in sys.modules
@@ -258,7 +258,7 @@ def test_what_a_plugin_refuses_is_a_reason_of_the_node():
 
     register_layer_plugin(Picky())
     with pytest.raises(
-        OnnxImportError, match=r"node 'bend' \(com\.acme\.Bend\): .*refuses the layer: the moon is full"
+        OnnxImportError, match=r"node 'bend' \(com\.acme\.Bend\): .*rejected the layer: the moon is full"
     ):
         network_from_onnx(model())
 

@@ -229,12 +229,12 @@ def test_a_value_that_must_be_known_is_named() -> None:
 
 def test_a_cycle_is_refused() -> None:
     nodes = [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
-    assert "form a cycle" in str(problems_of(named(nodes, ["b"])))
+    assert "without a cycle" in str(problems_of(named(nodes, ["b"])))
 
 
 def test_a_value_from_nowhere_is_refused() -> None:
     (problem,) = problems_of(named([helper.make_node("Relu", ["nowhere"], ["y"])], ["y"])).problems
-    assert "Nothing produces an input" in problem.reason
+    assert "Every input must be produced" in problem.reason
     assert "nowhere" in problem.reason
 
 
@@ -245,13 +245,16 @@ def test_an_output_from_nowhere_is_refused() -> None:
 
 def test_a_value_with_two_producers_is_refused() -> None:
     nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Tanh", ["x"], ["y"])]
-    assert "Two nodes produce one value (found y)" in str(problems_of(named(nodes, ["y"])))
+    assert "(found y)" in str(problems_of(named(nodes, ["y"])))
 
 
 @pytest.mark.parametrize(
     ("node", "reason"),
     [
-        (helper.make_node("Softmax", ["x"], ["y"], axis=9), r"axis does not exist \(found 9; allowed: -4 to 3\)"),
+        (
+            helper.make_node("Softmax", ["x"], ["y"], axis=9),
+            r"must be an axis of the input \(found 9; allowed: -4 to 3\)",
+        ),
         (
             helper.make_node("Softmax", ["x"], ["y"], axis=0.5),
             r"'axis' has the wrong type \(found FLOAT; allowed: INT\)",
@@ -265,11 +268,17 @@ def test_a_value_with_two_producers_is_refused() -> None:
             helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="ANY"),
             r"'auto_pad'.*found ANY; allowed: NOTSET",
         ),
-        (helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[9, 9]), "window is larger than the padded input"),
-        (helper.make_node("Add", ["x"], ["y"]), "Input 1 is required and absent"),
+        (
+            helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[9, 9]),
+            "window must not be larger than the padded input",
+        ),
+        (helper.make_node("Add", ["x"], ["y"]), "Required input 1 is missing"),
         (helper.make_node("Transpose", ["x"], ["y"], perm=[0, 0, 1, 2]), "permutation of the axes"),
-        (helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING), "no tensors of this element type.*STRING"),
-        (helper.make_node("If", ["x"], ["y"], then_branch=helper.make_graph([], "g", [], [])), "graphs inside"),
+        (helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING), "element type is not supported.*STRING"),
+        (
+            helper.make_node("If", ["x"], ["y"], then_branch=helper.make_graph([], "g", [], [])),
+            "Operators with subgraphs",
+        ),
         (helper.make_node("Relu", ["x"], ["y", "z"]), r"output of the node is not supported \(found z\)"),
     ],
     ids=lambda value: value.op_type if isinstance(value, onnx.NodeProto) else "",
@@ -285,7 +294,7 @@ def test_inputs_that_are_no_tensors_are_refused() -> None:
     parsed = named([helper.make_node("Relu", ["x"], ["y"])], ["y"])
     parsed.graph.input[0].type.CopyFrom(helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, [1])))
     (problem,) = problems_of(parsed).problems
-    assert "input 'x': An input is not a tensor (found sequence_type)" in problem.reason
+    assert "input 'x': Inputs must be tensors (found sequence_type)" in problem.reason
 
 
 def test_sparse_initializers_are_refused() -> None:

@@ -93,7 +93,7 @@ def test_a_text_that_is_not_utf_8_is_refused_with_its_place(text: bytes, place: 
     assert text in data
     broken = b"\xff" + text[1:]
     at = data.rindex(text)  # a name stands last where its value is declared
-    with pytest.raises(OnnxImportError, match="not UTF-8") as caught:
+    with pytest.raises(OnnxImportError, match="A string in the model is not") as caught:
         network_from_onnx(data[:at] + broken + data[at + len(text) :])
     assert caught.value.found.endswith(f" is {broken!r}")
     assert caught.value.found.startswith(place)
@@ -112,7 +112,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -
 def test_extents_without_the_bytes_are_refused_before_memory_is_taken() -> None:
     parsed = small_model()
     parsed.graph.initializer[0].dims[0] = 2**50
-    with pytest.raises(OnnxImportError, match="extents and its bytes disagree"):
+    with pytest.raises(OnnxImportError, match="number of bytes does not match"):
         network_from_onnx(parsed)
 
 
@@ -122,14 +122,14 @@ def test_an_initializer_of_an_impossible_shape_is_refused(dims: list[int]) -> No
     tensor = parsed.graph.initializer[0]
     tensor.dims[:] = dims
     tensor.raw_data = bytes(0 if 0 in dims else 4)
-    with pytest.raises(OnnxImportError, match="tensor 'w': No tensor has this shape"):
+    with pytest.raises(OnnxImportError, match="tensor 'w': This shape is not supported"):
         network_from_onnx(parsed)
 
 
 @pytest.mark.parametrize("shape", [[2**40, 2**40], [2**62], [-5]])
 def test_a_constant_of_an_impossible_shape_is_refused(shape: list[int]) -> None:
     parsed = model("y = ConstantOfShape(s)", inputs="", outputs="float[?] y", weights={"s": np.array(shape, np.int64)})
-    with pytest.raises(OnnxImportError, match="No tensor has this shape"):
+    with pytest.raises(OnnxImportError, match="This shape is not supported"):
         network_from_onnx(parsed)
 
 
@@ -203,7 +203,7 @@ def test_functions_are_counted_as_they_are_expanded() -> None:
 def test_a_newer_opset_is_refused_with_what_is_allowed() -> None:
     parsed = small_model()
     parsed.opset_import[0].version = 99
-    with pytest.raises(OnnxImportError, match=r"opset 99, which is newer.*7 to 28"):
+    with pytest.raises(OnnxImportError, match=r"7 to 28"):
         network_from_onnx(parsed)
 
 

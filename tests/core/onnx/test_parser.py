@@ -44,7 +44,7 @@ def test_every_reason_is_kept_with_its_node() -> None:
     assert first.node_operator() == "Nonsense"
     assert "not supported" in first.desc()
     assert (second.code(), second.node(), second.node_operator()) == (ErrorCode.INVALID_VALUE, 2, "Softmax")
-    assert str(second).startswith("[INVALID_VALUE] node 'node_of_z' (Softmax): The axis does not exist")
+    assert str(second).startswith("[INVALID_VALUE] node 'node_of_z' (Softmax): The axis must be an axis of the input")
     parser.clear_errors()
     assert parser.num_errors == 0
 

@@ -189,13 +189,13 @@ def test_a_scale_that_is_no_positive_number_is_refused_by_name_and_index(value: 
     model, _ = pair(scales, np.zeros(6, np.int8))
     problem, *_ = refusals(model)
     assert (problem.code, problem.node_name) == (ErrorCode.INVALID_VALUE, "q")
-    assert f"Scales are finite and positive (found {value} at index [2], in tensor 's')" in problem.reason
+    assert f"Scales must be finite and positive (found {value} at index [2], in tensor 's')" in problem.reason
 
 
 def test_the_scale_of_a_folded_bias_is_refused_by_name_too() -> None:
     constants = {"bias": np.arange(3, dtype=np.int32), "bias_scale": np.float32([1, -1, 0])}
     (problem,) = refusals(model_of([dequantize("bias", "bias_scale", "y", axis=0)], {}, constants))
-    assert "found -1.0 at index [1], and 1 of the others, in tensor 'bias_scale'" in problem.reason
+    assert "found -1.0 at index [1], and 1 more, in tensor 'bias_scale'" in problem.reason
 
 
 @pytest.mark.parametrize(
@@ -203,13 +203,13 @@ def test_the_scale_of_a_folded_bias_is_refused_by_name_too() -> None:
     [
         (ONE, np.int8(0), {"output_dtype": TensorProto.INT4}, "found INT4; allowed: INT8, as 'z' has it"),
         (VECTOR, np.zeros(5, np.int8), {}, "as many zero points as scales (found 'z' (5,); allowed: as 's' (6,))"),
-        (VECTOR, np.zeros(6, np.int8), {"axis": 3}, "The axis does not exist"),
-        (VECTOR, np.zeros(6, np.int8), {"axis": 2}, "one element for each index of `axis`"),
+        (VECTOR, np.zeros(6, np.int8), {"axis": 3}, "must be an axis"),
+        (VECTOR, np.zeros(6, np.int8), {"axis": 2}, "one element per index of `axis`"),
         (BLOCKS[0], np.zeros((2, 8), np.int8), {"axis": 1}, "scale 's' (2, 8) for 'x' (4, 6, 8), block size 0"),
-        (BLOCKS, np.zeros(BLOCKS.shape, np.int8), {"block_size": -3}, "one number a block"),
-        (BLOCKS, np.zeros(BLOCKS.shape, np.int8), {"axis": 1, "block_size": 2}, "one element a block"),
+        (BLOCKS, np.zeros(BLOCKS.shape, np.int8), {"block_size": -3}, "one value per block"),
+        (BLOCKS, np.zeros(BLOCKS.shape, np.int8), {"axis": 1, "block_size": 2}, "one element per block"),
         (np.asarray(1, ml_dtypes.float8_e4m3fn), None, {}, "Dequantize the scales first"),
-        (ONE, None, {"output_dtype": TensorProto.FLOAT16}, "Nothing can be quantized to this type"),
+        (ONE, None, {"output_dtype": TensorProto.FLOAT16}, "Quantization to this type is not supported"),
     ],
 )
 def test_what_does_not_fit_is_refused(scale: Any, zero_point: Any, attributes: dict[str, Any], message: str) -> None:

@@ -121,8 +121,8 @@ def test_the_parser_takes_it_into_a_network_with_a_method_only():
 @pytest.mark.parametrize(
     ("op_type", "attributes", "words"),
     [
-        ("QLinearAveragePool", {"kernel_shape": [2, 2], "channels_last": 1}, "Channels stand before the spatial axes"),
-        ("QLinearSoftmax", {"axis": 1, "opset": 11}, "goes over all axes from `axis` on"),
+        ("QLinearAveragePool", {"kernel_shape": [2, 2], "channels_last": 1}, "channel axis must come before"),
+        ("QLinearSoftmax", {"axis": 1, "opset": 11}, "softmax over several axes is not supported"),
     ],
 )
 def test_what_no_layer_can_say_is_refused(op_type, attributes, words):
@@ -132,7 +132,7 @@ def test_what_no_layer_can_say_is_refused(op_type, attributes, words):
 
 def test_a_scale_that_is_not_positive_is_refused():
     inputs = ["x", f(0.0), u(3), WEIGHTS, f([0.25]), i([0]), *OUT]
-    with pytest.raises(OnnxImportError, match="Scales are finite and positive"):
+    with pytest.raises(OnnxImportError, match="Scales must be finite and positive"):
         network_from_onnx(model("QLinearConv", inputs), quantize_method="onnx")
 
 

@@ -111,8 +111,8 @@ def test_layers_that_the_user_added_keep_their_weights():
     [
         (trained(20, stride=2), "another `stride_nd`, which cannot be exchanged (found (2, 2); allowed: (1, 1))"),
         (trained(20, high=4.0), "found 4.0; allowed: 6.0"),
-        (model("y = Relu(x)", inputs="float[1,5] x", outputs="float[1,5] y"), "in which it is of kind fully_connected"),
-        (model("z = Relu(x)", inputs="float[1,5] x", outputs="float[1,5] z"), "which has no layer of this name"),
+        (model("y = Relu(x)", inputs="float[1,5] x", outputs="float[1,5] y"), "layer is of kind fully_connected"),
+        (model("z = Relu(x)", inputs="float[1,5] x", outputs="float[1,5] z"), "which has no layer with this name"),
         (model("y = Nonsense(x)", inputs="float[1] x", outputs="float[1] y"), "Nonsense"),
     ],
 )
@@ -145,7 +145,7 @@ def test_weights_that_are_not_marked_have_to_be_as_they_were():
     engine = built(network, BuilderFlag.REFIT_INDIVIDUAL)
     parser = OnnxParserRefitter(Refitter(engine))
     assert not parser.refit_from_bytes(trained(20).SerializeToString())
-    assert "another BIAS, and it cannot be exchanged" in parser.get_error(0).desc()
+    assert "BIAS does not match the engine" in parser.get_error(0).desc()
     other = trained(1)
     other.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(numbers(4, 3, 3, 3, seed=5), "w"))
     refitter = Refitter(engine)

@@ -150,7 +150,7 @@ def test_a_pass_rewrites_the_network_that_is_built_and_not_the_users(install):
     [
         ("raise ValueError('odd')", "ValueError: odd"),
         ("raise SystemExit(3)", "SystemExit: 3"),
-        ("network.layers[0].kernel[...] = np.nan", "Weights are not finite numbers"),
+        ("network.layers[0].kernel[...] = np.nan", "Weights must be finite"),
         ("network.unmark_output(network.outputs[0])", "The network has no output"),
         (
             "network.rename_tensor(network.outputs[0], 'other')",

@@ -197,7 +197,7 @@ def claim_quantized_group(group):
         ("'a layer'", "it brings str, and a layer is needed"),
         ("group.layer", "layer 'sum' is in a network already"),
         ("Cast(to_type=DataType.FLOAT)", "it gives FLOAT (1, 4, 3, 3), and INT8 (1, 4, 3, 3) is needed"),
-        ("Quantize()", "A tensor to quantize is floating point or INT32 (found INT8)"),
+        ("Quantize()", "The input of a quantization must be floating point or INT32 (found INT8)"),
         ("Broken()", "KeyError: 'broken'"),
     ],
 )

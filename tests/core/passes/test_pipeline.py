@@ -82,5 +82,5 @@ def test_a_pass_that_leaves_a_wrong_network_is_named():
         shuffle.reshape_dims = (3,)
         return True
 
-    with pytest.raises(BuildError, match=r"pass 'breaks-shapes'.*keeps the number of elements"):
+    with pytest.raises(BuildError, match=r"pass 'breaks-shapes'.*keep the number of elements"):
         Pipeline([breaks]).run(_network())

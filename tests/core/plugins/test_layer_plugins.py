@@ -107,7 +107,7 @@ def test_only_the_plugin_that_is_asked_for_is_loaded():
     ("value", "message"),
     [
         ("acme_broken:X", "RuntimeError: the board is on fire"),
-        ("acme_layers:WORD", "no layer plugin (found str"),
+        ("acme_layers:WORD", "not a layer plugin (found str"),
         ("acme_layers:OfAcme", "its entry point's name (found 'acme::Twice'; allowed: 'Broken')"),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_shape_that_a_layer_cannot_take_is_refused_by_the_layer():
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (-1,))
     network.add_shuffle(x).reshape_dims = (2, -1)
-    with pytest.raises(NetworkError, match="keeps the number of elements"):
+    with pytest.raises(NetworkError, match="keep the number of elements"):
         infer_specs(network, {"x": (3,)})
 
 

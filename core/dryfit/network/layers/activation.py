@@ -51,7 +51,11 @@ class Activation(Layer):
         """The input's shape and type."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
-            raise self.problem("An activation takes floating-point or quantized elements", found=x.dtype.name)
+            raise self.problem(
+                "The input of an activation must have a floating-point or quantized type",
+                found=x.dtype.text,
+                remedy="Add a cast layer before it",
+            )
         return [x if x.value is None else TensorSpec(x.shape, x.dtype)]
 
 
@@ -69,12 +73,17 @@ class ParametricRelu(Layer):
         """The input's shape and type."""
         x, slopes = self.required(inputs, 0), self.required(inputs, 1)
         if x.dtype is not slopes.dtype:
-            raise self.problem("Input and slopes have one type", found=f"{x.dtype.name} and {slopes.dtype.name}")
+            raise self.problem(
+                "Input and slopes must have the same type",
+                found=f"{x.dtype.text} and {slopes.dtype.text}",
+                remedy="Give the slopes in the type of the input",
+            )
         broadcast_shapes(self, x.shape, slopes.shape)
         if any(slope not in (-1, 1) and extent == 1 for extent, slope in zip(x.shape, slopes.shape, strict=True)):
             raise self.problem(
-                "The slopes broadcast to the input, not the input to the slopes",
+                "The slopes must broadcast to the shape of the input",
                 found=f"slopes {slopes.shape} for an input of {x.shape}",
+                remedy="Reshape the slopes",
             )
         return [TensorSpec(x.shape, x.dtype)]
 
@@ -135,19 +144,26 @@ class Scale(Layer):
         """The input's shape and type."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
-            raise self.problem("A scale layer takes floating-point or quantized elements", found=x.dtype.name)
+            raise self.problem(
+                "The input of a scale layer must have a floating-point or quantized type",
+                found=x.dtype.text,
+                remedy="Add a cast layer before it",
+            )
         if self.mode is not ScaleMode.UNIFORM and not 0 <= self.channel_axis < x.rank:
             raise self.problem(
-                "The input does not have the channel axis", found=f"axis {self.channel_axis} of shape {x.shape}"
+                "`channel_axis` must be an axis of the input",
+                found=f"axis {self.channel_axis} of shape {x.shape}",
+                remedy="Set `channel_axis`, or reshape the input",
             )
         shape = self.coefficient_shape(x.shape)
         for name in ("shift", "scale", "power"):
             weights: Weights = getattr(self, name)
             if weights is not None and weights.size and min(shape, default=1) >= 0 and weights.size != math.prod(shape):
                 raise self.problem(
-                    f"`{name}` has a wrong number of values for the mode {self.mode.name}",
+                    f"`{name}` has the wrong number of values for mode {self.mode.name}",
                     found=weights.size,
                     allowed=math.prod(shape),
+                    remedy="Give the number of values that the mode requires, or change `mode`",
                 )
         return [TensorSpec(x.shape, x.dtype)]
 

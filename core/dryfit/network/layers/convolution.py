@@ -27,7 +27,7 @@ class Convolution(KernelLayer):
     Source: TensorRT `IConvolutionLayer`; ONNX `Conv`.
     """
 
-    nothing_left = "The kernel is larger than the padded input"
+    nothing_left = "The kernel must not be larger than the padded input"
 
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
         """`(K, C / groups, *window)`."""
@@ -58,7 +58,7 @@ class Deconvolution(KernelLayer):
     Source: TensorRT `IDeconvolutionLayer`; ONNX `ConvTranspose`.
     """
 
-    nothing_left = "The paddings leave nothing of the output"
+    nothing_left = "The padding removes the whole output"
 
     @property
     def least_post_padding(self) -> None:
@@ -124,11 +124,24 @@ class FullyConnected(Layer):
         """`[*batch, K, 1, 1]` of the input's type."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
-            raise self.problem("A fully connected layer takes floating-point or quantized elements", found=x.dtype.name)
+            raise self.problem(
+                "The input of a fully connected layer must have a floating-point or quantized type",
+                found=x.dtype.text,
+                remedy="Add a cast layer before it",
+            )
         if x.rank < 3:
-            raise self.problem("The input has channels and two spatial axes", found=x.shape, allowed="rank 3 or more")
+            raise self.problem(
+                "The input must have a channel axis and two spatial axes",
+                found=x.shape,
+                allowed="rank 3 or more",
+                remedy="Add a shuffle layer that reshapes the input",
+            )
         if self.num_output_channels < 1:
-            raise self.problem("There is at least one output channel", found=self.num_output_channels)
+            raise self.problem(
+                "The number of output channels must be at least 1",
+                found=self.num_output_channels,
+                remedy="Set `num_output_channels`",
+            )
         summed = math.prod(x.shape[-3:]) if min(x.shape[-3:]) >= 0 else -1
         kernel = self.kernel
         if kernel is not None and kernel.size % self.num_output_channels == 0:

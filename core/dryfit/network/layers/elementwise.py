@@ -95,17 +95,27 @@ class Elementwise(Layer):
         x, y = self.required(inputs, 0), self.required(inputs, 1)
         if x.dtype is not y.dtype and self.op is not ElementWiseOperation.POW:
             raise self.problem(
-                "Both inputs have one type",
-                found=f"{x.dtype.name} and {y.dtype.name}",
+                "Both inputs must have the same type",
+                found=f"{x.dtype.text} and {y.dtype.text}",
                 remedy="Add a cast layer",
             )
         is_bool = x.dtype is DataType.BOOL
         if self.op.is_logical and not is_bool:
-            raise self.problem(f"{self.op.name} takes BOOL", found=x.dtype.name, allowed="BOOL")
+            raise self.problem(
+                f"{self.op.name} requires BOOL inputs",
+                found=x.dtype.text,
+                allowed="BOOL",
+                remedy="Add a cast or comparison layer",
+            )
         if self.op.is_bitwise and not x.dtype.is_integer:
-            raise self.problem(f"{self.op.name} takes integers", found=x.dtype.name, allowed="integer types")
+            raise self.problem(
+                f"{self.op.name} requires integer inputs",
+                found=x.dtype.text,
+                allowed="integer types",
+                remedy="Add a cast layer",
+            )
         if is_bool and not self.op.is_logical and self.op is not ElementWiseOperation.EQUAL:
-            raise self.problem(f"{self.op.name} takes numbers", found="BOOL", remedy="Add a cast layer")
+            raise self.problem(f"{self.op.name} requires numeric inputs", found="BOOL", remedy="Add a cast layer")
         shape = broadcast_shapes(self, x.shape, y.shape)
         return [TensorSpec(shape, DataType.BOOL if self.op.is_comparison else x.dtype)]
 
@@ -183,7 +193,12 @@ class Unary(Layer):
             fits = x.dtype.is_floating_point or x.dtype is DataType.INT8
             allowed = "floating-point types and INT8"
         if not fits:
-            raise self.problem(f"{self.op.name} does not take this type", found=x.dtype.name, allowed=allowed)
+            raise self.problem(
+                f"{self.op.name} does not support this type",
+                found=x.dtype.text,
+                allowed=allowed,
+                remedy="Add a cast layer",
+            )
         return [TensorSpec(x.shape, DataType.BOOL if self.op in (_Unary.ISINF, _Unary.ISNAN) else x.dtype)]
 
 
@@ -201,7 +216,12 @@ class Select(Layer):
         """The broadcast shape, of the type of the two values."""
         condition, then_input, else_input = (self.required(inputs, index) for index in range(3))
         if condition.dtype is not DataType.BOOL:
-            raise self.problem("The condition has the wrong type", found=condition.dtype.name, allowed="BOOL")
+            raise self.problem(
+                "The condition must be BOOL",
+                found=condition.dtype.text,
+                allowed="BOOL",
+                remedy="Add a cast or comparison layer",
+            )
         dtype = check_same_types(self, then_input, else_input)
         return [TensorSpec(broadcast_shapes(self, condition.shape, then_input.shape, else_input.shape), dtype)]
 

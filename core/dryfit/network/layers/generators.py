@@ -37,13 +37,16 @@ class Constant(Layer):
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The shape, the weights' type, and the value, which is a view of the weights where they are contiguous."""
         if len(inputs):
-            raise self.problem("A constant has no inputs", found=f"{len(inputs)} inputs")
+            raise self.problem(
+                "A constant layer must not have inputs", found=f"{len(inputs)} inputs", remedy="Remove the inputs"
+            )
         is_shape = all(extent >= 0 for extent in self.shape)
         if not is_shape or math.prod(self.shape) != self.weights.size:
             raise self.problem(
-                "The shape holds as many elements as there are weights",
+                "The shape must have as many elements as the weights",
                 found=f"{self.shape} for {self.weights.size} weights",
                 allowed=f"{math.prod(self.shape)} weights" if is_shape else "extents of at least 0",
+                remedy="Set `shape`, or give other weights",
             )
         return [TensorSpec(self.shape, DataType.from_numpy(self.weights.dtype), self.weights.reshape(self.shape))]
 
@@ -95,15 +98,23 @@ class Fill(Layer):
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """The shape and `to_type`."""
         if self.operation is not FillOperation.LINSPACE and not self.to_type.is_floating_point:
-            raise self.problem("Random numbers are floating point", found=self.to_type.name)
+            raise self.problem(
+                "The type of random numbers must be floating point",
+                found=self.to_type.text,
+                remedy="Set `to_type`, and add a cast layer if integers are needed",
+            )
         if self.to_type is DataType.BOOL:
-            raise self.problem("LINSPACE makes numbers", found=self.to_type.name)
+            raise self.problem(
+                "The output type of LINSPACE must be numeric", found=self.to_type.text, remedy="Set `to_type`"
+            )
         shape: Shape = self.shape
         given = inputs[0] if len(inputs) else None
         if given is not None:
             shape = dimension_input(self, given, "The shape input")
         if any(extent < (0 if given is None or given.value is not None else -1) for extent in shape):
-            raise self.problem("An extent is at least 0", found=shape)
+            raise self.problem(
+                "Every dimension must be at least 0", found=shape, remedy="Give the shape without negative values"
+            )
         self._check_parameters(inputs, len(shape))
         return [TensorSpec(shape, self.to_type)]
 
@@ -111,17 +122,27 @@ class Fill(Layer):
         for index, name in ((1, "alpha"), (2, "beta")):
             spec = inputs[index] if len(inputs) > index else None
             if spec is not None and spec.dtype is not self.to_type:
-                raise self.problem(f"Input {index} ({name}) has the output's type", found=spec.dtype.name)
+                raise self.problem(
+                    f"Input {index} ({name}) must have the type of the output",
+                    found=spec.dtype.text,
+                    remedy="Add a cast layer before it",
+                )
             vector = index == 2 and self.operation is FillOperation.LINSPACE
             if spec is not None and spec.shape not in ((), (1,)) and not (vector and spec.shape == (rank,)):
                 allowed = f"a scalar, or {rank} elements" if vector else "a scalar"
-                raise self.problem(f"Input {index} ({name}) has the wrong shape", found=spec.shape, allowed=allowed)
+                raise self.problem(
+                    f"Input {index} ({name}) has the wrong shape",
+                    found=spec.shape,
+                    allowed=allowed,
+                    remedy="Give it the required shape",
+                )
             scalar_beta = index == 2 and (spec is None or spec.shape in ((), (1,)))
             if self.operation is FillOperation.LINSPACE and scalar_beta and rank > 1:
                 raise self.problem(
-                    "A linspace of several axes takes beta as input 2, one element an axis",
+                    "A linspace over several axes requires beta as input 2, with one element per axis",
                     found=f"rank {rank}",
                     is_mendable=True,
+                    remedy="Connect input 2",
                 )
 
 

@@ -56,33 +56,52 @@ class Gather(Layer):
         shared = self._shared(data, indices)
         if self.axis < len(shared):
             raise self.problem(
-                "`axis` comes after the elementwise dimensions", found=self.axis, allowed=f"at least {len(shared)}"
+                "`axis` must come after the elementwise dimensions",
+                found=self.axis,
+                allowed=f"{len(shared)} or more",
+                remedy="Set `axis`, or lower `num_elementwise_dims`",
             )
         return (*shared, *data[len(shared) : self.axis], *indices[len(shared) :], *data[self.axis + 1 :])
 
     def _elements(self, data: Shape, indices: Shape) -> Shape:
         check_axis(self, self.axis, len(data))
         if len(data) != len(indices):
-            raise self.problem("Data and indices have equal ranks", found=f"{data} and {indices}")
+            raise self.problem(
+                "Data and indices must have the same rank",
+                found=f"{data} and {indices}",
+                remedy="Add a shuffle layer that reshapes one of them",
+            )
         if self.num_elementwise_dims:
-            raise self.problem("The mode ELEMENT has no elementwise dimensions", found=self.num_elementwise_dims)
+            raise self.problem(
+                "`num_elementwise_dims` must be 0 in mode ELEMENT",
+                found=self.num_elementwise_dims,
+                remedy="Set `num_elementwise_dims` to 0",
+            )
         for axis, (extent, count) in enumerate(zip(data, indices, strict=True)):
             if axis != self.axis and -1 not in (extent, count) and count > extent:
                 raise self.problem(
-                    f"The indices reach past axis {axis} of the data", found=f"{indices} into {data}", is_mendable=True
+                    f"The indices must not be larger than the data along axis {axis}",
+                    found=f"{indices} into {data}",
+                    is_mendable=True,
+                    remedy="Slice the indices",
                 )
         return indices
 
     def _tensors(self, data: Shape, indices: Shape) -> Shape:
         shared = self._shared(data, indices)
         if len(indices) <= len(shared) or indices[-1] < 0:
-            raise self.problem("The last axis of the indices has a known extent", found=indices)
+            raise self.problem(
+                "The last dimension of the indices must be static",
+                found=indices,
+                remedy="Give the indices a fixed shape",
+            )
         used = len(shared) + indices[-1]
         if used > len(data):
             raise self.problem(
-                "An index vector has at most one element an axis of the data",
+                "An index vector must have at most one element per axis of the data",
                 found=f"{indices[-1]} elements for {data}",
                 allowed=f"0 to {len(data) - len(shared)}",
+                remedy="Shorten the last axis of the indices",
             )
         return (*shared, *indices[len(shared) : -1], *data[used:])
 
@@ -90,12 +109,15 @@ class Gather(Layer):
         count = self.num_elementwise_dims
         if not 0 <= count <= min(len(data), len(indices)):
             raise self.problem(
-                "`num_elementwise_dims` counts axes of data and indices",
+                "`num_elementwise_dims` must not exceed the rank of data or indices",
                 found=count,
                 allowed=f"0 to {min(len(data), len(indices))}",
+                remedy="Set `num_elementwise_dims`",
             )
         return tuple(
-            merged_extent(self, data[axis], indices[axis], f"The extents of elementwise axis {axis}")
+            merged_extent(
+                self, data[axis], indices[axis], f"The extents of data and indices along elementwise axis {axis}"
+            )
             for axis in range(count)
         )
 
@@ -150,18 +172,28 @@ class Scatter(Layer):
             check_axis(self, self.axis, data.rank)
             expected = indices.shape
             if indices.rank != data.rank:
-                raise self.problem("Data and indices have equal ranks", found=f"{data.shape} and {indices.shape}")
+                raise self.problem(
+                    "Data and indices must have the same rank",
+                    found=f"{data.shape} and {indices.shape}",
+                    remedy="Add a shuffle layer that reshapes one of them",
+                )
         else:
             width = indices.shape[-1] if indices.rank else -1
             if not 0 <= width <= data.rank:
                 raise self.problem(
-                    "An index vector has at most one element an axis of the data",
+                    "An index vector must have at most one element per axis of the data",
                     found=f"indices of {indices.shape} for {data.shape}",
                     allowed=f"0 to {data.rank} on the last axis",
+                    remedy="Shorten the last axis of the indices",
                 )
             expected = (*indices.shape[:-1], *data.shape[width:])
         if updates.rank != len(expected):
-            raise self.problem("The updates do not fit the indices", found=updates.shape, allowed=expected)
+            raise self.problem(
+                "The shape of the updates must match data and indices",
+                found=updates.shape,
+                allowed=expected,
+                remedy="Reshape the updates",
+            )
         for axis, (extent, other) in enumerate(zip(updates.shape, expected, strict=True)):
             merged_extent(self, extent, other, f"The extents of axis {axis} of updates and indices")
         return [TensorSpec(data.shape, data.dtype)]
@@ -188,12 +220,18 @@ class OneHot(Layer):
         check_index_type(self, indices, "The indices")
         check_index_type(self, depth, "The depth")
         if values.shape not in ((2,), (-1,)):
-            raise self.problem("The values are two: off and on", found=values.shape)
+            raise self.problem(
+                "The values input must have two elements: off and on",
+                found=values.shape,
+                remedy="Connect a tensor of shape (2,)",
+            )
         if depth.shape not in ((), (1,)):
-            raise self.problem("The depth is a scalar", found=depth.shape)
+            raise self.problem(
+                "The depth must be a scalar", found=depth.shape, remedy="Add a shuffle layer that reshapes it to ()"
+            )
         known = known_ints(depth)
         if known is not None and known[0] < 1:
-            raise self.problem("The depth is at least 1", found=known[0])
+            raise self.problem("The depth must be at least 1", found=known[0], remedy="Connect another depth")
         (axis,) = normalized_axes(self, (self.axis,), indices.rank + 1)
         shape = list(indices.shape)
         shape.insert(axis, -1 if known is None else known[0])
@@ -215,7 +253,9 @@ class NonZero(Layer):
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """`[rank, -1]`: how many there are depends on the data."""
         if self.indices_type not in INDEX_TYPES:
-            raise self.problem("Indices are INT32 or INT64", found=self.indices_type.name)
+            raise self.problem(
+                "`indices_type` must be INT32 or INT64", found=self.indices_type.text, remedy="Set `indices_type`"
+            )
         return [TensorSpec((self.required(inputs, 0).rank, -1), self.indices_type)]
 
 

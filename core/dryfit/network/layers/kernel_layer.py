@@ -56,7 +56,9 @@ def check_weights(
     ):
         connected = inputs[index] if len(inputs) > index else None
         if array is not None and connected is not None:
-            raise layer.problem(f"The {name} is given both as a parameter and as input {index}", remedy="Remove one")
+            raise layer.problem(
+                f"The {name} must not be given both as a parameter and as input {index}", remedy="Remove one of them"
+            )
         found = array.shape if array is not None else connected.shape if connected is not None else None
         if found is None:
             continue
@@ -65,10 +67,11 @@ def check_weights(
                 f", or {math.prod(expected)} values without extents" if name == "kernel" and -1 not in expected else ""
             )
             raise layer.problem(
-                f"The {name} does not fit",
+                f"The {name} has the wrong shape",
                 found=tuple(found),
                 allowed=f"{expected}{flat}",
                 is_mendable=name == "kernel" and any(_fits(found, shape) for shape in shapes_to_be),
+                remedy=f"Give the {name} in the required shape",
             )
 
 
@@ -147,17 +150,24 @@ class KernelLayer(WindowLayer):
         """
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
-            raise self.problem(f"A {self.kind} takes floating-point or quantized elements", found=x.dtype.name)
+            raise self.problem(
+                f"The input of a {self.kind} must have a floating-point or quantized type",
+                found=x.dtype.text,
+                remedy="Add a cast layer before it",
+            )
         self.check_window(x.rank, least_post_padding=self.least_post_padding)
         channels = x.shape[1]
         if self.num_groups < 1 or self.num_output_maps < 1:
             raise self.problem(
-                "Output maps and groups are at least 1", found=f"{self.num_output_maps} maps, {self.num_groups} groups"
+                "The numbers of output maps and groups must be at least 1",
+                found=f"{self.num_output_maps} maps, {self.num_groups} groups",
+                remedy="Set `num_output_maps` and `num_groups`",
             )
         if self.num_output_maps % self.num_groups or (channels >= 0 and channels % self.num_groups):
             raise self.problem(
-                "Input and output channels are multiples of the number of groups",
+                "Input and output channels must be multiples of the number of groups",
                 found=f"{channels} in, {self.num_output_maps} out, {self.num_groups} groups",
+                remedy="Set `num_groups` to a common divisor",
             )
         return channels
 

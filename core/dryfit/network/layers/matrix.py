@@ -43,13 +43,18 @@ class MatrixMultiply(Layer):
         """`[*batch, rows of input 0, columns of input 1]`, without the axis of a vector; the inputs' type."""
         x, y = self.required(inputs, 0), self.required(inputs, 1)
         if x.dtype is not y.dtype or x.dtype is DataType.BOOL:
-            raise self.problem("Both inputs have one type of number", found=f"{x.dtype.name} and {y.dtype.name}")
+            raise self.problem(
+                "Both inputs must have the same numeric type",
+                found=f"{x.dtype.text} and {y.dtype.text}",
+                remedy="Add a cast layer",
+            )
         batch0, rows, inner0 = self._split(x.shape, self.op0, 0)
         batch1, columns, inner1 = self._split(y.shape, self.op1, 1)
         if -1 not in (inner0, inner1) and inner0 != inner1:
             raise self.problem(
-                "The extents that are summed over differ",
+                "The contracted dimensions must be equal",
                 found=f"{x.shape} {self.op0.name} and {y.shape} {self.op1.name}",
+                remedy="Transpose or reshape one of the inputs",
             )
         batch = broadcast_shapes(self, batch0, batch1)
         return [TensorSpec((*batch, *rows, *columns), x.dtype)]
@@ -59,7 +64,10 @@ class MatrixMultiply(Layer):
         needed = 1 if op is MatrixOperation.VECTOR else 2
         if len(shape) < needed:
             raise self.problem(
-                f"Input {index} has too few axes for {op.name}", found=shape, allowed=f"rank {needed} or more"
+                f"Input {index} has too few axes for {op.name}",
+                found=shape,
+                allowed=f"rank {needed} or more",
+                remedy="Add a shuffle layer that adds axes",
             )
         if op is MatrixOperation.VECTOR:
             return shape[:-1], (), shape[-1]
@@ -116,12 +124,24 @@ class Einsum(Layer):
         for term in (*inputs, right):
             letters = term.replace(_ELLIPSIS, "", 1)
             if any(not (letter.isascii() and letter.isalpha()) for letter in letters):
-                raise self.problem("An einsum equation has letters, commas, `...` and one `->`", found=self.equation)
+                raise self.problem(
+                    "An einsum equation must consist of letters, commas, `...` and at most one `->`",
+                    found=self.equation,
+                    remedy="Correct `equation`",
+                )
         outputs = right.replace(_ELLIPSIS, "")
         if len(set(outputs)) != len(outputs) or not set(outputs) <= set(left):
-            raise self.problem("An output letter occurs once, and in an input", found=self.equation)
+            raise self.problem(
+                "Every output letter must occur once in the output and in an input",
+                found=self.equation,
+                remedy="Correct `equation`",
+            )
         if _ELLIPSIS in right and _ELLIPSIS not in left:
-            raise self.problem("The output has an ellipsis and no input has one", found=self.equation)
+            raise self.problem(
+                "The output must not have an ellipsis unless an input has one",
+                found=self.equation,
+                remedy="Correct `equation`",
+            )
         return inputs, right
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
@@ -129,9 +149,17 @@ class Einsum(Layer):
         specs = [self.required(inputs, index) for index in range(len(inputs))]
         terms, output = self.terms()
         if len(terms) != len(specs) or not specs:
-            raise self.problem("The equation has one term an input", found=f"{self.equation!r} for {len(specs)} inputs")
+            raise self.problem(
+                "The equation must have one term per input",
+                found=f"{self.equation!r} for {len(specs)} inputs",
+                remedy="Correct `equation`",
+            )
         if len({spec.dtype for spec in specs}) != 1 or specs[0].dtype is DataType.BOOL:
-            raise self.problem("Inputs have one type of number", found=", ".join(spec.dtype.name for spec in specs))
+            raise self.problem(
+                "All inputs must have the same numeric type",
+                found=", ".join(spec.dtype.text for spec in specs),
+                remedy="Add a cast layer",
+            )
         extents: dict[str, int] = {}
         broadcast: list[int] = []
         for term, spec in zip(terms, specs, strict=True):
@@ -150,13 +178,20 @@ class Einsum(Layer):
         named = len(before) + len(after)
         if len(shape) < named or (not ellipsis and len(shape) != named):
             raise self.problem(
-                f"The term {term!r} does not have the input's rank", found=shape, allowed=f"rank {named}"
+                f"The term {term!r} must have one letter per axis of its input",
+                found=shape,
+                allowed=f"rank {named}",
+                remedy="Correct `equation`, or reshape the input",
             )
         end = len(shape) - len(after)
         for letter, extent in (*zip(before, shape, strict=False), *zip(after, shape[end:], strict=True)):
             known = extents.get(letter, extent)
             if -1 not in (known, extent) and known != extent and 1 not in (known, extent):
-                raise self.problem(f"The extents of {letter!r} differ", found=f"{known} and {extent}")
+                raise self.problem(
+                    f"All dimensions named {letter!r} must be equal",
+                    found=f"{known} and {extent}",
+                    remedy="Correct `equation`, or reshape the inputs",
+                )
             extents[letter] = _broadcast(known, extent)
         return list(shape[len(before) : end])
 
@@ -167,7 +202,11 @@ class Einsum(Layer):
         left, right = [1] * (rank - len(left)) + list(left), [1] * (rank - len(right)) + list(right)
         for a, b in zip(left, right, strict=True):
             if a != b and not {a, b} & {1, -1}:
-                raise self.problem(f"The ellipsis of {term!r} does not broadcast", found=f"{a} and {b}")
+                raise self.problem(
+                    f"The ellipsis of {term!r} must broadcast with that of the other terms",
+                    found=f"{a} and {b}",
+                    remedy="Correct `equation`, or reshape the inputs",
+                )
             merged.append(_broadcast(a, b))
         return merged
 

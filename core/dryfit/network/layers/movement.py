@@ -44,11 +44,15 @@ class Concatenation(Layer):
         shape = list(first.shape)
         for spec in specs[1:]:
             if spec.rank != first.rank:
-                raise self.problem("The inputs have equal ranks", found=f"{first.shape} and {spec.shape}")
+                raise self.problem(
+                    "The inputs must have the same rank",
+                    found=f"{first.shape} and {spec.shape}",
+                    remedy="Add a shuffle layer that reshapes one of them",
+                )
             for axis, extent in enumerate(spec.shape):
                 if axis != self.axis:
                     # `axis` may still be TensorRT's default: users set it after adding the layer.
-                    what = f"The inputs' extents of axis {axis}, which is not the axis of the concatenation,"
+                    what = f"The extents of the inputs along axis {axis}, which is not the concatenation axis,"
                     shape[axis] = merged_extent(self, shape[axis], extent, what, is_mendable=True)
         extents = [spec.shape[self.axis] for spec in specs]
         shape[self.axis] = -1 if -1 in extents else sum(extents)
@@ -98,9 +102,10 @@ class Padding(Layer):
         x = self.required(inputs, 0)
         if x.rank < 2 or len(self.pre_padding_nd) != 2 or len(self.post_padding_nd) != 2:
             raise self.problem(
-                "The last two axes are padded",
+                "Padding must have one value for each of the last two axes",
                 found=f"pre {self.pre_padding_nd}, post {self.post_padding_nd} for an input of {x.shape}",
                 allowed="2 values each, and rank 2 or more",
+                remedy="Set `pre_padding_nd` and `post_padding_nd`",
             )
         extents = tuple(
             -1 if extent < 0 else extent + pre + post
@@ -109,8 +114,9 @@ class Padding(Layer):
         for extent, pre, post in zip(x.shape[-2:], self.pre_padding_nd, self.post_padding_nd, strict=True):
             if extent >= 0 and (extent + pre + post < 1 or extent + min(pre, 0) < 0 or extent + min(post, 0) < 0):
                 raise self.problem(
-                    "The crop leaves nothing",
+                    "The crop removes the whole input",
                     found=f"pre {self.pre_padding_nd}, post {self.post_padding_nd} for an input of {x.shape}",
+                    remedy="Crop less",
                 )
         return [TensorSpec((*x.shape[:-2], *extents), x.dtype)]
 
@@ -134,10 +140,16 @@ class ReverseSequence(Layer):
         check_axis(self, self.batch_axis, x.rank, "`batch_axis`")
         check_axis(self, self.sequence_axis, x.rank, "`sequence_axis`")
         if self.batch_axis == self.sequence_axis:
-            raise self.problem("`batch_axis` and `sequence_axis` are different axes", found=self.batch_axis)
+            raise self.problem(
+                "`batch_axis` and `sequence_axis` must be different",
+                found=self.batch_axis,
+                remedy="Set one of them to another axis",
+            )
         check_index_type(self, lengths, "The lengths")
         if lengths.rank != 1:
-            raise self.problem("The lengths are a vector", found=lengths.shape)
+            raise self.problem(
+                "The lengths must be a vector", found=lengths.shape, remedy="Add a shuffle layer that reshapes them"
+            )
         what = "The batch and the number of lengths"
         merged_extent(self, x.shape[self.batch_axis], lengths.shape[0], what, is_mendable=True)
         return [TensorSpec(x.shape, x.dtype)]
@@ -157,10 +169,14 @@ class Squeeze(Layer):
         x, axes_input = self.required(inputs, 0), self.required(inputs, 1)
         known = known_ints(axes_input)
         if known is None:
-            raise self.problem("The axes (input 1) are known at build time", remedy="Connect a constant")
+            raise self.problem("The axes (input 1) must be known at build time", remedy="Connect a constant")
         axes = normalized_axes(self, known, x.rank)
         if any(x.shape[axis] not in (1, -1) for axis in axes):
-            raise self.problem("A squeezed axis has the extent 1", found=f"axes {known} of {x.shape}")
+            raise self.problem(
+                "A squeezed axis must have extent 1",
+                found=f"axes {known} of {x.shape}",
+                remedy="Leave out the other axes",
+            )
         return [TensorSpec(tuple(e for axis, e in enumerate(x.shape) if axis not in axes), x.dtype)]
 
 
@@ -178,7 +194,7 @@ class Unsqueeze(Layer):
         x, axes_input = self.required(inputs, 0), self.required(inputs, 1)
         known = known_ints(axes_input)
         if known is None:
-            raise self.problem("The axes (input 1) are known at build time", remedy="Connect a constant")
+            raise self.problem("The axes (input 1) must be known at build time", remedy="Connect a constant")
         shape = list(x.shape)
         for axis in normalized_axes(self, known, x.rank + len(known)):
             shape.insert(axis, 1)

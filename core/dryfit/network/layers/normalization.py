@@ -41,19 +41,28 @@ class Normalization(Layer):
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point or not self.compute_precision.is_floating_point:
             raise self.problem(
-                "A normalization takes and computes floating-point numbers",
-                found=f"{x.dtype.name} computed in {self.compute_precision.name}",
+                "The input and `compute_precision` of a normalization must be floating point",
+                found=f"{x.dtype.text} computed in {self.compute_precision.text}",
+                remedy="Add a cast layer before it, or set `compute_precision`",
             )
         axes = checked_axes(self, self.axes, x.rank)
         if self.num_groups < 1:
-            raise self.problem("There is at least one group", found=self.num_groups)
+            raise self.problem(
+                "The number of groups must be at least 1", found=self.num_groups, remedy="Set `num_groups`"
+            )
         if self.num_groups > 1:
             if 0 in axes or 1 in axes:
-                raise self.problem("Groups are averaged over spatial axes", found=axes, allowed="axes from 2 on")
+                raise self.problem(
+                    "With groups, the axes must be spatial",
+                    found=axes,
+                    allowed="axes from 2 on",
+                    remedy="Set the bits of spatial axes in `axes`, or `num_groups` to 1",
+                )
             if x.shape[1] >= 0 and x.shape[1] % self.num_groups:
                 raise self.problem(
-                    "The channels are a multiple of the groups",
+                    "The number of channels must be a multiple of the number of groups",
                     found=f"{x.shape[1]} channels, {self.num_groups} groups",
+                    remedy="Set `num_groups` to a divisor of the channels",
                 )
         for index, name in ((1, "scale"), (2, "bias")):
             spec = inputs[index] if index < len(inputs) else None
@@ -70,10 +79,11 @@ class Normalization(Layer):
         if not fits:
             # The number of groups is set after adding the layer.
             raise self.problem(
-                f"The {name} broadcasts to the input, or has one value a group",
+                f"The {name} must broadcast to the input, or have one value per group",
                 found=f"{factor} with {self.num_groups} groups",
                 allowed=shape,
                 is_mendable=True,
+                remedy=f"Reshape the {name}",
             )
 
 
@@ -100,11 +110,12 @@ class Lrn(Layer):
         x = self.required(inputs, 0)
         if x.rank < 2 or not (x.dtype.is_floating_point or x.dtype.is_quantized):
             raise self.problem(
-                "The input has batch and channels, and floating-point or quantized elements",
-                found=f"{x.dtype.name}{list(x.shape)}",
+                "The input must have a batch and a channel axis, and a floating-point or quantized type",
+                found=f"{x.dtype.text}{list(x.shape)}",
+                remedy="Add a shuffle or cast layer before it",
             )
         if self.window_size < 1:
-            raise self.problem("The window has at least one channel", found=self.window_size)
+            raise self.problem("`window_size` must be at least 1", found=self.window_size, remedy="Set `window_size`")
         return [TensorSpec(x.shape, x.dtype)]
 
 
@@ -131,9 +142,18 @@ class Softmax(Layer):
         """The input's shape and type."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
-            raise self.problem("Softmax takes floating-point or quantized elements", found=x.dtype.name)
+            raise self.problem(
+                "The input of a softmax must have a floating-point or quantized type",
+                found=x.dtype.text,
+                remedy="Add a cast layer before it",
+            )
         if len(checked_axes(self, self.axes, x.rank)) != 1:
-            raise self.problem("Softmax is over one axis", found=bin(self.axes), allowed="one bit")
+            raise self.problem(
+                "`axes` must select exactly one axis",
+                found=bin(self.axes),
+                allowed="one bit",
+                remedy="Set one bit in `axes`",
+            )
         return [TensorSpec(x.shape, x.dtype)]
 
 

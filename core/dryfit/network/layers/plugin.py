@@ -52,9 +52,13 @@ class Plugin(Layer):
                 ) from error
             raise
         except Exception as error:  # a plugin is foreign code: whatever it raises is told with the layer's name
-            raise self.problem(f"The plugin refuses the layer: {error or type(error).__name__}") from error
+            raise self.problem(f"The plugin rejected the layer: {error or type(error).__name__}") from error
         if not all(isinstance(spec, TensorSpec) for spec in specs):
-            raise self.problem("The plugin's `output_specs` returns tensor specs", found=specs)
+            raise self.problem(
+                "The plugin's `output_specs` must return tensor specs",
+                found=specs,
+                remedy="Fix the plugin, or report it to its authors",
+            )
         return specs
 
     def implementation(self) -> LayerPlugin:
@@ -90,7 +94,10 @@ class Plugin(Layer):
         except DryfitError:
             raise
         except Exception as error:  # foreign code, as above
-            raise self.problem(f"The plugin failed in `serialized_fields`: {error or type(error).__name__}") from error
+            raise self.problem(
+                f"The plugin failed in `serialized_fields`: {error or type(error).__name__}",
+                remedy="Fix the plugin, or report it to its authors",
+            ) from error
         # A field that is None is one that is absent: its default says so again.
         return kept_fields({name: value for name, value in chosen.items() if value is not None}, self.where)
 

@@ -60,18 +60,26 @@ class Quantize(Layer):
         """The input's shape, of `to_type`."""
         x = self.required(inputs, 0)
         if not (x.dtype.is_floating_point and x.dtype.bits >= 16) and x.dtype is not DataType.INT32:
-            raise self.problem("A tensor to quantize is floating point or INT32", found=x.dtype.name)
+            raise self.problem(
+                "The input of a quantization must be floating point or INT32",
+                found=x.dtype.text,
+                remedy="Add a cast layer before it",
+            )
         if self.to_type not in QUANTIZED_TYPES:
             raise self.problem(
-                "Nothing can be quantized to this type",
-                found=self.to_type.name,
-                allowed=", ".join(dtype.name for dtype in QUANTIZED_TYPES),
+                "Quantization to this type is not supported",
+                found=self.to_type.text,
+                allowed=", ".join(dtype.text for dtype in QUANTIZED_TYPES),
+                remedy="Set `to_type`",
             )
         check_scale(self, inputs, self.axis, self.block_shape)
         zero_point = inputs[2] if len(inputs) > 2 else None
         if zero_point is not None and zero_point.dtype is not self.to_type:
             raise self.problem(
-                "The zero point has the output's type", found=zero_point.dtype.name, allowed=self.to_type.name
+                "The zero point must have the type of the output",
+                found=zero_point.dtype.text,
+                allowed=self.to_type.text,
+                remedy="Give the zero point in this type",
             )
         return [TensorSpec(x.shape, self.to_type)]
 
@@ -111,18 +119,27 @@ class Dequantize(Layer):
         allowed = (*QUANTIZED_TYPES, DataType.INT32)
         if x.dtype not in allowed:
             raise self.problem(
-                "The input is not quantized", found=x.dtype.name, allowed=", ".join(dtype.name for dtype in allowed)
+                "The input must have a quantized type",
+                found=x.dtype.text,
+                allowed=", ".join(dtype.text for dtype in allowed),
+                remedy="Quantize it first, or remove the dequantize layer",
             )
         if not self.to_type.is_floating_point or self.to_type.bits < 16:
             raise self.problem(
-                "A tensor is dequantized to a wider floating-point type",
-                found=self.to_type.name,
-                allowed="FLOAT, HALF, BF16, DOUBLE",
+                "The output type of a dequantization must be a wider floating-point type",
+                found=self.to_type.text,
+                allowed="FP32, FP16, BF16, FP64",
+                remedy="Set `to_type`",
             )
         check_scale(self, inputs, self.axis, self.block_shape)
         zero_point = inputs[2] if len(inputs) > 2 else None
         if zero_point is not None and zero_point.dtype is not x.dtype:
-            raise self.problem("The zero point has the input's type", found=zero_point.dtype.name, allowed=x.dtype.name)
+            raise self.problem(
+                "The zero point must have the type of the input",
+                found=zero_point.dtype.text,
+                allowed=x.dtype.text,
+                remedy="Give the zero point in this type",
+            )
         return [TensorSpec(x.shape, self.to_type)]
 
 
@@ -163,27 +180,46 @@ class DynamicQuantize(Layer):
         """The data: the input's shape, of `to_type`; the scales: one a block, of `scale_type`."""
         x = self.required(inputs, 0)
         if x.dtype not in (DataType.FLOAT, DataType.HALF, DataType.BF16):
-            raise self.problem("The input has the wrong type", found=x.dtype.name, allowed="FLOAT, HALF, BF16")
+            raise self.problem(
+                "The input has the wrong type",
+                found=x.dtype.text,
+                allowed="FP32, FP16, BF16",
+                remedy="Add a cast layer before it",
+            )
         form = (self.to_type, self.scale_type)
         if _FORMS.get(form) != self.block_size:
             raise self.problem(
-                "There is no such form of dynamic quantization",
-                found=f"{self.to_type.name} with {self.scale_type.name} scales in blocks of {self.block_size}",
+                "This combination of types and block size is not supported by dynamic quantization",
+                found=f"{self.to_type.text} with {self.scale_type.text} scales in blocks of {self.block_size}",
                 allowed="FP4 with FP8 scales in blocks of 16, FP8 with E8M0 scales in blocks of 32",
+                remedy="Set `to_type`, `scale_type` and `block_size`",
             )
         check_axis(self, self.axis, x.rank)
         if self.axis < x.rank - 2:
-            raise self.problem("`axis` is the last or the second last", found=self.axis, allowed=f"from {x.rank - 2}")
+            raise self.problem(
+                "`axis` must be the last or the second-last axis",
+                found=self.axis,
+                allowed=f"from {x.rank - 2}",
+                remedy="Set `axis`",
+            )
         extent = x.shape[self.axis]
         if extent >= 0 and extent % self.block_size:
-            raise self.problem("The axis is a whole number of blocks", found=f"{extent} in blocks of {self.block_size}")
+            raise self.problem(
+                "The extent of the axis must be a multiple of the block size",
+                found=f"{extent} in blocks of {self.block_size}",
+                remedy="Pad the axis, or set another `block_size`",
+            )
         outer = inputs[1] if len(inputs) > 1 else None
         if self.to_type is DataType.FP4 and outer is None:
             raise self.problem(
-                "FP4 takes the scale of the scales as input 1", remedy="Connect a constant scalar", is_mendable=True
+                "FP4 requires the scale of the scales as input 1", remedy="Connect a constant scalar", is_mendable=True
             )
         if outer is not None and (outer.shape not in ((), (1,)) or not outer.dtype.is_floating_point):
-            raise self.problem("Input 1 is one floating-point number", found=f"{outer.dtype.name} {outer.shape}")
+            raise self.problem(
+                "Input 1 must be a floating-point scalar",
+                found=f"{outer.dtype.text} {outer.shape}",
+                remedy="Connect a constant scalar",
+            )
         if outer is not None:
             check_positive(self, inputs)
         blocks = -1 if extent < 0 else extent // self.block_size

@@ -94,9 +94,10 @@ class QuantizedOperator(Layer):
         needed = max((index + 1 for index, dtype in enumerate(types) if dtype in _CODES), default=0)
         if not needed <= len(self.scales) == len(self.zero_points) <= len(inputs):
             raise self.problem(
-                "Each quantized input has a scale and a zero point",
+                "Each quantized input must have a scale and a zero point",
                 found=f"{len(self.scales)} scales and {len(self.zero_points)} zero points",
                 allowed=f"{needed} to {len(inputs)}",
+                remedy="Give as many scales and zero points as quantized inputs",
             )
         inner = zip(self.zero_points, types, strict=False)
         for zero_point, dtype in (*inner, (self.output_zero_point, self.to_type)):
@@ -105,9 +106,10 @@ class QuantizedOperator(Layer):
             limits = np.iinfo(dtype.numpy)
             if (np.asarray(zero_point) < limits.min).any() or (np.asarray(zero_point) > limits.max).any():
                 raise self.problem(
-                    "A zero point is a code",
+                    "A zero point must be a value of the quantized type",
                     found=np.asarray(zero_point).ravel()[:8].tolist(),
                     allowed=f"{limits.min} to {limits.max}",
+                    remedy="Give a zero point in this range",
                 )
 
     def real_layer(self) -> Layer:
@@ -128,7 +130,11 @@ class QuantizedOperator(Layer):
         """
         find_method = installed_packages().quantize_method
         if find_method is None:
-            raise ConfigError("No quantize methods are known", where=self.where)
+            raise ConfigError(
+                "No quantize method is installed",
+                where=self.where,
+                remedy="Install a package that provides one, such as dryfit-plugins",
+            )
         return find_method(self.method)
 
 

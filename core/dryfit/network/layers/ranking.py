@@ -55,22 +55,34 @@ class TopK(Layer):
         """Values (the input's type) and indices, with k elements along the axis; -1 where k is not known yet."""
         x = self.required(inputs, 0)
         if len(checked_axes(self, self.axes, x.rank)) != 1:
-            raise self.problem("Top-k is along one axis", found=bin(self.axes), allowed="one bit")
+            raise self.problem(
+                "`axes` must select exactly one axis",
+                found=bin(self.axes),
+                allowed="one bit",
+                remedy="Set one bit in `axes`",
+            )
         if self.indices_type not in (DataType.INT32, DataType.INT64):
-            raise self.problem("Indices are INT32 or INT64", found=self.indices_type.name)
+            raise self.problem(
+                "`indices_type` must be INT32 or INT64", found=self.indices_type.text, remedy="Set `indices_type`"
+            )
         k, least = self.k, 1
         if len(inputs) > 1 and inputs[1] is not None:
             value = inputs[1].value
             if value is not None and value.size != 1:
-                raise self.problem("Input 1, k, is one number", found=f"{value.size} numbers")
+                raise self.problem(
+                    "Input 1 (k) must be a scalar",
+                    found=f"{value.size} numbers",
+                    remedy="Connect a tensor with one element",
+                )
             # A k that is computed may come out as 0: the result is empty then.
             k, least = (-1, -1) if value is None else (int(value.item()), 0)
         extent = x.shape[self.axis]
         if k < least or (extent >= 0 and k > extent):
             raise self.problem(
-                f"k is between {least} and the extent of the axis",
+                f"k must be between {least} and the extent of the axis",
                 found=k,
                 allowed=f"{least} to {extent}" if extent >= 0 else f"{least} or more",
+                remedy="Set `k`, or connect another input 1",
             )
         shape = (*x.shape[: self.axis], k, *x.shape[self.axis + 1 :])
         return [TensorSpec(shape, x.dtype), TensorSpec(shape, self.indices_type)]
@@ -131,16 +143,23 @@ class Nms(Layer):
             fits &= all(-1 in (b, s) or b == s for b, s in zip(boxes.shape[:2], scores.shape[:2], strict=False))
         if not fits:
             raise self.problem(
-                "Boxes and scores do not fit together",
+                "The shapes of boxes and scores must match",
                 found=f"boxes {boxes.shape}, scores {scores.shape}",
                 allowed="boxes [batch, boxes, 4] or [batch, boxes, classes, 4], scores [batch, boxes, classes]",
+                remedy="Reshape boxes or scores",
             )
         if self.indices_type not in (DataType.INT32, DataType.INT64):
-            raise self.problem("Indices are INT32 or INT64", found=self.indices_type.name)
+            raise self.problem(
+                "`indices_type` must be INT32 or INT64", found=self.indices_type.text, remedy="Set `indices_type`"
+            )
         for index, name in ((2, "number of boxes"), (3, "overlap threshold"), (4, "score threshold")):
             spec = inputs[index] if index < len(inputs) else None
             if spec is not None and spec.shape not in ((), (1,), (-1,)):
-                raise self.problem(f"Input {index}, the {name}, is one number", found=spec.shape)
+                raise self.problem(
+                    f"Input {index} ({name}) must be a scalar",
+                    found=spec.shape,
+                    remedy="Connect a tensor with one element",
+                )
         return [TensorSpec((-1, 3), self.indices_type), TensorSpec((), DataType.INT32)]
 
 
@@ -206,7 +225,11 @@ class HistogramLayer(Layer):
         """`INT64[4104]`."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point:
-            raise self.problem("A histogram is taken of floating-point values", found=x.dtype.name)
+            raise self.problem(
+                "The input of a histogram must be floating point",
+                found=x.dtype.text,
+                remedy="Add a cast layer before it",
+            )
         return [TensorSpec((RECORD_WORDS,), DataType.INT64)]
 
 

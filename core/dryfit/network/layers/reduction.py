@@ -42,7 +42,7 @@ class Reduce(Layer):
         x = self.required(inputs, 0)
         reduced = checked_axes(self, self.axes, x.rank)
         if x.dtype is DataType.BOOL and self.op not in (ReduceOperation.MAX, ReduceOperation.MIN):
-            raise self.problem(f"{self.op.name} takes numbers", found="BOOL", remedy="Add a cast layer")
+            raise self.problem(f"{self.op.name} requires a numeric input", found="BOOL", remedy="Add a cast layer")
         if self.keep_dims:
             shape = tuple(1 if axis in reduced else extent for axis, extent in enumerate(x.shape))
         else:
@@ -89,12 +89,19 @@ class Cumulative(Layer):
         """The input's shape and type."""
         x, axis = self.required(inputs, 0), self.required(inputs, 1)
         if x.dtype is DataType.BOOL:
-            raise self.problem("A cumulative layer takes numbers", found="BOOL")
+            raise self.problem("A cumulative layer requires a numeric input", found="BOOL", remedy="Add a cast layer")
         if not axis.dtype.is_integer or axis.shape not in ((), (1,), (-1,)):
-            raise self.problem("Input 1, the axis, is one integer", found=f"{axis.dtype.name}{list(axis.shape)}")
+            raise self.problem(
+                "Input 1 (the axis) must be an integer scalar",
+                found=f"{axis.dtype.text}{list(axis.shape)}",
+                remedy="Connect a constant scalar of INT32 or INT64",
+            )
         if axis.value is not None and not -x.rank <= int(axis.value.item()) < x.rank:
             raise self.problem(
-                "The input does not have the axis", found=int(axis.value.item()), allowed=f"{-x.rank} to {x.rank - 1}"
+                "The axis must be an axis of the input",
+                found=int(axis.value.item()),
+                allowed=f"{-x.rank} to {x.rank - 1}",
+                remedy="Connect another axis",
             )
         return [TensorSpec(x.shape, x.dtype)]
 

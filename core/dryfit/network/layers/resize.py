@@ -163,16 +163,21 @@ class Resize(Layer):
         for name, values, count in (("shape", shape, x.rank), ("scales", scales, x.rank), ("roi", roi, 2 * x.rank)):
             if values is not None and len(values) != count:
                 raise self.problem(
-                    f"`{name}` has a wrong number of values for the input {x.shape}",
+                    f"`{name}` has the wrong number of values for an input of {x.shape}",
                     found=tuple(values),
                     allowed=f"{count} values",
+                    remedy=f"Set `{name}` to one value per axis",
                 )
         if scales is not None and not all(math.isfinite(scale) and scale > 0 for scale in scales):
-            raise self.problem("Scales are finite and greater than 0", found=tuple(scales))
+            raise self.problem("Scales must be finite and greater than 0", found=tuple(scales), remedy="Set `scales`")
         if shape is not None and any(extent < 0 for extent in shape):
-            raise self.problem("Extents of the output are at least 0", found=tuple(shape))
+            raise self.problem("The output dimensions must be at least 0", found=tuple(shape), remedy="Set `shape`")
         if x.dtype is DataType.BOOL and self.resize_mode is not InterpolationMode.NEAREST:
-            raise self.problem("BOOL is resized in NEAREST mode only", found=self.resize_mode.name)
+            raise self.problem(
+                "BOOL can only be resized in NEAREST mode",
+                found=self.resize_mode.name,
+                remedy="Set `resize_mode` to NEAREST, or add a cast layer",
+            )
         is_open = len(inputs) > 1 and inputs[1] is not None and shape is None
         is_open |= len(inputs) > 2 and inputs[2] is not None and shape is None and scales is None
         if is_open:
@@ -231,25 +236,42 @@ class GridSample(Layer):
         axes = x.rank - 2
         if axes not in (2, 3) or grid.rank != x.rank or grid.shape[-1] not in (-1, axes):
             raise self.problem(
-                "The grid has batch, the output's spatial axes, and a last axis with one value a spatial axis",
+                "The grid must have a batch axis, the spatial axes of the output, and a last axis with "
+                "one value per spatial axis",
                 found=f"grid {grid.shape} for an input of {x.shape}",
                 allowed="rank 4 with 2 values or rank 5 with 3 values",
+                remedy="Reshape the grid",
             )
         if not grid.dtype.is_floating_point:
-            raise self.problem("A grid holds floating-point numbers", found=grid.dtype.name)
+            raise self.problem(
+                "The grid must be floating point", found=grid.dtype.text, remedy="Add a cast layer before it"
+            )
         if -1 not in (x.shape[0], grid.shape[0]) and x.shape[0] != grid.shape[0]:
-            raise self.problem("Input and grid have one batch size", found=f"{x.shape[0]} and {grid.shape[0]}")
+            raise self.problem(
+                "Input and grid must have the same batch size",
+                found=f"{x.shape[0]} and {grid.shape[0]}",
+                remedy="Give both the same batch size",
+            )
         if self.sample_mode not in (SampleMode.FILL, SampleMode.CLAMP, SampleMode.REFLECT):
-            raise self.problem("This sample mode is none of grid sample's", found=self.sample_mode.name)
+            raise self.problem(
+                "This sample mode is not supported by grid sample",
+                found=self.sample_mode.name,
+                remedy="Set `sample_mode`",
+            )
         if x.dtype is DataType.BOOL and self.interpolation_mode is not InterpolationMode.NEAREST:
             raise self.problem(
-                "interpolation of BOOL must be NEAREST",
+                "BOOL can only be sampled in NEAREST mode",
                 found=self.interpolation_mode.name,
                 allowed=InterpolationMode.NEAREST.name,
                 is_mendable=True,
+                remedy="Set `interpolation_mode` to NEAREST, or add a cast layer",
             )
         if axes == 3 and self.interpolation_mode is InterpolationMode.CUBIC:
-            raise self.problem("CUBIC interpolation is over two spatial axes", found=f"{axes} spatial axes")
+            raise self.problem(
+                "CUBIC interpolation requires two spatial axes",
+                found=f"{axes} spatial axes",
+                remedy="Set `interpolation_mode` to LINEAR or NEAREST",
+            )
         batch = grid.shape[0] if x.shape[0] < 0 else x.shape[0]
         return [TensorSpec((batch, x.shape[1], *grid.shape[1:-1]), x.dtype)]
 

@@ -33,16 +33,21 @@ def check_scale(layer: Layer, inputs: Inputs, axis: int, block_shape: Sequence[i
     x, scale = layer.required(inputs, 0), layer.required(inputs, 1)
     if scale.dtype not in SCALE_TYPES:
         raise layer.problem(
-            "The scale has a type that no scale has",
-            found=f"{scale.dtype.name}{_named(layer, 1)}",
-            allowed=", ".join(dtype.name for dtype in SCALE_TYPES),
-            remedy="Dequantize the scales first, by the scale of scales" if scale.dtype is DataType.FP8 else None,
+            "This type is not supported for scales",
+            found=f"{scale.dtype.text}{_named(layer, 1)}",
+            allowed=", ".join(dtype.text for dtype in SCALE_TYPES),
+            remedy="Dequantize the scales first, with the scale of the scales" if scale.dtype is DataType.FP8 else None,
         )
     block_extents(layer, x.shape, scale.shape, axis, block_shape)
     check_positive(layer, inputs)
     zero_point = inputs[2] if len(inputs) > 2 else None
     if zero_point is not None and not _fits(zero_point.shape, scale.shape):
-        raise layer.problem("The zero point has the scale's shape", found=zero_point.shape, allowed=scale.shape)
+        raise layer.problem(
+            "The zero point must have the shape of the scale",
+            found=zero_point.shape,
+            allowed=scale.shape,
+            remedy="Reshape the zero point",
+        )
 
 
 def check_positive(layer: Layer, inputs: Inputs) -> None:
@@ -54,7 +59,9 @@ def check_positive(layer: Layer, inputs: Inputs) -> None:
     scale = layer.required(inputs, 1)
     wrong = None if scale.value is None or is_stand_in(scale.value) else wrong_scales(scale.value)
     if wrong is not None:
-        raise layer.problem("Scales are finite and positive", found=f"{wrong}{_named(layer, 1)}")
+        raise layer.problem(
+            "Scales must be finite and positive", found=f"{wrong}{_named(layer, 1)}", remedy="Replace these scales"
+        )
 
 
 def wrong_scales(scales: np.ndarray[Any, Any]) -> str | None:
@@ -67,7 +74,7 @@ def wrong_scales(scales: np.ndarray[Any, Any]) -> str | None:
     if numbers.size == 1:
         return str(value)
     index = [int(i) for i in np.unravel_index(wrong[0], numbers.shape)]
-    others = f", and {wrong.size - 1} of the others" if wrong.size > 1 else ""
+    others = f", and {wrong.size - 1} more" if wrong.size > 1 else ""
     return f"{value} at index {index}{others}"
 
 
@@ -86,7 +93,7 @@ def reasons_against_devices(layer: Layer, quantized: Tensor | None, axis: int, b
 
 def _against_values(quantized: Tensor) -> Iterator[str]:
     if not quantized.dtype.is_quantized:
-        yield f"values of type {quantized.dtype.name} (tensor {quantized.name!r})"
+        yield f"values of type {quantized.dtype.text} (tensor {quantized.name!r})"
     elif quantized.dtype.bits == 4 and quantized.spec.is_static and math.prod(quantized.shape) % 2:
         yield f"an odd number of 4-bit values, {math.prod(quantized.shape)} (tensor {quantized.name!r})"
 
@@ -99,7 +106,7 @@ def _against_scales(layer: Layer, axis: int, block_shape: Sequence[int]) -> Iter
     if x is None or scale is None:
         return
     if scale.dtype not in DEVICE_SCALE_TYPES:
-        yield f"scales of type {scale.dtype.name}{_named(layer, 1)}"
+        yield f"scales of type {scale.dtype.text}{_named(layer, 1)}"
     if set(scale.shape) <= {1} or (len(scale.shape) == 1 and len(x.shape) > 1):
         return
     blocks = block_extents(layer, x.shape, scale.shape, axis, block_shape)
@@ -129,38 +136,55 @@ def block_extents(layer: Layer, shape: Shape, scale: Shape, axis: int, block_sha
     if block_shape:
         if len(block_shape) != rank or min(block_shape) < 1:
             raise layer.problem(
-                "`block_shape` has one extent an axis, each at least 1",
+                "`block_shape` must have one extent per axis, each at least 1",
                 found=tuple(block_shape),
                 allowed=f"{rank} extents",
+                remedy="Set `block_shape`",
             )
         counts = tuple(-1 if e < 0 else -(-e // block) for e, block in zip(shape, block_shape, strict=True))
         if not _fits(scale, counts):
-            raise layer.problem("The scale has one element a block", found=scale, allowed=counts)
+            raise layer.problem(
+                "The scale must have one element per block",
+                found=scale,
+                allowed=counts,
+                remedy="Reshape the scale, or set `block_shape`",
+            )
         return tuple(block_shape)
     if scale in ((), (1,)):
         return shape
     if len(scale) == 1 and rank != 1:
         if axis == -1:
             raise layer.problem(
-                "The scale is a vector, and `axis` does not say of which axis",
+                "`axis` must be set for a per-channel scale",
                 found=f"a scale of {scale} for {shape}",
-                remedy="Set `axis`",
+                remedy="Set `axis` to the axis of the channels",
                 is_mendable=True,
             )
         if not 0 <= axis < rank:
             raise layer.problem(
-                "`axis` is not an axis of the input", found=axis, allowed=f"-1 or 0 to {rank - 1}", is_mendable=True
+                "`axis` must be an axis of the input",
+                found=axis,
+                allowed=f"-1 or 0 to {rank - 1}",
+                is_mendable=True,
+                remedy="Set `axis`",
             )
         if not _fits(scale, (shape[axis],)):
             raise layer.problem(
-                "The scale has one element for each index of `axis`", found=scale, allowed=shape[axis], is_mendable=True
+                "The scale must have one element per index of `axis`",
+                found=scale,
+                allowed=shape[axis],
+                is_mendable=True,
+                remedy="Set `axis`, or give a scale of that length",
             )
         return (*shape[:axis], 1, *shape[axis + 1 :])
     if len(scale) != rank or any(
         -1 not in (extent, count) and (count < 1 or extent % count) for extent, count in zip(shape, scale, strict=True)
     ):
         raise layer.problem(
-            "The scale does not divide the input into blocks", found=f"{scale} scales for {shape}", is_mendable=True
+            "The scale must divide the input into blocks of equal size",
+            found=f"{scale} scales for {shape}",
+            is_mendable=True,
+            remedy="Reshape the scale",
         )
     return tuple(-1 if -1 in pair else pair[0] // pair[1] for pair in zip(shape, scale, strict=True))
 

@@ -34,9 +34,10 @@ def checked_axes(layer: Layer, mask: int, rank: int) -> tuple[int, ...]:
     """
     if mask <= 0 or mask.bit_length() > rank:
         raise layer.problem(
-            "The bits of `axes` are axes of the input, at least one",
+            "`axes` must select at least one axis of the input, and no others",
             found=bin(mask),
-            allowed=f"bits 0 to {rank - 1}" if rank else "none: the input is a scalar",
+            allowed=f"bits 0 to {rank - 1}" if rank else "no axis, as the input is a scalar",
+            remedy="Set `axes`",
         )
     return axes_in(mask)
 
@@ -54,12 +55,16 @@ def broadcast_shapes(layer: Layer, *shapes: Shape) -> Shape:
     """
     found = " and ".join(str(shape) for shape in shapes)
     if len({len(shape) for shape in shapes}) != 1:
-        raise layer.problem("The inputs have equal ranks", found=found, remedy="Reshape one of them by a shuffle layer")
+        raise layer.problem(
+            "The inputs must have the same rank", found=found, remedy="Add a shuffle layer that reshapes one of them"
+        )
     output = []
     for extents in zip(*shapes, strict=True):
         known = {extent for extent in extents if extent not in (-1, 1)}
         if len(known) > 1:
-            raise layer.problem("The inputs' extents are equal, or 1", found=found)
+            raise layer.problem(
+                "The dimensions of the inputs must be equal or 1", found=found, remedy="Reshape one of the inputs"
+            )
         output.append(known.pop() if known else -1 if -1 in extents else 1)
     return tuple(output)
 
@@ -81,7 +86,9 @@ def dimension_input(layer: Layer, spec: TensorSpec, what: str) -> tuple[int, ...
     """
     check_index_type(layer, spec, what)
     if spec.rank != 1 or spec.shape[0] < 0:
-        raise layer.problem(f"{what} is a vector of known length", found=spec.shape)
+        raise layer.problem(
+            f"{what} must be a vector of static length", found=spec.shape, remedy="Connect a vector with a fixed shape"
+        )
     known = known_ints(spec)
     return (-1,) * spec.shape[0] if known is None else known
 
@@ -94,7 +101,10 @@ def check_index_type(layer: Layer, spec: TensorSpec, what: str) -> None:
     """
     if spec.dtype not in INDEX_TYPES:
         raise layer.problem(
-            f"{what} has the wrong type", found=spec.dtype.name, allowed=" or ".join(t.name for t in INDEX_TYPES)
+            f"{what} has the wrong type",
+            found=spec.dtype.text,
+            allowed=" or ".join(t.text for t in INDEX_TYPES),
+            remedy="Add a cast layer before it",
         )
 
 
@@ -105,8 +115,10 @@ def check_axis(layer: Layer, axis: int, rank: int, what: str = "`axis`") -> int:
         NetworkError: it does not.
     """
     if not 0 <= axis < rank:
-        allowed = f"0 to {rank - 1}" if rank else "none: the input is a scalar"
-        raise layer.problem(f"{what} is not an axis of the input", found=axis, allowed=allowed)
+        allowed = f"0 to {rank - 1}" if rank else "no axis, as the input is a scalar"
+        raise layer.problem(
+            f"{what} must be an axis of the input", found=axis, allowed=allowed, remedy="Choose one of these axes"
+        )
     return axis
 
 
@@ -119,7 +131,10 @@ def normalized_axes(layer: Layer, axes: Iterable[int], rank: int) -> tuple[int, 
     axes = tuple(axes)
     if any(not -rank <= axis < rank for axis in axes) or len({axis % rank for axis in axes}) != len(axes):
         raise layer.problem(
-            "The axes are different axes of the tensor", found=axes, allowed=f"{-rank} to {rank - 1}, each once"
+            "The axes must be distinct axes of the tensor",
+            found=axes,
+            allowed=f"{-rank} to {rank - 1}, each once",
+            remedy="Name each axis once",
         )
     return tuple(sorted(axis % rank for axis in axes))
 
@@ -132,8 +147,8 @@ def check_same_types(layer: Layer, *specs: TensorSpec) -> DataType:
     """
     if len({spec.dtype for spec in specs}) != 1:
         raise layer.problem(
-            "The inputs have one type",
-            found=" and ".join(spec.dtype.name for spec in specs),
+            "All inputs must have the same type",
+            found=" and ".join(spec.dtype.text for spec in specs),
             remedy="Add a cast layer before one of them",
         )
     return specs[0].dtype
@@ -148,5 +163,10 @@ def merged_extent(layer: Layer, first: int, second: int, what: str, *, is_mendab
     if -1 in (first, second):
         return max(first, second)
     if first != second:
-        raise layer.problem(f"{what} differ", found=f"{first} and {second}", is_mendable=is_mendable)
+        raise layer.problem(
+            f"{what} must be equal",
+            found=f"{first} and {second}",
+            is_mendable=is_mendable,
+            remedy="Reshape one of them",
+        )
     return first

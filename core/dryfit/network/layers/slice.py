@@ -64,7 +64,9 @@ class Slice(Layer):
         if fill is not None:
             check_same_types(self, x, fill)
             if fill.shape not in ((), (1,), (-1,)):
-                raise self.problem("The fill value is a scalar", found=fill.shape)
+                raise self.problem(
+                    "The fill value must be a scalar", found=fill.shape, remedy="Connect a tensor with one element"
+                )
         given = inputs[5] if len(inputs) > 5 else None
         if given is not None and given.value is None:
             dimension_input(self, given, "The axes input")
@@ -78,10 +80,10 @@ class Slice(Layer):
                 last = start[axis] + (shape[axis] - 1) * stride[axis]
                 if extent >= 0 and shape[axis] > 0 and not (0 <= start[axis] < extent and 0 <= last < extent):
                     raise self.problem(
-                        f"The slice reaches past axis {axis} of the input",
+                        f"The slice must stay inside axis {axis} of the input",
                         found=f"elements {start[axis]} to {last}",
                         allowed=f"0 to {extent - 1}",
-                        remedy="Choose another `mode`, or other bounds",
+                        remedy="Change `mode`, or `start` and `shape`",
                         is_mendable=True,
                     )
         return [TensorSpec(shape, x.dtype)]
@@ -106,14 +108,14 @@ class Slice(Layer):
             values = values if spec is None else dimension_input(self, spec, f"The {name} input")  # noqa: PLW2901
             if len(values) != len(axes):
                 raise self.problem(
-                    f"`{name}` has one value an axis",
+                    f"`{name}` must have one value per axis",
                     found=values,
                     allowed=f"{len(axes)} values",
                     remedy=None if values else f"Set `{name}`, or connect input {index}",
                     is_mendable=True,
                 )
             if name == "shape" and min(values, default=0) < 0 and (spec is None or spec.value is not None):
-                raise self.problem("An extent of `shape` is at least 0", found=values)
+                raise self.problem("`shape` must not have negative values", found=values, remedy="Set `shape`")
             for axis, value in zip(axes, values, strict=True):
                 all_axes[axis] = value
         return tuple(start), tuple(shape), tuple(stride)
@@ -178,9 +180,10 @@ class Shuffle(Layer):
         """
         if order and sorted(order) != list(range(len(shape))):
             raise self.problem(
-                f"`{parameter}` is a permutation of the axes",
+                f"`{parameter}` must be a permutation of the axes",
                 found=tuple(order),
                 allowed=f"each of {len(shape)} axes once",
+                remedy=f"Set `{parameter}`",
             )
         return tuple(shape[axis] for axis in order) if order else shape
 
@@ -192,11 +195,17 @@ class Shuffle(Layer):
         """
         zero_copies = self.zero_is_placeholder
         if any(dim < -1 for dim in dims) or list(dims).count(-1) > 1:
-            raise self.problem("At most one of `reshape_dims` is -1, the others are at least 0", found=tuple(dims))
+            raise self.problem(
+                "`reshape_dims` must have at most one -1 and no other negative values",
+                found=tuple(dims),
+                remedy="Set `reshape_dims`",
+            )
         copied = {axis for axis, dim in enumerate(dims) if dim == 0 and zero_copies}
         if any(axis >= len(shape) for axis in copied):
             raise self.problem(
-                "A 0 of `reshape_dims` copies an axis that the input lacks", found=f"{tuple(dims)} of {shape}"
+                "A 0 in `reshape_dims` copies an axis of the input, and the input has fewer axes",
+                found=f"{tuple(dims)} of {shape}",
+                remedy="Replace the 0 by the dimension",
             )
         output = [shape[axis] if axis in copied else dim for axis, dim in enumerate(dims)]
         # A copied axis stands on both sides: without it, the rest may be static although the axis is dynamic.
@@ -213,7 +222,9 @@ class Shuffle(Layer):
         elif math.prod(given) and math.prod(source) % math.prod(given) == 0:
             output[inferred] = math.prod(source) // math.prod(given)
             return tuple(output)
-        raise self.problem("The reshape keeps the number of elements", found=f"{shape} to {tuple(dims)}")
+        raise self.problem(
+            "A reshape must keep the number of elements", found=f"{shape} to {tuple(dims)}", remedy="Set `reshape_dims`"
+        )
 
 
 class AddShuffle:

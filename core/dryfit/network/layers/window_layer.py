@@ -139,20 +139,27 @@ class WindowLayer(Layer):
         name, extents = self.window_name, self.window
         if not extents or rank != len(extents) + 2:
             raise self.problem(
-                f"The input has batch, channels and one axis for each extent of `{name}`",
+                f"The input must have a batch axis, a channel axis and one axis per value of `{name}`",
                 found=f"rank {rank} with a {name} of {tuple(extents)}",
                 allowed=f"rank {len(extents) + 2}" if extents else "one extent or more",
+                remedy=f"Set `{name}`, or reshape the input",
             )
         least = {name: 1, "stride_nd": 1, "dilation_nd": 1, "pre_padding": 0, "post_padding": least_post_padding}
         for parameter, bound in least.items():
             values = getattr(self, parameter)
             if len(values) != len(extents):
                 raise self.problem(
-                    f"`{parameter}` has one value a spatial axis", found=tuple(values), allowed=f"{len(extents)} values"
+                    f"`{parameter}` must have one value per spatial axis",
+                    found=tuple(values),
+                    allowed=f"{len(extents)} values",
+                    remedy=f"Set `{parameter}`",
                 )
             if bound is not None and min(values) < bound:
                 raise self.problem(
-                    f"A value of `{parameter}` is too small", found=tuple(values), allowed=f"at least {bound}"
+                    f"A value of `{parameter}` is too small",
+                    found=tuple(values),
+                    allowed=f"at least {bound}",
+                    remedy=f"Set `{parameter}`",
                 )
 
 
@@ -228,8 +235,13 @@ class Pooling(WindowLayer):
         x = self.required(inputs, 0)
         self.check_window(x.rank)
         if self.returns_indices and self.pooling_type is not PoolingType.MAX:
-            raise self.problem("Only maximum pooling has indices", found=self.pooling_type.name, allowed="MAX")
-        spatial = self.checked_extents(x.shape, "The window is larger than the padded input")
+            raise self.problem(
+                "Only maximum pooling supports indices",
+                found=self.pooling_type.name,
+                allowed="MAX",
+                remedy="Set `pooling_type` to MAX, or `returns_indices` to False",
+            )
+        spatial = self.checked_extents(x.shape, "The window must not be larger than the padded input")
         output = TensorSpec((*x.shape[:2], *spatial), x.dtype)
         return [output, TensorSpec(output.shape, DataType.INT64)] if self.returns_indices else [output]
 

@@ -76,9 +76,10 @@ def all_edits() -> Mapping[str, Edit]:
         ids = [one.id for one in declared]
         if not ids or len({*ids, *found}) < len(ids) + len(found):
             raise PluginError(
-                "A module of edits must declare edits whose ids no other edit has",
+                "A module of edits must declare edits with unique ids",
                 where=f"module {module.__name__!r}",
                 found=", ".join(ids) or "none",
+                remedy="Rename the edit",
             )
         found.update(zip(ids, declared, strict=True))
     return dict(sorted(found.items()))
@@ -187,8 +188,8 @@ def require_places(edited: EditedModel) -> None:
     idle = [choice for choice, places in zip(edited.choices, edited.places, strict=True) if not places]
     if idle:
         raise OnnxImportError(
-            "An edit finds nothing that it can change in this model",
+            "The edit does not apply to this model",
             where=", ".join(f"edit {choice.text!r}" for choice in idle),
             allowed="; ".join(choice.edit.changes for choice in idle),
-            remedy="Run `dryfit explain` on the model to see the edits that it can take",
+            remedy="Run `dryfit explain` on the model to list the edits that apply",
         )

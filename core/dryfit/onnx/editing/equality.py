@@ -72,7 +72,12 @@ def prove_equal(
     for which in ("inputs", "outputs"):
         borders = [[(tensor.name, tensor.dtype) for tensor in getattr(network, which)] for network in networks]
         if borders[0] != borders[1]:
-            raise OnnxImportError(f"The edited model has other {which}", found=borders[1], allowed=borders[0])
+            raise OnnxImportError(
+                f"The {which} of the edited model must not change",
+                found=borders[1],
+                allowed=borders[0],
+                remedy="Report the model and the edit",
+            )
     values = _common_values(old, new)
     batches = _input_shapes(networks[0], shapes or {})
     largest = tolerance = 0.0
@@ -142,10 +147,10 @@ def _shape(tensor: Tensor, asked: Sequence[int] | None, batch: int | None) -> tu
             shape[axis] = asked[axis]
     if -1 in shape:
         raise OnnxImportError(
-            "An edit needs all extents but the batch",
+            "All dimensions except the batch must be static",
             where=f"input {tensor.name!r}",
             found=tensor.shape,
-            remedy=f"Give them with --shape {tensor.name}=...",
+            remedy=f"Set them with --shape {tensor.name}=...",
         )
     return tuple(shape)
 
@@ -171,10 +176,10 @@ def _compared(name: str, expected: Array, found: Array, seed: int) -> float:
         OnnxImportError: they differ.
     """
     where = f"value {name!r}, random inputs of seed {seed}"
-    remedy = "Nothing was written. Please report the model and the edit"
+    remedy = "Nothing was written. Report the model and the edit"
     if expected.shape != found.shape or expected.dtype != found.dtype:
         raise OnnxImportError(
-            "The edited model gives another shape or type",
+            "The edited model returns another shape or type",
             where=where,
             found=f"{found.dtype} {found.shape}",
             allowed=f"{expected.dtype} {expected.shape}",
@@ -194,7 +199,7 @@ def _compared(name: str, expected: Array, found: Array, seed: int) -> float:
         difference = float(gap.max(initial=0.0)) / range_ if same_elsewhere else float("inf")
     if not difference <= tolerance:
         raise OnnxImportError(
-            "The edited model computes something else",
+            "The outputs of the edited model exceed the tolerance",
             where=where,
             found=f"a difference of {difference:.3g} of the value's range",
             allowed=f"at most {tolerance:g}",

@@ -314,7 +314,11 @@ def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
         try:
             return value.decode() if isinstance(value, bytes) else list(value) if _is_list(value) else value
         except UnicodeDecodeError as error:
-            raise OnnxImportError("A text is no UTF-8", where=f"node {node.name!r}, attribute {name!r}") from error
+            raise OnnxImportError(
+                "The string is not valid UTF-8",
+                where=f"node {node.name!r}, attribute {name!r}",
+                remedy="The file is damaged; export the model again",
+            ) from error
     return default
 
 

@@ -76,7 +76,10 @@ class ShapeTable:
             inferred = shape_inference.infer_shapes(skeleton, data_prop=True).graph
         except (shape_inference.InferenceError, ValueError) as error:
             raise OnnxImportError(
-                "Shapes do not fit together", where=f"graph {self._graph_name!r}", found=error
+                "The shapes in the model are inconsistent",
+                where=f"graph {self._graph_name!r}",
+                found=error,
+                remedy="Correct the shapes, or export the model again",
             ) from error
         for info in (*inferred.value_info, *inferred.output, *inferred.input):
             self._types[info.name] = info.type

@@ -64,10 +64,11 @@ def _list(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
         return (default,) * count
     if len(values) != count:
         raise node.refusal(
-            f"Attribute {name!r} has a wrong number of values",
+            f"Attribute {name!r} has the wrong number of values",
             code=ErrorCode.INVALID_NODE,
             found=values,
             allowed=f"{count} values",
+            remedy="Give one value per spatial axis, two for pads",
         )
     return values
 
@@ -77,7 +78,12 @@ def _weights(node: Node, least_rank: int = 3) -> tuple[NodeInput, Array | None, 
     weights, bias = node[1], node.input(2)
     node.static_shape(weights, "The kernel")
     if weights.rank < least_rank:
-        raise node.refusal("The kernel has too few axes", code=ErrorCode.INVALID_NODE, found=weights.shape)
+        raise node.refusal(
+            "The kernel has too few axes",
+            code=ErrorCode.INVALID_NODE,
+            found=weights.shape,
+            remedy="Export the model with a kernel of rank 3 or more",
+        )
     inputs: list[NodeInput | None] = [node[0]]
     inputs.append(None if weights.is_known else weights)
     inputs.append(None if bias is None or bias.is_known else bias)
@@ -174,7 +180,11 @@ def deformable_convolution(node: Node) -> NodeInput:
 def _kernel(node: Node) -> tuple[int, ...]:
     kernel = node.get_ints("kernel_shape")
     if kernel is None:
-        raise node.refusal("Attribute 'kernel_shape' is required", code=ErrorCode.INVALID_NODE)
+        raise node.refusal(
+            "Attribute 'kernel_shape' is required",
+            code=ErrorCode.INVALID_NODE,
+            remedy="Export the model with the attribute",
+        )
     return kernel
 
 

@@ -37,9 +37,10 @@ def constant(node: Node) -> NodeInput:
     if node.has("value_ints"):
         return node.array(node.get_ints("value_ints"), np.int64)
     raise node.refusal(
-        "The constant is neither a tensor nor numbers",
+        "The constant must be a tensor or numbers",
         code=ErrorCode.UNSUPPORTED_NODE_ATTR,
         found=", ".join(attribute.name for attribute in node.proto.attribute) or "no attribute",
+        remedy="Export the constant as a tensor",
     )
 
 
@@ -53,7 +54,12 @@ def constant_of_shape(node: Node) -> NodeInput:
     if len(extents) < len(shape):
         return expand(node, node.array(number), shape)
     if math.prod(extents) > _LARGEST_CONSTANT_ELEMENTS or min(extents, default=0) < 0:
-        raise node.refusal("No tensor has this shape", code=ErrorCode.INVALID_VALUE, found=tuple(extents))
+        raise node.refusal(
+            "This shape is not supported",
+            code=ErrorCode.INVALID_VALUE,
+            found=tuple(extents),
+            remedy="Correct the shape",
+        )
     return node.array(np.broadcast_to(number.reshape(()), extents))
 
 
@@ -81,10 +87,15 @@ def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
     narrow = DataType.from_numpy(dtype).is_floating_point and dtype.itemsize < 4
     first, last, step = (value.reshape(()).astype(np.float32 if narrow else dtype) for value in (start, limit, delta))
     if not step:
-        raise node.refusal("The step of a range is not 0", code=ErrorCode.INVALID_VALUE)
+        raise node.refusal("The step of a range must not be 0", code=ErrorCode.INVALID_VALUE, remedy="Correct the step")
     count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
     if count * dtype.itemsize > LARGEST_FOLDED_BYTES:
-        raise node.refusal("The range is too long", code=ErrorCode.INVALID_VALUE, found=f"{count} elements")
+        raise node.refusal(
+            "The range is too long",
+            code=ErrorCode.INVALID_VALUE,
+            found=f"{count} elements",
+            remedy="Compute the range at run time, or shorten it",
+        )
     numbers: Array = (first + np.arange(count, dtype=first.dtype) * step).astype(dtype)
     return numbers
 
@@ -101,6 +112,7 @@ def _check_size(node: Node, rows: int, columns: int) -> None:
             code=ErrorCode.INVALID_VALUE,
             found=(rows, columns),
             allowed=f"at most {LARGEST_FOLDED_BYTES // 8} elements",
+            remedy="Reduce its size",
         )
 
 

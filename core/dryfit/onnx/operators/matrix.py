@@ -30,7 +30,12 @@ def gemm(node: Node) -> NodeInput:
     """Fully connected where B is constant or a quantized constant, and C a bias; else matrix multiply, scale, add."""
     a, b, c = node[0], node[1], node.input(2)
     if a.rank != 2 or b.rank != 2:
-        raise node.refusal("Gemm takes matrices", code=ErrorCode.INVALID_NODE, found=f"{a.shape} and {b.shape}")
+        raise node.refusal(
+            "The inputs of Gemm must be matrices",
+            code=ErrorCode.INVALID_NODE,
+            found=f"{a.shape} and {b.shape}",
+            remedy="Use MatMul, or reshape the inputs",
+        )
     alpha, beta = node.get_float("alpha", 1.0), node.get_float("beta", 1.0)
     trans_a, trans_b = bool(node.get_int("transA", 0)), bool(node.get_int("transB", 0))
     outputs = b.shape[0 if trans_b else 1]
@@ -183,7 +188,9 @@ def matmul(node: Node) -> NodeInput:
     """Matrix multiply; an operand with one axis is a vector."""
     a, b = node[0], node[1]
     if a.rank < 1 or b.rank < 1:
-        raise node.refusal("A matrix product takes no scalars", code=ErrorCode.INVALID_NODE)
+        raise node.refusal(
+            "The inputs of a matrix product must not be scalars", code=ErrorCode.INVALID_NODE, remedy="Use Mul"
+        )
     rank_a, rank_b = max(a.rank, 2), max(b.rank, 2)
     batch = max(rank_a, rank_b) - 2
     op_a = MatrixOperation.VECTOR if a.rank == 1 else MatrixOperation.NONE

@@ -38,7 +38,7 @@ def dropout(node: Node) -> list[NodeInput]:
     """Nothing: it does something in training only. The mask is a constant."""
     training = node.constant(2, "The training mode")
     if training is not None and bool(training.reshape(())):
-        raise node.refusal("Dropout in training mode is not supported")
+        raise node.refusal("Dropout in training mode is not supported", remedy="Export the model in inference mode")
     if len(node.proto.output) < 2 or not node.proto.output[1]:
         return [node[0]]
     shape = node.static_shape(node[0], "The input of a Dropout whose mask is used")
@@ -56,7 +56,9 @@ def flatten(node: Node) -> NodeInput:
     """Shuffle."""
     x, axis = node[0], node.get_int("axis", 1)
     if not -x.rank <= axis <= x.rank:
-        raise node.refusal("The axis does not exist", code=ErrorCode.INVALID_VALUE, found=axis)
+        raise node.refusal(
+            "The axis must be an axis of the input", code=ErrorCode.INVALID_VALUE, found=axis, remedy="Correct the axis"
+        )
     return flatten_to_matrix(node, x, axis + x.rank if axis < 0 else axis)
 
 
@@ -96,9 +98,10 @@ def _blocks(node: Node, x: NodeInput) -> int:
     size = node.get_int("blocksize", 0)
     if x.rank != 4 or x.shape[1] < 0 or size < 1:
         raise node.refusal(
-            "The input is NCHW with a known number of channels, and the block size is positive",
+            "The input must be NCHW with a static number of channels, and the block size positive",
             code=ErrorCode.UNSUPPORTED_NODE_SHAPE,
             found=f"{x.shape}, block size {size}",
+            remedy="Set a fixed shape, or correct the block size",
         )
     return size
 

@@ -64,7 +64,10 @@ def batch_normalization(node: Node) -> list[NodeInput]:
     x = node[0]
     if not node.get_int("spatial", 1):
         raise node.refusal(
-            "Only statistics a channel are supported", code=ErrorCode.UNSUPPORTED_NODE_ATTR, found="spatial=0"
+            "Only per-channel statistics are supported",
+            code=ErrorCode.UNSUPPORTED_NODE_ATTR,
+            found="spatial=0",
+            remedy="Export the model with spatial=1",
         )
     if node.get_int("training_mode", 0):
         return _training_batch_normalization(node)
@@ -127,7 +130,12 @@ def group_normalization(node: Node) -> NodeInput:
     """Normalization over the spatial axes and the channels of a group."""
     x, groups = node[0], node.get_int("num_groups", 0)
     if groups < 1:
-        raise node.refusal("Attribute 'num_groups' is required", code=ErrorCode.INVALID_NODE, found=groups)
+        raise node.refusal(
+            "Attribute 'num_groups' is required",
+            code=ErrorCode.INVALID_NODE,
+            found=groups,
+            remedy="Export the model with the attribute",
+        )
     scale, bias = (_along_channels(node, node[index], x.rank) for index in (1, 2))
     layer = Normalization(
         axes=mask_of(range(2 if groups > 1 else 1, x.rank)),
@@ -186,7 +194,11 @@ def lp_normalization(node: Node) -> NodeInput:
     x, p = node[0], node.get_int("p", 2)
     if p not in (1, 2):
         raise node.refusal(
-            "The norm is not supported", code=ErrorCode.UNSUPPORTED_NODE_ATTR, found=f"p={p}", allowed="1, 2"
+            "This norm is not supported",
+            code=ErrorCode.UNSUPPORTED_NODE_ATTR,
+            found=f"p={p}",
+            allowed="1, 2",
+            remedy="Use p=1 or p=2",
         )
     axes = (positive_axis(node, node.get_int("axis", -1), x.rank),)
     powers = unary(node, UnaryOperation.ABS, x) if p == 1 else multiply(node, x, x)

@@ -129,10 +129,11 @@ def _check_type(node: Node, attribute: str, expected: DataType) -> None:
     found = data_type(number, f"attribute {attribute!r}") if number else expected
     if found is not expected:
         raise node.refusal(
-            f"Attribute {attribute!r} has a value that is not supported",
+            f"This value of attribute {attribute!r} is not supported",
             code=ErrorCode.UNSUPPORTED_NODE_ATTR,
             found=found.name,
             allowed=expected.name,
+            remedy="Export the model with the supported value",
         )
 
 

@@ -90,10 +90,10 @@ def quantized_average(node: Node) -> NodeInput:
     """Inputs x and y, each with scale and zero point; channels stand before the spatial axes."""
     if node.get_int("channels_last", 0):
         raise node.refusal(
-            "Channels stand before the spatial axes",
+            "The channel axis must come before the spatial axes",
             code=ErrorCode.UNSUPPORTED_NODE_ATTR,
             found="channels_last=1",
-            remedy="Transpose around the node",
+            remedy="Add transposes around the node",
         )
     x = _dequantized(node, 0)
     if node.op_type == "QLinearAveragePool":
@@ -122,10 +122,11 @@ def quantized_softmax(node: Node) -> NodeInput:
     behind = [index for index in range(axis, x.rank) if x.shape[index] != 1]
     if node.get_int("opset", 0) < 13 and behind not in ([], [axis]):
         raise node.refusal(
-            "A softmax of an opset before 13 goes over all axes from `axis` on",
+            "Before opset 13, softmax over several axes is not supported",
             code=ErrorCode.UNSUPPORTED_NODE_ATTR,
             found=f"axis {axis} of {x.shape}",
             allowed="the last axis that is longer than 1",
+            remedy="Convert the model to opset 13, or reshape the input",
         )
     result = node.add(Softmax(axes=mask_of([axis])), x)
     return _quantized(node, result, node[3], node.input(4), node[0])

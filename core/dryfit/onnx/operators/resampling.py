@@ -87,7 +87,11 @@ def resize(node: Node) -> NodeInput:
         layer.scales = tuple(_on_all_axes(node, x, axes, values, [1.0] * x.rank))
         return node.add(layer, x)
     if sizes is None:
-        raise node.refusal("Either scales or sizes are given", code=ErrorCode.INVALID_NODE)
+        raise node.refusal(
+            "Exactly one of scales and sizes must be given",
+            code=ErrorCode.INVALID_NODE,
+            remedy="Remove one of the two inputs",
+        )
     policy = node.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
     if not sizes.is_known and axes is None and policy == "stretch":
         return node.add(layer, x, cast(node, sizes, DataType.INT64))
@@ -119,7 +123,11 @@ def _on_all_axes(
     axes = tuple(range(x.rank)) if axes is None else axes
     if len(values) != len(axes):
         raise node.refusal(
-            "There is one value an axis", code=ErrorCode.INVALID_VALUE, found=len(values), allowed=len(axes)
+            "There must be one value per axis",
+            code=ErrorCode.INVALID_VALUE,
+            found=len(values),
+            allowed=len(axes),
+            remedy="Give one value per axis",
         )
     merged = list(others)
     for axis, value in zip(axes, values, strict=True):

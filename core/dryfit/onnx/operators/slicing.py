@@ -28,10 +28,11 @@ def split(node: Node) -> list[NodeInput]:
     known = [size for size in sizes if isinstance(size, int)]
     if len(known) == len(sizes) and isinstance(length, int) and (sum(known) != length or min(known, default=0) < 0):
         raise node.refusal(
-            "The parts are not the whole axis",
+            "The parts must add up to the extent of the axis",
             code=ErrorCode.INVALID_VALUE,
             found=tuple(known),
             allowed=f"a sum of {length}",
+            remedy="Correct the lengths of the parts",
         )
     parts: list[NodeInput] = []
     start: Length = 0
@@ -45,7 +46,12 @@ def _equal_parts(node: Node, length: Length, count: int) -> list[Length]:
     """The extents of `count` parts, the last ones smaller where the axis does not divide evenly."""
     op = ElementWiseOperation
     if count < 1:
-        raise node.refusal("There is at least one part", code=ErrorCode.INVALID_VALUE, found=count)
+        raise node.refusal(
+            "There must be at least one part",
+            code=ErrorCode.INVALID_VALUE,
+            found=count,
+            remedy="Correct the number of outputs",
+        )
     part = combine(node, op.FLOOR_DIV, combine(node, op.SUM, length, count - 1), count)
     sizes: list[Length] = []
     for index in range(count):
@@ -67,9 +73,10 @@ def slice_operator(node: Node) -> NodeInput:
     steps = [1] * len(axes) if steps_given is None else [int(step) for step in steps_given]
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise node.refusal(
-            "Starts, ends, axes and steps do not fit together",
+            "Starts, ends, axes and steps must have the same length",
             code=ErrorCode.INVALID_VALUE,
             found=f"{len(starts)}, {len(ends)}, {len(axes)}, {steps}",
+            remedy="Give one value per axis in each",
         )
     lengths = lengths_of(node, x)
     bounds: dict[int, SliceBounds] = {}
@@ -123,7 +130,11 @@ def tile(node: Node) -> NodeInput:
     x, repeats = node[0], elements_of(node, node[1])
     if len(repeats) != x.rank:
         raise node.refusal(
-            "There is one repeat an axis", code=ErrorCode.INVALID_VALUE, found=len(repeats), allowed=x.rank
+            "There must be one repeat per axis",
+            code=ErrorCode.INVALID_VALUE,
+            found=len(repeats),
+            allowed=x.rank,
+            remedy="Give one value per axis",
         )
     bounds: dict[int, SliceBounds] = {
         axis: (0, combine(node, ElementWiseOperation.PROD, length, repeat), 1)
@@ -153,7 +164,11 @@ def pad(node: Node) -> NodeInput:
     axes = tuple(range(x.rank)) if axes_given is None else positive_axes(node, axes_given.reshape(-1).tolist(), x.rank)
     if len(pads) != 2 * len(axes):
         raise node.refusal(
-            "There are two pads an axis", code=ErrorCode.INVALID_VALUE, found=len(pads), allowed=2 * len(axes)
+            "There must be two pads per axis",
+            code=ErrorCode.INVALID_VALUE,
+            found=len(pads),
+            allowed=2 * len(axes),
+            remedy="Give a begin and an end for each axis",
         )
     lengths = lengths_of(node, x)
     bounds: dict[int, SliceBounds] = {}

@@ -118,7 +118,8 @@ class _Writer:
                     chosen.setdefault(name, {})[value] = scale
                 elif not self._is_inside_node(layer, tensor):
                     self.notes.append(
-                        f"layer {layer.name!r} rounds {tensor!r} to INT8, which is no value of the model: it stays real"
+                        f"layer {layer.name!r} rounds {tensor!r} to INT8, but the model has no such tensor: it is "
+                        "not quantized"
                     )
         return chosen
 
@@ -139,9 +140,9 @@ class _Writer:
         others = [value for value in dict.fromkeys(values) if self._types.get(value, 0) not in (0, TensorProto.FLOAT)]
         if others:
             raise OnnxImportError(
-                "Tensors that are quantized have to be FLOAT: a scale of a narrower type could not hold the cache's",
+                "Quantized tensors must be FP32: a narrower scale could not represent the scales of the cache",
                 found=", ".join(f"{name!r} {TensorProto.DataType.Name(self._types[name])}" for name in others),
-                remedy="Convert the model to FLOAT first",
+                remedy="Convert the model to FP32 first",
             )
 
     def _pair(self, value: str, scale: float, *, is_whole: bool) -> str:

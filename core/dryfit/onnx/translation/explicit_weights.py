@@ -165,7 +165,7 @@ class ExplicitWeights:
         for one in planned:
             problem = self._add(one, made)
             if problem:
-                made.notes.append(f"layer {one.layer.name!r} keeps real weights: {problem}")
+                made.notes.append(f"layer {one.layer.name!r} keeps floating-point weights: {problem}")
         return made
 
     def _add(self, planned: PlannedWeights, made: MadeNodes) -> str:
@@ -173,14 +173,14 @@ class ExplicitWeights:
         names = [name for name in planned.layer.onnx_nodes if name in self._nodes]
         weighted = [name for name in names if self._nodes[name].op_type in WEIGHTED_OPERATORS]
         if len(weighted) != 1:
-            return "it does not come from one Conv, ConvTranspose, Gemm or MatMul"
+            return "it was not imported from a single Conv, ConvTranspose, Gemm or MatMul"
         name = weighted[0]
         oriented = _oriented(planned, self._nodes[name].op_type, self._shapes[name])
         if oriented is None:
-            return "its scales follow groups and channels, for which ONNX has no axis"
+            return "its scales are per group and channel, which ONNX cannot express"
         normalization = self._normalization(planned, name)
         if planned.scale is not None and normalization is None:
-            return f"the factors of {planned.scale.name!r} are part of them, which comes from other nodes"
+            return f"they include the factors of {planned.scale.name!r}, which comes from other nodes"
         new = NodeProto()
         new.CopyFrom(self._nodes[name])
         new.input[1] = self._write(new.input[1], *oriented, made.before.setdefault(name, []))

@@ -148,17 +148,17 @@ def implicit_model(
     carried = carried_scales(network, plain.scales, plain.dequantized, unequal=chosen.unequal)
     if chosen.unequal is UnequalScales.REFUSE and carried.conflicts:
         raise CalibrationError(
-            "Tensors that share one scale have several",
+            "Tensors that must share one scale have different scales",
             found="\n  " + "\n  ".join(map(str, carried.conflicts)) + "\n",
-            remedy="Quantize them alike, or take the largest",
+            remedy="Quantize them with the same scale, or use the largest",
         )
     layers = layer_precisions(network, plain, carried, chosen.real_type, rounds_all=chosen.rounds_all)
     lost = [one for one in layers if one.missing]
     if chosen.is_strict and lost:
         raise CalibrationError(
-            "Layers that the Q/DQ model computes in INT8 lack scales for it",
+            "INT8 layers of the Q/DQ model have missing scales",
             found="; ".join(f"layer {one.layer!r}: {', '.join(map(repr, one.missing))}" for one in lost),
-            remedy="Quantize these tensors too, or let the layers be computed in real numbers",
+            remedy="Quantize these tensors too, or run the layers in FP32 or FP16",
         )
     for tensor, scale in carried.scales.items():
         if network.find_tensor(tensor) is not None:
@@ -250,7 +250,10 @@ def write_implicit_files(
             write_atomically(folder / file, [data])
     except OSError as error:
         raise CalibrationError(
-            "The files cannot be written", where=str(folder), found=error.strerror or str(error)
+            "The files cannot be written",
+            where=str(folder),
+            found=error.strerror or str(error),
+            remedy="Check the folder and its permissions",
         ) from error
     model = folder / f"{name}_noqdq.onnx"
     write_model(translated.model, model, external, source)
@@ -268,5 +271,7 @@ def _model_scales(translated: ImplicitModel, *, unit_scales: bool) -> dict[str, 
 
 def _list(pairs: list[tuple[str, str]], notes: list[str]) -> bytes:
     text, unfit = layer_list(pairs)
-    notes += [f"layer {name!r} is left out of a list: names with commas or single quotes do not fit" for name in unfit]
+    notes += [
+        f"layer {name!r} is omitted from a list: names with commas or single quotes are not supported" for name in unfit
+    ]
     return text.encode()

@@ -217,8 +217,8 @@ def with_opset(model: ModelProto, least: int = LEAST_OPSET) -> ModelProto:
             "The model's opset cannot be raised",
             where=f"graph {model.graph.name!r}",
             found=f"opset {versions[0]}: {error}",
-            allowed=f"opset {least} or newer: QuantizeLinear has no axis before",
-            remedy="Export the model anew in a newer opset",
+            allowed=f"opset {least} or newer, where QuantizeLinear supports an axis",
+            remedy="Export the model again with a newer opset",
         ) from error
     # What a model of this opset has at least. Source: ONNX, versioning.
     raised.ir_version = max(raised.ir_version, onnx.IR_VERSION_2020_5_8)

@@ -140,7 +140,7 @@ class _Remover:
             self._take_out_constant(one, constant)
         elif not one.is_per_tensor:
             self._refusals.add(
-                one.name, one.source, f"an activation has {one.scale.size} scales, one a channel along axis {one.axis}"
+                one.name, one.source, f"an activation has {one.scale.size} scales, per channel along axis {one.axis}"
             )
         elif one.is_quantize:
             real = self._real.get(one.source, one.source)
@@ -163,7 +163,7 @@ class _Remover:
             self._state(real, scale)
             self._quantized.setdefault(real, one.source)
         elif one.source not in self._scale_of:
-            self._refusals.add(one.name, one.source, "no quantization of the model gives what it dequantizes")
+            self._refusals.add(one.name, one.source, "its input is not quantized by the model")
         self._real[one.result] = real
         self._dequantized.add(one.result)
 

@@ -50,9 +50,9 @@ _CODES = (TensorProto.INT8, TensorProto.INT32)
 _OTHER_FORMS = ("DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
 _WORDS: dict[int, str] = {
     TensorProto.UINT8: "UINT8: implicit INT8 is symmetric, from -128 to 127",
-    TensorProto.INT4: "INT4: implicit quantization has INT8 only",
-    TensorProto.FLOAT8E4M3FN: "FP8: implicit quantization has INT8 only",
-    TensorProto.FLOAT4E2M1: "FP4: implicit quantization has INT8 only",
+    TensorProto.INT4: "INT4: implicit quantization supports only INT8",
+    TensorProto.FLOAT8E4M3FN: "FP8: implicit quantization supports only INT8",
+    TensorProto.FLOAT4E2M1: "FP4: implicit quantization supports only INT8",
 }
 
 
@@ -117,12 +117,13 @@ class TranslationRefusals:
         """
         if self._reasons:
             raise OnnxImportError(
-                "The model's quantization cannot be said by implicit scales",
+                "The model's quantization cannot be expressed with implicit scales",
                 found="\n  " + "\n  ".join(grouped(self._reasons)) + "\n",
-                allowed="INT8 with zero points of 0, one scale an activation, and one or one a channel for weights",
+                allowed="INT8 with zero points of 0, per-tensor scales for activations, and per-tensor or "
+                "per-channel scales for weights",
                 source="TensorRT developer guide, Working with Quantized Types: Explicit vs Implicit Quantization",
-                remedy="Quantize the model anew with symmetric INT8, or run it as it is on this machine's CPU with the "
-                "arithmetic of a library: --quantize-method onnx (`dryfit quantize-methods` lists all)",
+                remedy="Quantize the model again with symmetric INT8, or run it unchanged on this machine's CPU with "
+                "the arithmetic of a library: --quantize-method onnx (`dryfit quantize-methods` lists all)",
             )
 
 
@@ -137,10 +138,10 @@ def quantization_node(graph: ModelGraph, node: NodeProto, refusals: TranslationR
     scale = graph.constant(node.input[1])
     zero_point = graph.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else None
     if scale is None or (zero_point is None and len(node.input) > 2 and node.input[2]):
-        refusals.add(name, tensor, "scale and zero point have to be constants")
+        refusals.add(name, tensor, "scale and zero point must be constants")
         return None
     if zero_point is not None and np.any(zero_point.astype(np.float32)):
-        refusals.add(name, tensor, f"the zero point is {_numbers(zero_point)}, and has to be 0")
+        refusals.add(name, tensor, f"the zero point is {_numbers(zero_point)}, and must be 0")
         return None
     reason = _flaw(graph, node, scale)
     if reason:
@@ -157,12 +158,12 @@ def refuse_other_forms(graph: ModelGraph, refusals: TranslationRefusals) -> None
         is_trt = node.domain == "trt" and "uantize" in node.op_type
         if is_trt or node.op_type in _OTHER_FORMS:
             operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-            refusals.add(node_name(node), str(node.input[0]), f"it is {operator}, not a Q/DQ pair of INT8")
+            refusals.add(node_name(node), str(node.input[0]), f"it is {operator}, not an INT8 Q/DQ pair")
 
 
 def _flaw(graph: ModelGraph, node: NodeProto, scale: Array) -> str:
     if attribute(node, "block_size", 0):
-        return f"it has one scale a block of {attribute(node, 'block_size')}"
+        return f"it has one scale per block of {attribute(node, 'block_size')}"
     kind = _code_type(graph, node)
     if kind not in _CODES:
         return f"it is {_WORDS.get(kind, TensorProto.DataType.Name(kind) + ': implicit quantization has INT8 only')}"

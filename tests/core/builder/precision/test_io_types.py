@@ -113,7 +113,7 @@ def test_a_constant_output_is_given_in_the_stated_type_under_its_name():
 
 def test_a_tensor_between_layers_has_the_type_that_follows():
     network = chain("c", "r")
-    with pytest.raises(NetworkError, match="follows from the layer and cannot be set"):
+    with pytest.raises(NetworkError, match="cannot be set"):
         network.tensor("c0").dtype = HALF
 
 
@@ -121,7 +121,7 @@ def test_a_tensor_between_layers_has_the_type_that_follows():
 def test_types_that_do_not_stand_for_one_another_are_refused_for_outputs(made, stated):
     network = Network("copies")
     network.mark_output(network.add_identity(network.add_input("x", made, (4,))).get_output(0))
-    with pytest.raises(NetworkError, match=f"found {stated.name}"):
+    with pytest.raises(NetworkError, match=f"found {stated.text}"):
         network.outputs[0].dtype = stated
 
 
@@ -167,7 +167,7 @@ def test_an_input_that_is_given_in_half_is_in_the_networks_type_for_its_layers()
     x = network.add_input("x", FLOAT, (4,))
     x.dtype = HALF
     other = network.add_input("other", HALF, (4,))
-    with pytest.raises(NetworkError, match="found FLOAT and HALF"):
+    with pytest.raises(NetworkError, match="found FP32 and FP16"):
         network.add_concatenation([x, other])
 
 

@@ -38,5 +38,5 @@ def test_the_input_does_not_broadcast_to_the_slopes():
 
 def test_unequal_types_are_refused():
     network, x, slopes = network_with((2,), (2,), dtype=[DataType.HALF, DataType.FLOAT])
-    with pytest.raises(NetworkError, match="HALF and FLOAT"):
+    with pytest.raises(NetworkError, match="FP16 and FP32"):
         network.add_parametric_relu(x, slopes)

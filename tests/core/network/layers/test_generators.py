@@ -28,7 +28,7 @@ def test_what_does_not_fit_is_refused_for_constant():
     weights = np.zeros(6, np.float32)
     assert_refused(Constant(shape=(2, 2), weights=weights), [], "as many elements", found="(2, 2) for 6 weights")
     assert_refused(Constant(shape=(-2, -3), weights=weights), [], "as many elements")
-    assert_refused(Constant(shape=(6,), weights=weights), [spec(1)], "no inputs")
+    assert_refused(Constant(shape=(6,), weights=weights), [spec(1)], "A constant layer must not have inputs")
 
 
 LINSPACE, UNIFORM = FillOperation.LINSPACE, FillOperation.RANDOM_UNIFORM
@@ -45,12 +45,22 @@ def test_what_does_not_fit_is_refused_for_fill():
     assert_refused(Fill(shape=(-1,), operation=LINSPACE), [], "at least 0", found=(-1,))
     assert_refused(Fill(operation=LINSPACE), [known(-1)], "at least 0", found=(-1,))
     assert_refused(Fill(shape=(2,), operation=UNIFORM, to_type=DataType.INT32), [], "floating point", found="INT32")
-    assert_refused(Fill(shape=(2,), operation=LINSPACE, to_type=DataType.BOOL), [], "numbers", found="BOOL")
+    assert_refused(
+        Fill(shape=(2,), operation=LINSPACE, to_type=DataType.BOOL),
+        [],
+        "The output type of LINSPACE must be numeric",
+        found="BOOL",
+    )
     assert_refused(Fill(shape=(2, 3), operation=LINSPACE), [], "beta as input 2", found="rank 2")
     assert_refused(Fill(shape=(2, 3), operation=LINSPACE), [None, None, spec(3)], "wrong shape", found=(3,))
     assert_refused(Fill(shape=(2,), operation=UNIFORM), [None, spec(2)], "wrong shape", allowed="a scalar")
     typed = spec(dtype=DataType.HALF)
-    assert_refused(Fill(shape=(2,), operation=UNIFORM), [None, typed], "has the output's type", found="HALF")
+    assert_refused(
+        Fill(shape=(2,), operation=UNIFORM),
+        [None, typed],
+        "Input 1 (alpha) must have the type of the output",
+        found="FP16",
+    )
 
 
 def test_the_builder_takes_tensorrts_arguments():

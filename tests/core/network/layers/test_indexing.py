@@ -29,18 +29,29 @@ def test_vectors_pick_tensors():
 
 def test_what_does_not_fit_is_refused_for_gather():
     data = spec(2, 3)
-    assert_refused(Gather(), [data, spec(2)], "wrong type", found="FLOAT", allowed="INT32 or INT64")
-    assert_refused(Gather(axis=2), [data, indices(2)], "not an axis", found=2, allowed="0 to 1")
+    assert_refused(Gather(), [data, spec(2)], "wrong type", found="FP32", allowed="INT32 or INT64")
+    assert_refused(Gather(axis=2), [data, indices(2)], "`axis` must be an axis of the input", found=2, allowed="0 to 1")
     element = GatherMode.ELEMENT
-    assert_refused(Gather(mode=element), [data, indices(2)], "equal ranks", found="(2, 3) and (2,)")
-    assert_refused(Gather(mode=element), [data, indices(1, 4)], "past axis 1", found="(1, 4) into (2, 3)")
+    assert_refused(
+        Gather(mode=element), [data, indices(2)], "Data and indices must have the same rank", found="(2, 3) and (2,)"
+    )
+    assert_refused(
+        Gather(mode=element), [data, indices(1, 4)], "The indices must not be larger", found="(1, 4) into (2, 3)"
+    )
     assert_refused(Gather(mode=element, num_elementwise_dims=1), [data, data], "wrong type")
     assert_refused(Gather(mode=GatherMode.ND), [data, indices(2, 3)], "at most one", allowed="0 to 2")
-    assert_refused(Gather(mode=GatherMode.ND), [data, indices(2, -1)], "known extent")
+    assert_refused(
+        Gather(mode=GatherMode.ND), [data, indices(2, -1)], "The last dimension of the indices must be static"
+    )
     assert_refused(Gather(num_elementwise_dims=1), [data, indices(2, 2)], "after the elementwise", found=0)
     shared = Gather(axis=1, num_elementwise_dims=1)
     assert_refused(shared, [data, indices(3, 2)], "elementwise axis 0", found="2 and 3")
-    assert_refused(Gather(axis=1, num_elementwise_dims=3), [data, indices(2)], "counts axes", allowed="0 to 1")
+    assert_refused(
+        Gather(axis=1, num_elementwise_dims=3),
+        [data, indices(2)],
+        "`num_elementwise_dims` must not exceed the rank",
+        allowed="0 to 1",
+    )
 
 
 def test_builders_set_axis_and_mode():
@@ -62,12 +73,22 @@ def test_what_does_not_fit_is_refused_for_scatter():
     element, nd = Scatter(mode=ScatterMode.ELEMENT, axis=1), Scatter(mode=ScatterMode.ND)
     data = spec(2, 3)
     assert_refused(element, [data, indices(1, 2), spec(1, 3)], "axis 1 of updates and indices", found="3 and 2")
-    assert_refused(element, [data, indices(2), spec(2)], "equal ranks")
-    assert_refused(element, [data, indices(1, 1), spec(1, 1, dtype=DataType.HALF)], "one type", found="FLOAT and HALF")
-    assert_refused(element, [data, spec(1, 1), spec(1, 1)], "wrong type", found="FLOAT")
+    assert_refused(element, [data, indices(2), spec(2)], "Data and indices must have the same rank")
+    assert_refused(
+        element,
+        [data, indices(1, 1), spec(1, 1, dtype=DataType.HALF)],
+        "All inputs must have the same type",
+        found="FP32 and FP16",
+    )
+    assert_refused(element, [data, spec(1, 1), spec(1, 1)], "wrong type", found="FP32")
     assert_refused(nd, [data, indices(5, 3), spec(5)], "at most one", allowed="0 to 2 on the last axis")
-    assert_refused(nd, [data, indices(5, 1), spec(5)], "do not fit", found=(5,), allowed=(5, 3))
-    assert_refused(Scatter(mode=ScatterMode.ELEMENT, axis=2), [data, indices(1, 1), spec(1, 1)], "not an axis", found=2)
+    assert_refused(nd, [data, indices(5, 1), spec(5)], "The shape of the updates must", found=(5,), allowed=(5, 3))
+    assert_refused(
+        Scatter(mode=ScatterMode.ELEMENT, axis=2),
+        [data, indices(1, 1), spec(1, 1)],
+        "`axis` must be an axis of the input",
+        found=2,
+    )
 
 
 @pytest.mark.parametrize("reduction", ScatterReduction)
@@ -84,11 +105,13 @@ def test_the_depth_is_a_new_axis():
 
 
 def test_what_does_not_fit_is_refused_for_one_hot():
-    assert_refused(OneHot(), [spec(2), spec(2), scalar(4)], "wrong type", found="FLOAT")
+    assert_refused(OneHot(), [spec(2), spec(2), scalar(4)], "wrong type", found="FP32")
     assert_refused(OneHot(), [indices(2), spec(3), scalar(4)], "off and on", found=(3,))
     assert_refused(OneHot(), [indices(2), spec(2), scalar(0)], "at least 1", found=0)
     assert_refused(OneHot(), [indices(2), spec(2), indices(2)], "scalar", found=(2,))
-    assert_refused(OneHot(axis=2), [indices(2), spec(2), scalar(4)], "different axes", found=(2,))
+    assert_refused(
+        OneHot(axis=2), [indices(2), spec(2), scalar(4)], "The axes must be distinct axes of the tensor", found=(2,)
+    )
 
 
 def test_the_number_of_indices_depends_on_the_data():

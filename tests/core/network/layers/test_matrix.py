@@ -34,11 +34,11 @@ def test_the_shape_is_the_products(first, op0, second, op1, output):
 @pytest.mark.parametrize(
     ("first", "op0", "second", "op1", "message"),
     [
-        ((2, 3), N, (4, 5), N, r"summed over differ.*\(2, 3\) NONE and \(4, 5\) NONE"),
+        ((2, 3), N, (4, 5), N, r"\(2, 3\) NONE and \(4, 5\) NONE"),
         ((2, 3), T, (3, 4), N, r"\(2, 3\) TRANSPOSE"),
         ((3,), N, (3, 4), N, r"Input 0 has too few axes for NONE.*found \(3,\); allowed: rank 2"),
-        ((2, 2, 3), N, (3, 4), N, r"equal ranks.*\(2,\) and \(\)"),
-        ((2, 2, 3), N, (3, 3, 4), N, r"equal, or 1.*\(2,\) and \(3,\)"),
+        ((2, 2, 3), N, (3, 4), N, r"\(2,\) and \(\)"),
+        ((2, 2, 3), N, (3, 3, 4), N, r"\(2,\) and \(3,\)"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_values(first, op0, second, op1, message):
@@ -49,7 +49,7 @@ def test_what_does_not_fit_is_refused_with_both_values(first, op0, second, op1, 
 
 def test_unequal_types_are_refused_for_matrix_multiply():
     network, x, y = network_with((2, 2), (2, 2), dtype=[DataType.FLOAT, DataType.HALF])
-    with pytest.raises(NetworkError, match="FLOAT and HALF"):
+    with pytest.raises(NetworkError, match="FP32 and FP16"):
         network.add_matrix_multiply(x, N, y, N)
 
 
@@ -77,15 +77,15 @@ def test_an_ellipsis_is_host_only():
 @pytest.mark.parametrize(
     ("equation", "shapes", "message"),
     [
-        ("ij,jk->ik", [(2, 3), (4, 5)], "extents of 'j' differ.*3 and 4"),
-        ("ij->ik", [(2, 3)], "occurs once, and in an input.*ij->ik"),
-        ("ij->ii", [(2, 3)], "occurs once"),
+        ("ij,jk->ik", [(2, 3), (4, 5)], "3 and 4"),
+        ("ij->ik", [(2, 3)], "ij->ik"),
+        ("ij->ii", [(2, 3)], "Every output letter must occur once in"),
         ("i1->i", [(2, 3)], "letters, commas"),
         ("ij->j->i", [(2, 3)], "letters, commas"),
         ("ijk->i", [(2, 3)], "'ijk' has another rank.*|rank 3"),
-        ("ij,jk->ik", [(2, 3)], "one term an input.*1 inputs"),
-        ("ij->...", [(2, 3)], "no input has one"),
-        ("...i,...i->...", [(2, 3), (4, 3)], "does not broadcast.*2 and 4"),
+        ("ij,jk->ik", [(2, 3)], "1 inputs"),
+        ("ij->...", [(2, 3)], "The output must not have an ellipsis"),
+        ("...i,...i->...", [(2, 3), (4, 3)], "2 and 4"),
     ],
 )
 def test_a_malformed_equation_is_refused_with_what_is_wrong(equation, shapes, message):
@@ -96,5 +96,5 @@ def test_a_malformed_equation_is_refused_with_what_is_wrong(equation, shapes, me
 
 def test_unequal_types_are_refused_for_einsum():
     network, x, y = network_with((2,), (2,), dtype=[DataType.FLOAT, DataType.HALF])
-    with pytest.raises(NetworkError, match="FLOAT, HALF"):
+    with pytest.raises(NetworkError, match="FP32, FP16"):
         network.add_einsum([x, y], "i,i->i")

@@ -20,12 +20,23 @@ def test_extents_of_the_axis_add_up_and_others_are_merged():
 
 
 def test_what_does_not_fit_is_refused_for_concatenation():
-    assert_refused(Concatenation(axis=2), [spec(2, 3)], "not an axis", found=2, allowed="0 to 1")
-    assert_refused(Concatenation(axis=-1), [spec(2, 3)], "not an axis", found=-1)
-    assert_refused(Concatenation(), [spec()], "not an axis", allowed="none: the input is a scalar")
-    assert_refused(Concatenation(axis=0), [spec(2, 3), spec(2, 4)], "extents of axis 1", found="3 and 4")
-    assert_refused(Concatenation(), [spec(2), spec(2, 3)], "equal ranks", found="(2,) and (2, 3)")
-    assert_refused(Concatenation(), [spec(2), spec(2, dtype=DataType.HALF)], "one type", found="FLOAT and HALF")
+    assert_refused(
+        Concatenation(axis=2), [spec(2, 3)], "`axis` must be an axis of the input", found=2, allowed="0 to 1"
+    )
+    assert_refused(Concatenation(axis=-1), [spec(2, 3)], "`axis` must be an axis of the input", found=-1)
+    assert_refused(
+        Concatenation(), [spec()], "`axis` must be an axis of the input", allowed="no axis, as the input is a scalar"
+    )
+    assert_refused(Concatenation(axis=0), [spec(2, 3), spec(2, 4)], "The extents of the inputs along", found="3 and 4")
+    assert_refused(
+        Concatenation(), [spec(2), spec(2, 3)], "The inputs must have the same rank", found="(2,) and (2, 3)"
+    )
+    assert_refused(
+        Concatenation(),
+        [spec(2), spec(2, dtype=DataType.HALF)],
+        "All inputs must have the same type",
+        found="FP32 and FP16",
+    )
     assert_refused(Concatenation(), [spec(2), None], "Input 1 is not connected")
     assert_refused(Concatenation(), [], "Input 0 is not connected")
 
@@ -54,8 +65,8 @@ def test_negative_counts_crop():
 @pytest.mark.parametrize(
     ("pre", "post", "message"),
     [
-        ((-4, 0), (-4, 0), "leaves nothing"),
-        ((-9, 0), (5, 0), "leaves nothing"),
+        ((-4, 0), (-4, 0), "The crop removes the whole input"),
+        ((-9, 0), (5, 0), "The crop removes the whole input"),
         ((1,), (1,), r"pre \(1,\), post \(1,\) for an input of \(1, 8, 8\); allowed: 2 values"),
     ],
 )
@@ -78,11 +89,18 @@ def test_axes_may_be_set_after_the_layer_was_added():
 
 
 def test_what_does_not_fit_is_refused_for_reverse_sequence():
-    assert_refused(ReverseSequence(), [spec(2), indices(2)], "`batch_axis` is not an axis", found=1, allowed="0 to 0")
-    assert_refused(ReverseSequence(sequence_axis=1), [spec(2, 3), indices(3)], "different axes", found=1)
+    assert_refused(
+        ReverseSequence(), [spec(2), indices(2)], "`batch_axis` must be an axis of the input", found=1, allowed="0 to 0"
+    )
+    assert_refused(
+        ReverseSequence(sequence_axis=1),
+        [spec(2, 3), indices(3)],
+        "`batch_axis` and `sequence_axis` must be different",
+        found=1,
+    )
     assert_refused(ReverseSequence(), [spec(2, 3), indices(2)], "batch and the number", found="3 and 2")
     assert_refused(ReverseSequence(), [spec(2, 3), indices(3, 1)], "vector", found=(3, 1))
-    assert_refused(ReverseSequence(), [spec(2, 3), spec(3)], "wrong type", found="FLOAT")
+    assert_refused(ReverseSequence(), [spec(2, 3), spec(3)], "wrong type", found="FP32")
 
 
 def test_the_named_axes_are_gone():
@@ -93,8 +111,14 @@ def test_the_named_axes_are_gone():
 
 def test_what_does_not_fit_is_refused_for_squeeze():
     assert_refused(Squeeze(), [spec(1, 2), known(1)], "extent 1", found="axes (1,) of (1, 2)")
-    assert_refused(Squeeze(), [spec(1, 2), known(0, -2)], "different axes", found=(0, -2), allowed="-2 to 1, each once")
-    assert_refused(Squeeze(), [spec(1, 2), known(2)], "different axes", found=(2,))
+    assert_refused(
+        Squeeze(),
+        [spec(1, 2), known(0, -2)],
+        "The axes must be distinct axes of the tensor",
+        found=(0, -2),
+        allowed="-2 to 1, each once",
+    )
+    assert_refused(Squeeze(), [spec(1, 2), known(2)], "The axes must be distinct axes of the tensor", found=(2,))
     assert_refused(Squeeze(), [spec(1, 2), indices(1)], "known at build time")
     assert_refused(Squeeze(), [spec(1, 2)], "Input 1 is not connected")
 
@@ -106,6 +130,12 @@ def test_axes_are_those_of_the_output():
 
 
 def test_what_does_not_fit_is_refused_for_unsqueeze():
-    assert_refused(Unsqueeze(), [spec(2), known(2)], "different axes", found=(2,), allowed="-2 to 1, each once")
-    assert_refused(Unsqueeze(), [spec(2), known(0, 0)], "different axes", found=(0, 0))
+    assert_refused(
+        Unsqueeze(),
+        [spec(2), known(2)],
+        "The axes must be distinct axes of the tensor",
+        found=(2,),
+        allowed="-2 to 1, each once",
+    )
+    assert_refused(Unsqueeze(), [spec(2), known(0, 0)], "The axes must be distinct axes of the tensor", found=(0, 0))
     assert_refused(Unsqueeze(), [spec(2), indices(1)], "known at build time")

@@ -42,7 +42,7 @@ def test_a_k_from_an_input_is_known_or_dynamic():
         (-1, 2, DataType.INT32, "found -1; allowed: 1 to 8"),
         (1, 3, DataType.INT32, "found 0b11; allowed: one bit"),
         (1, 4, DataType.INT32, "found 0b100; allowed: bits 0 to 1"),
-        (1, 2, DataType.FLOAT, "found FLOAT"),
+        (1, 2, DataType.FLOAT, "found FP32"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_values_for_top_k(k, axes, indices_type, message):
@@ -76,7 +76,7 @@ def test_no_limit_is_host_only():
         ((1, 10, 4), (1, 3, 10), (), r"scores \(1, 3, 10\)"),
         ((1, 10, 2, 4), (1, 10, 3), (), r"boxes \(1, 10, 2, 4\)"),
         ((1, 10, 4), (10, 3), (), r"scores \(10, 3\)"),
-        ((1, 10, 4), (1, 10, 3), (2,), r"number of boxes, is one number.*found \(2,\)"),
+        ((1, 10, 4), (1, 10, 3), (2,), r"found \(2,\)"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_values_for_nms(boxes, scores, most, message):

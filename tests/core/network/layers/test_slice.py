@@ -29,7 +29,7 @@ def test_bounds_that_are_inputs_win_and_may_be_unknown():
 def test_strict_bounds_are_kept_and_other_modes_go_past_them(start, shape, stride, found):
     layer = Slice(start=(start,), shape=(shape,), stride=(stride,))
     facts = {"found": found} if found else {}
-    assert_refused(layer, [spec(5)], "past axis 0", allowed="0 to 4", **facts)
+    assert_refused(layer, [spec(5)], "The slice must stay inside axis 0 of the input", allowed="0 to 4", **facts)
     assert shape_of(Slice(start=(start,), shape=(0,), stride=(stride,)), spec(5)) == (0,)
     layer.mode = SampleMode.FILL
     assert shape_of(layer, spec(5)) == (shape,)
@@ -37,11 +37,18 @@ def test_strict_bounds_are_kept_and_other_modes_go_past_them(start, shape, strid
 
 def test_what_does_not_fit_is_refused():
     good = {"start": (0,), "shape": (1,), "stride": (1,)}
-    assert_refused(Slice(**good), [spec(2, 3)], "`start` has one value an axis", found=(0,), allowed="2 values")
-    assert_refused(Slice(**good, axes=(2,)), [spec(2, 3)], "different axes", found=(2,))
-    assert_refused(Slice(**good, axes=(1, -1)), [spec(2, 3)], "different axes", found=(1, -1))
-    assert_refused(Slice(**good | {"shape": (-1,)}), [spec(3)], "at least 0", found=(-1,))
-    assert_refused(Slice(**good), [spec(3), None, None, None, scalar(1)], "one type", found="FLOAT and INT64")
+    assert_refused(Slice(**good), [spec(2, 3)], "`start` must have one value per axis", found=(0,), allowed="2 values")
+    assert_refused(Slice(**good, axes=(2,)), [spec(2, 3)], "The axes must be distinct axes of the tensor", found=(2,))
+    assert_refused(
+        Slice(**good, axes=(1, -1)), [spec(2, 3)], "The axes must be distinct axes of the tensor", found=(1, -1)
+    )
+    assert_refused(Slice(**good | {"shape": (-1,)}), [spec(3)], "`shape` must not have negative values", found=(-1,))
+    assert_refused(
+        Slice(**good),
+        [spec(3), None, None, None, scalar(1)],
+        "All inputs must have the same type",
+        found="FP32 and INT64",
+    )
     assert_refused(Slice(**good), [spec(3), None, None, None, spec(2)], "scalar", found=(2,))
 
 

@@ -152,12 +152,12 @@ def test_layers_that_move_codes_move_values() -> None:
 
 
 REFUSED = {
-    "zero point": ("xq = DequantizeLinear(q, s, o) y = Relu(xq)", "the zero point is 3, and has to be 0"),
+    "zero point": ("xq = DequantizeLinear(q, s, o) y = Relu(xq)", "the zero point is 3, and must be 0"),
     "per channel": ("q2 = QuantizeLinear<axis = 1>(x, v, vz) y = DequantizeLinear<axis = 1>(q2, v, vz)", "2 scales"),
     "other scale": ("y = DequantizeLinear(q, t, z)", "quantized by 0.5 and is dequantized by 0.25"),
     "sum of codes": ("m = Add(q, q) y = DequantizeLinear(m, s, z)", "Add computes on INT8 codes"),
     "unsigned": ("q2 = QuantizeLinear(x, s, u) y = DequantizeLinear(q2, s, u)", "UINT8: implicit INT8 is symmetric"),
-    "unknown scale": ("k = Abs(s) q2 = QuantizeLinear(x, k, z) y = DequantizeLinear(q2, k, z)", "to be constants"),
+    "unknown scale": ("k = Abs(s) q2 = QuantizeLinear(x, k, z) y = DequantizeLinear(q2, k, z)", "must be constants"),
     "negative scale": ("q2 = QuantizeLinear(x, n, z) y = DequantizeLinear(q2, n, z)", "not positive and finite"),
 }
 
@@ -209,7 +209,7 @@ def test_block_scales_are_refused() -> None:
             weights={"c": np.ones((2, 4), np.int8), "v": np.ones((2, 2), np.float32)},
         )
     )
-    with pytest.raises(OnnxImportError, match="one scale a block of 2"):
+    with pytest.raises(OnnxImportError, match="one scale per block of 2"):
         plain(parsed)
 
 
