@@ -210,11 +210,11 @@ class UnknownNameError(DryfitError):
         close = difflib.get_close_matches(asked, begin or end or lowered, n=1 if told is None else 3) or begin or end
         guess = f"Did you mean {lowered[close[0]]!r}?" if close else None
         if close[1:] and told is not None:
-            guess = f"{guess} Close, too: {', '.join(repr(lowered[one]) for one in close[1:3])}"
+            guess = f"{guess} Also similar: {', '.join(repr(lowered[one]) for one in close[1:3])}"
         super().__init__(
             f"There is no {what} named {name!r}",
             where=where,
-            allowed=told or ", ".join(self.known) or "none is registered",
+            allowed=told or ", ".join(self.known) or "none registered",
             remedy=guess,
         )
 
@@ -245,7 +245,7 @@ class MissingAttributeError(UnknownNameError):
         where: str | None = None,
     ) -> None:
         names = sorted(known)
-        told = f"{len(names)} names, which dir() lists" if len(names) > _MOST_LISTED_ATTRIBUTES else None
+        told = f"{len(names)} names; call dir() to list them" if len(names) > _MOST_LISTED_ATTRIBUTES else None
         super().__init__("attribute", name, names, where=where, told=told)
         self.message = f"{owner} has no attribute {name!r}{' that can be set' if is_set else ''}"
         if remedy is not None:

@@ -24,7 +24,7 @@ class LiteTensor:
         shape: in the library's layout.
         dtype: numpy's name.
         scale, zero_point: of a quantized tensor; arrays where there is one a channel.
-        axis: the channels, where there is one scale a channel.
+        axis: the channels, where there is one scale per channel.
         constant: the values of a constant.
     """
 

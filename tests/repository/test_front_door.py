@@ -28,7 +28,10 @@ try:
 except AttributeError as error:
     print(error)
 """
-TOLD = "module 'dryfit' has no attribute 'Bilder' (allowed: {count} names, which dir() lists). Did you mean 'Builder'?"
+TOLD = (
+    "module 'dryfit' has no attribute 'Bilder' (allowed: {count} names; call dir() to list them). "
+    "Did you mean 'Builder'?"
+)
 
 
 def packed(repository: Path, folder: Path, kind: str) -> Path:

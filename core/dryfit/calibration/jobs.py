@@ -111,7 +111,7 @@ def run_jobs(
         finished[:] = [state]
         count.advance(len(shard.names), images)
         if shard.attempt > 1:
-            count.tell(f"A process died, and another has done its work: {shard.text}")
+            count.tell(f"A worker process died; its work was repeated: {shard.text}")
 
     only_own = "*" in registry.switches.disabled
     try:

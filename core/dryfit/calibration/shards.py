@@ -83,7 +83,13 @@ def shards_of(names: Sequence[str], samples_per_shard: int = SAMPLES_PER_SHARD) 
         CalibrationError: a shard would have no sample.
     """
     if samples_per_shard < 1:
-        raise CalibrationError("A shard has samples", where="samples_per_shard", found=samples_per_shard, allowed="1..")
+        raise CalibrationError(
+            "A shard must have at least one sample",
+            where="samples_per_shard",
+            found=samples_per_shard,
+            allowed="1..",
+            remedy="Set `samples_per_shard`",
+        )
     parts = [tuple(names[start : start + samples_per_shard]) for start in range(0, len(names), samples_per_shard)]
     return [Shard(number, len(parts), part) for number, part in enumerate(parts, 1)]
 
@@ -127,13 +133,19 @@ def collect_shards(
     where = f"calibrator {calibrator.name!r}"
     require_mergeable(calibrator.collector, where)
     if calibrator.stream is not None:
-        raise CalibrationError("The calibrator brings its own samples, which cannot be divided", where=where)
+        raise CalibrationError(
+            "The calibrator provides its own samples, which cannot be divided",
+            where=where,
+            remedy="Choose a calibrator without its own samples",
+        )
     if before is not None:
         before.require_fingerprint(task.fingerprint)
     seen = frozenset(() if before is None else before.samples)
     shards = shards_of([name for name in names if name not in seen], samples_per_shard)
     if not shards and before is None:
-        raise CalibrationError("There is no sample to calibrate with", where=task.source.text)
+        raise CalibrationError(
+            "Calibration requires at least one sample", where=task.source.text, remedy="Pass samples"
+        )
     merged, processors = before, set[str]()
     waiting: dict[Future[ShardResult], Shard] = {}
     try:
@@ -167,7 +179,7 @@ def _submitted(executor: Executor, task: CalibrationTask, shard: Shard) -> Futur
         return executor.submit(gather_shard, task, shard)
     except RuntimeError as error:  # Python's word for an executor that is broken or shut down
         raise CalibrationError(
-            "The executor takes no more work",
+            "The executor rejected the work",
             where=shard.text,
             found=error,
             remedy="Use dryfit.calibration.worker_processes.WorkerProcesses, whose processes die one at a time",
@@ -194,20 +206,20 @@ def _result(future: Future[ShardResult], shard: Shard) -> ShardResult | None:
         if shard.attempt < ATTEMPTS:
             return None
         raise CalibrationError(
-            f"Its worker was lost {ATTEMPTS} times",
+            f"The worker was lost {ATTEMPTS} times",
             where=shard.text,
             found=f"{error or type(error).__name__}",
-            remedy="Let fewer workers run at a time if memory is short, or look at these samples",
+            remedy="Use fewer workers if memory is short, or inspect these samples",
         ) from error
 
 
 def _require_one(processors: set[str], shard: Shard) -> None:
     if len(processors) > 1:
         raise CalibrationError(
-            "Workers have processors of several kinds, and rounding may differ between them",
+            "All workers must have the same kind of processor, as rounding may differ",
             where=shard.text,
             found=", ".join(sorted(processors)),
-            remedy="Choose workers of one kind, or permit it with mixes_processors=True",
+            remedy="Use workers of one kind, or set mixes_processors=True",
         )
 
 
@@ -220,10 +232,10 @@ def _state(result: ShardResult, shard: Shard, task: CalibrationTask, collector: 
     state = CalibrationState.from_bytes(result.state, collector, shard.text, skips_nonfinite=task.skips_nonfinite)
     if set(state.samples) != set(shard.names):
         raise CalibrationError(
-            "The worker was given other samples than those that were named here",
+            "The samples of the worker must match those of the task",
             where=shard.text,
             found=", ".join(map(repr, sorted(set(state.samples) ^ set(shard.names))[:10])),
-            remedy="Let every worker see the same samples, in the same places",
+            remedy="Make the same samples available to every worker, under the same paths",
         )
     return state
 
@@ -251,7 +263,12 @@ def gather_shard(task: CalibrationTask, shard: Shard) -> ShardResult:
     except DryfitError:
         raise
     except Exception as error:
-        failure = CalibrationError("It cannot be gathered", where=shard.text, found=f"{type(error).__name__}: {error}")
+        failure = CalibrationError(
+            "The result cannot be collected",
+            where=shard.text,
+            found=f"{type(error).__name__}: {error}",
+            remedy="Inspect the files of the shard",
+        )
         failure.add_note(traceback.format_exc())  # causes do not come back from other processes
         raise failure from error
     return ShardResult(state.to_bytes(), images, processor_name())

@@ -180,7 +180,7 @@ def _other_types(layer: Plugin, outputs: Sequence[Tensor]) -> str:
 def _misfit(layer: Layer, group: QuantizedGroup) -> str:
     """Why a layer cannot take a group's place; "" where it can."""
     if not isinstance(layer, Layer):
-        return f"it brings {type(layer).__name__}, and a layer is needed"
+        return f"it returned {type(layer).__name__}, and a layer is required"
     if layer.network is not None:
         return f"layer {layer.name!r} is in a network already"
     try:
@@ -190,7 +190,7 @@ def _misfit(layer: Layer, group: QuantizedGroup) -> str:
     except (Exception, SystemExit) as error:  # noqa: BLE001  a layer of a plugin is foreign code, which may raise anything
         return f"{type(error).__name__}: {error}"
     found, needed = _described(specs), _described([tensor.spec for tensor in group.outputs])
-    return "" if found == needed else f"it gives {found}, and {needed} is needed"
+    return "" if found == needed else f"it returns {found}, and {needed} is required"
 
 
 def _described(specs: Sequence[TensorSpec]) -> str:

@@ -28,7 +28,7 @@ class LeftLayer:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.layer!r} stays in real numbers, not by the quantize method {self.method!r}: {self.reason}"
+        return f"{self.layer!r} stays in floating point, without the quantize method {self.method!r}: {self.reason}"
 
 
 @attrs.frozen

@@ -40,9 +40,10 @@ def require_same_border(before: Border, after: Border) -> None:
     changed = [key for key in {**before, **after} if not _fits(before.get(key), after.get(key))]
     if changed or list(before) != list(after):
         raise NetworkError(
-            "A pass keeps the inputs and outputs of the network",
+            "A pass must keep the inputs and outputs of the network",
             found=_described(after, changed or after),
             allowed=_described(before, changed or before),
+            remedy="Fix the pass, or report it to its authors",
         )
 
 
@@ -256,13 +257,15 @@ class Pipeline:
             where, remedy = f"pass {network_pass.name!r}", None
             if network_pass.plugin:
                 where += f" of {network_pass.plugin}"
-                remedy = "Report it to the makers of the plugin, or switch the plugin off"
-            raise BuildError("A pass failed", where=where, found=text + after, remedy=remedy) from error
+                remedy = "Report it to the authors of the plugin, or switch the plugin off"
+            raise BuildError("The pass failed", where=where, found=text + after, remedy=remedy) from error
         return found
 
     def _insert(self, position: int, added: Pass) -> None:
         if added.name in self.names:
-            raise ConfigError("Two passes have one name", where="pass pipeline", found=added.name)
+            raise ConfigError(
+                "Pass names must be unique", where="pass pipeline", found=added.name, remedy="Rename one of the passes"
+            )
         self._passes.insert(position, added)
 
     def _position(self, name: str) -> int:

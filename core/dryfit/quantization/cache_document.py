@@ -161,14 +161,27 @@ def stored_in_document(data: bytes, name: str) -> StoredRanges:
     """
     read = parse_json(data, name)
     if not isinstance(read, JsonObject) or read.get("format") != MARK or not isinstance(read.get("tensors"), list):
-        raise CalibrationError("This JSON is no calibration cache of dryfit", where=name, allowed=f'"format": "{MARK}"')
+        raise CalibrationError(
+            "The JSON file is not a dryfit calibration cache",
+            where=name,
+            allowed=f'"format": "{MARK}"',
+            remedy="Pass a cache that dryfit wrote",
+        )
     if read.get("version") != VERSION:
         raise CalibrationError(
-            "The file is of another version", where=name, found=str(read.get("version"))[:80], allowed=VERSION
+            "This version of the format is not supported",
+            where=name,
+            found=str(read.get("version"))[:80],
+            allowed=VERSION,
+            remedy="Calibrate again with this version of dryfit",
         )
     header, facts = read.get("header", ""), read.get("facts", JsonObject([]))
     if not is_text(header) or not is_plain(facts):
-        raise CalibrationError("The header is a text, and the facts are an object of texts and numbers", where=name)
+        raise CalibrationError(
+            "The header must be a string, and the facts an object of strings and numbers",
+            where=name,
+            remedy="Calibrate again",
+        )
     entries: list[StoredRange] = []
     damages: list[Damage] = []
     for number, tensor in enumerate(read["tensors"], 1):
@@ -184,14 +197,14 @@ def _stored(tensor: Any, place: str) -> StoredRange | Damage:
     """The entry of one tensor."""
     origins = {origin.value: origin for origin in RangeOrigin}
     if not isinstance(tensor, JsonObject) or not is_text(tensor.get("name")):
-        return Damage(place, "This is no tensor", str(tensor)[:80], "an object with a name")
+        return Damage(place, "Not a tensor", str(tensor)[:80], "an object with a name")
     name, ends, scale = tensor["name"], tensor.get("range"), tensor.get("scale")
     origin = tensor.get("origin", RangeOrigin.CALIBRATED.value)
     others = {key: tensor.get(key, JsonObject([])) for key in ("details", "statistics")}
     if not isinstance(origin, str) or origin not in origins:
-        return Damage(place, "This is no origin", f"{origin!r}", ", ".join(origins))
+        return Damage(place, "Unknown origin", f"{origin!r}", ", ".join(origins))
     if not all(map(is_plain, others.values())):
-        return Damage(place, "Details and statistics are objects of texts and numbers", f"{name!r}")
+        return Damage(place, "Details and statistics must be objects of strings and numbers", f"{name!r}")
     others |= {"origin": origins[origin], "place": place}
     if ends is None and scale is None:
         return StoredRange(name, 0.0, None, **others)
@@ -200,9 +213,9 @@ def _stored(tensor: Any, place: str) -> StoredRange | Damage:
         case [float(minimum), float(maximum)] if not minimum > maximum:
             found = StoredRange.of_ends(name, minimum, maximum, **others)
         case _:
-            return Damage(place, "This is no range", f"{name!r}: {str(ends)[:80]}", "the least and the largest value")
+            return Damage(place, "Not a range", f"{name!r}: {str(ends)[:80]}", "the minimum and the maximum")
     if found.flaw is None and json_number(scale) != found.scale:
-        return Damage(place, "Scale and range contradict each other", f"{name!r}: {scale}", f"{found.scale}")
+        return Damage(place, "Scale and range must match", f"{name!r}: {scale}", f"{found.scale}")
     return found
 
 
@@ -231,11 +244,18 @@ def parse_json(data: bytes, name: str) -> Any:
         return json.loads(data.decode(), object_pairs_hook=JsonObject)
     except json.JSONDecodeError as error:
         where = f"{name}, line {error.lineno}"
-        raise CalibrationError("This is no JSON", where=where, found=f"{error.msg} at column {error.colno}") from None
+        raise CalibrationError(
+            "The file is not valid JSON",
+            where=where,
+            found=f"{error.msg} at column {error.colno}",
+            remedy="Pass a calibration cache",
+        ) from None
     except RecursionError:
-        raise CalibrationError("This JSON is nested too deeply", where=name) from None
+        raise CalibrationError("The JSON is nested too deeply", where=name, remedy="Pass a calibration cache") from None
     except ValueError as error:  # no UTF-8, or a whole number of thousands of digits
-        raise CalibrationError("This is no JSON", where=name, found=str(error)) from None
+        raise CalibrationError(
+            "The file is not valid JSON", where=name, found=str(error), remedy="Pass a calibration cache"
+        ) from None
 
 
 def json_number(value: Any) -> float | None:

@@ -130,11 +130,17 @@ def read_bytes(path: Path) -> bytes:
             data = file.read(LARGEST_BYTES + 1)
     except OSError as error:
         raise CalibrationError(
-            "The calibration cache cannot be read", where=str(path), found=error.strerror or str(error)
+            "The calibration cache cannot be read",
+            where=str(path),
+            found=error.strerror or str(error),
+            remedy="Check the path and its permissions",
         ) from None
     if len(data) > LARGEST_BYTES:
         raise CalibrationError(
-            "The file is too large for a calibration cache", where=str(path), allowed=f"{LARGEST_BYTES} bytes"
+            "The file is too large for a calibration cache",
+            where=str(path),
+            allowed=f"{LARGEST_BYTES} bytes",
+            remedy="Pass a calibration cache",
         )
     return data
 
@@ -212,10 +218,10 @@ def set_ranges(network: Network, ranges: Mapping[str, DynamicRange], where: str 
     unknown = [name for name in ranges if network.find_tensor(name) is None]
     if unknown:
         raise CalibrationError(
-            "The network has no such tensors",
+            "The network has no tensors with these names",
             where=where,
             found=", ".join(map(repr, unknown)),
-            remedy="Remove these lines, or take the file that belongs to the model",
+            remedy="Remove these lines, or use the cache of this model",
         )
     for name, one in ranges.items():
         network.tensor(name).dynamic_range = (one.minimum, one.maximum)
@@ -234,6 +240,9 @@ def write_ranges_file(place: Path, stored: StoredRanges, form: str) -> list[str]
         write_atomically(place, [data])
     except OSError as error:
         raise CalibrationError(
-            "The file cannot be written", where=str(place), found=error.strerror or str(error)
+            "The file cannot be written",
+            where=str(place),
+            found=error.strerror or str(error),
+            remedy="Check the folder and its permissions",
         ) from error
     return left_out

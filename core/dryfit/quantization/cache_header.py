@@ -91,9 +91,10 @@ class CacheHeader:
     def _legacy_text(self) -> str:
         if self.cutoff is None or self.quantile is None:
             raise CalibrationError(
-                "The first line of the legacy algorithm's cache has its regression cutoff and its quantile",
+                "The cache of the legacy algorithm must have its regression cutoff and quantile in the first line",
                 found=f"{self.algorithm.name}, cutoff {self.cutoff}, quantile {self.quantile}",
                 allowed=f"two numbers from 0 to 1, or one of {', '.join(one.name for one in ALGORITHM_NAMES)}",
+                remedy="Give numbers, or choose another algorithm",
             )
         return f"0 {_bits(self.cutoff)} {_bits(self.quantile)}"
 
@@ -101,10 +102,11 @@ class CacheHeader:
         is_minmax = self.algorithm is CalibrationAlgoType.MINMAX_CALIBRATION
         if is_minmax and self.version is not None and self.version < _FIRST_MINMAX:
             raise CalibrationError(
-                "This version of TensorRT does not have the algorithm",
+                "The algorithm is not supported in this version of TensorRT",
                 found=f"{self.algorithm.name} in {'.'.join(map(str, self.version))}",
                 allowed="6.0 and later",
                 source="TensorRT's headers",
+                remedy="Choose a newer version, or another algorithm",
             )
 
 
@@ -133,9 +135,10 @@ def parse_version(text: str) -> Version:
     version = (int(match[1]), int(match[2] or 0), int(match[3] or 0)) if match else None
     if version is None or (version >= _FIRST_NAMED and version_of_code(code_of_version(version)) != version):
         raise CalibrationError(
-            "This is no version of TensorRT",
+            "Not a TensorRT version",
             found=text,
             allowed="major.minor.patch such as 8.6.1; minor below 10 to 9.x",
+            remedy="Use one of these forms",
         )
     return version
 

@@ -85,7 +85,11 @@ def calibrate_ranges(
     if calibrator.stream is None:
         return ranges_of(() if samples is None else samples, calibrator, full_range)
     if samples is not None:
-        raise CalibrationError("The calibrator brings its own samples", where=f"calibrator {calibrator.name!r}")
+        raise CalibrationError(
+            "The calibrator provides its own samples",
+            where=f"calibrator {calibrator.name!r}",
+            remedy="Leave out the samples",
+        )
     stream = calibrator.stream()
     chosen = calibrator.with_options(**stream_options(stream))
     header = cache_header(chosen, stream_algorithm(stream))
@@ -159,7 +163,9 @@ def collect(
                 remedy=error.remedy,
             ) from error
     if is_fresh and not count:
-        raise CalibrationError("There is no sample to calibrate with", where=f"network {network.name!r}")
+        raise CalibrationError(
+            "Calibration requires at least one sample", where=f"network {network.name!r}", remedy="Pass samples"
+        )
     fill_implied(implied, {name: one for name, one in found.items() if isinstance(one, Histogram)})
     return found
 
@@ -183,10 +189,11 @@ def require_int8(network: Network, feeds: Feeds, sample: str) -> None:
         array = feeds.get(name)
         if array is not None and array.size and not (array.min() >= -128 and array.max() <= 127):
             raise CalibrationError(
-                "The input is INT8, and its FP32 calibration data lie outside INT8",
+                "The FP32 calibration data of an INT8 input must be in the INT8 range",
                 where=f"input {name!r}, sample {sample!r}",
                 found=f"values from {array.min()} to {array.max()}",
                 allowed="-128 to 127",
+                remedy="Scale the samples, or give the input in FP32",
             )
 
 

@@ -87,7 +87,11 @@ class CalibrationCache:
         """
         for text in (self.header, *self.scales):
             if "\n" in text:
-                raise CalibrationError("A calibration cache has no place for line ends in names", found=f"{text!r}")
+                raise CalibrationError(
+                    "Tensor names in a calibration cache must not contain line breaks",
+                    found=f"{text!r}",
+                    remedy="Rename the tensor",
+                )
         lines = [f"{name}: {struct.unpack('>I', struct.pack('>f', scale))[0]:x}" for name, scale in self.scales.items()]
         return "".join(f"{line}\n" for line in [self.header, *lines]).encode()
 
@@ -114,25 +118,34 @@ def stored_in_cache(data: bytes, name: str = "calibration cache") -> StoredRange
     """
     header, *lines = text_lines(data, name)
     if not header.strip():
-        raise CalibrationError("This is no calibration cache", where=f"{name}, line 1", found="an empty first line")
+        raise CalibrationError(
+            "The file is not a calibration cache",
+            where=f"{name}, line 1",
+            found="an empty first line",
+            remedy="Pass a calibration cache",
+        )
     if _ENTRY.fullmatch(header):
         raise CalibrationError(
-            "The first line of a calibration cache says which algorithm found the scales",
+            "The first line of a calibration cache must name the algorithm",
             where=f"{name}, line 1",
             found=f"the entry {header[:80]!r}",
             allowed="such as TRT-8600-EntropyCalibration2",
+            remedy="Add the line, or calibrate again",
         )
     if not lines and CacheHeader.parse(header) is None:
         # One line of anything would be a cache without tensors, and a build would take it.
-        raise CalibrationError("This is no calibration cache", where=f"{name}, line 1", found=f"only {header[:80]!r}")
+        raise CalibrationError(
+            "The file is not a calibration cache",
+            where=f"{name}, line 1",
+            found=f"only {header[:80]!r}",
+            remedy="Pass a calibration cache",
+        )
     entries, damages = [], []
     for number, line in enumerate(lines, 2):
         place = f"line {number}"
         entry = _ENTRY.fullmatch(line)
         if entry is None:
-            damages.append(
-                Damage(place, "This is no entry", f"{line[:80]!r}", "`name: ` and 1 to 8 hexadecimal digits")
-            )
+            damages.append(Damage(place, "Not an entry", f"{line[:80]!r}", "`name: ` and 1 to 8 hexadecimal digits"))
             continue
         scale: float = struct.unpack(">f", struct.pack(">I", int(entry[2], 16)))[0]
         entries.append(StoredRange.of_scale(entry[1], scale, place=place))
@@ -160,7 +173,9 @@ def text_lines(data: bytes, name: str) -> list[str]:
         # Tensors may be called anything: only LF ends a line, not what Unicode has for that.
         return [line.removesuffix("\r") for line in data.decode().removesuffix("\n").split("\n")]
     except UnicodeDecodeError as error:
-        raise CalibrationError("This is no calibration cache", where=name, found=str(error)) from None
+        raise CalibrationError(
+            "The file is not a calibration cache", where=name, found=str(error), remedy="Pass a calibration cache"
+        ) from None
 
 
 @attrs.frozen
@@ -201,7 +216,7 @@ class LineForm:
                 entries.append(StoredRange.of_threshold(*found, place=place, origin=self.origin))
             elif line.strip():
                 allowed = f"`name{self.written}range`"
-                damages.append(Damage(place, "This is no dynamic range", f"{line[:80]!r}", allowed))
+                damages.append(Damage(place, "Not a dynamic range", f"{line[:80]!r}", allowed))
         return StoredRanges(entries, self.name, damages=damages)
 
     def to_bytes(self, stored: StoredRanges) -> bytes:
@@ -212,7 +227,11 @@ class LineForm:
         """
         for entry in stored.entries:
             if not entry.name or "\n" in entry.name:
-                raise CalibrationError(f"The form {self.name} has no place for such a name", found=f"{entry.name!r}")
+                raise CalibrationError(
+                    f"The form {self.name} does not support this tensor name",
+                    found=f"{entry.name!r}",
+                    remedy="Rename the tensor, or choose another form",
+                )
         ranged = [(entry.name, entry.dynamic_range) for entry in stored.entries]
         return "".join(f"{name}{self.written}{one.threshold!r}\n" for name, one in ranged if one is not None).encode()
 

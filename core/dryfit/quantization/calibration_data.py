@@ -39,17 +39,18 @@ def call_user_function(place: str) -> Any:
         return getattr(loaded, name)()
     except (ImportError, OSError, SyntaxError, AttributeError, TypeError, ValueError) as error:
         raise CalibrationError(
-            "The function that gives samples cannot be called",
+            "The function for samples cannot be called",
             where=place,
             found=f"{type(error).__name__}: {error}",
             allowed="module:function, importable here, or file.py:function, without arguments",
+            remedy="Correct the name or the function",
         ) from error
 
 
 def _module_of_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -95,9 +96,10 @@ def source_of(place: str, preparation: PicturePreparation | None = None) -> Samp
         kinds = {one.suffix.lower() for one in path.rglob("*") if one.is_file()}
         if kinds & PICTURES and kinds & ARRAYS:
             raise CalibrationError(
-                "A folder has either pictures or arrays",
+                "A folder must contain either pictures or arrays",
                 where=place,
                 found=", ".join(sorted(kinds & (PICTURES | ARRAYS))),
+                remedy="Move one kind to another folder",
             )
         if kinds & PICTURES:
             return PictureFolder(path, preparation or PicturePreparation())
@@ -108,10 +110,11 @@ def source_of(place: str, preparation: PicturePreparation | None = None) -> Samp
     elif ":" in place and not path.exists():
         return FunctionSamples(place)
     raise CalibrationError(
-        "There are no samples there",
+        "No samples found",
         where=place,
         allowed=f"a folder with pictures ({', '.join(sorted(PICTURES))}) or arrays ({', '.join(sorted(ARRAYS))}), "
         "a file of arrays, module:function, or file.py:function",
+        remedy="Pass a folder, file or function with samples",
     )
 
 
@@ -143,7 +146,7 @@ class PictureFolder:
         pictures, batch = self._pictures(), batch_of(_only_input(network, str(self.folder)))
         if len(pictures) % batch:
             raise CalibrationError(
-                "The pictures do not fill the last batch",
+                "The number of pictures must be a multiple of the batch size",
                 where=str(self.folder),
                 found=f"{len(pictures)} pictures",
                 allowed=f"a multiple of the network's batch, {batch}",
@@ -215,9 +218,10 @@ class ArrayFiles:
         counts = {len(pieces) for pieces in cut.values()}
         if len(counts) != 1:
             raise CalibrationError(
-                "The arrays of a file have different numbers of samples",
+                "The arrays of a file must have the same number of samples",
                 where=str(path),
                 found=", ".join(f"{key!r}: {len(pieces)}" for key, pieces in cut.items()),
+                remedy="Write the file again",
             )
         return [dict(zip(cut, pieces, strict=True)) for pieces in zip(*cut.values(), strict=True)]
 
@@ -262,18 +266,23 @@ class FunctionSamples:
         where = f"sample {name!r} of {self.place}"
         found = sample_feeds(sample, network, where)
         if len(found) != 1:
-            raise CalibrationError("A sample of a function is one batch", where=where, found=f"{len(found)} batches")
+            raise CalibrationError(
+                "The function must return one batch per sample",
+                where=where,
+                found=f"{len(found)} batches",
+                remedy="Split the sample",
+            )
         return found[0]
 
 
 def _only_input(network: Network, where: str) -> Tensor:
     if len(network.inputs) != 1:
         raise CalibrationError(
-            "The network has several inputs, and the samples do not say which they are for",
+            "The network has several inputs, and the samples do not name theirs",
             where=where,
             found=", ".join(repr(tensor.name) for tensor in network.inputs),
             allowed="a network with one input",
-            remedy="Give .npz files, which name the inputs, or a function of yours",
+            remedy="Use .npz files, which name the inputs, or a function",
         )
     return network.inputs[0]
 
@@ -283,15 +292,21 @@ def _read(path: Path, network: Network) -> dict[str, Array]:
     try:
         arrays = load_arrays(path)
     except ValueError as error:
-        raise CalibrationError("The arrays cannot be read", where=str(path), found=error) from error
+        raise CalibrationError(
+            "The arrays cannot be read",
+            where=str(path),
+            found=error,
+            remedy="Save them again with numpy.save or numpy.savez",
+        ) from error
     if not isinstance(arrays, dict):
         return {_only_input(network, str(path)).name: arrays}
     wanted = {tensor.name for tensor in network.inputs}
     if set(arrays) != wanted:
         raise CalibrationError(
-            "The file has other arrays than the network has inputs",
+            "The names of the arrays must match the inputs of the network",
             where=str(path),
             found=", ".join(sorted(map(repr, arrays))),
             allowed=", ".join(sorted(map(repr, wanted))),
+            remedy="Rename the arrays",
         )
     return arrays

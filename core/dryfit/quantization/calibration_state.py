@@ -68,8 +68,8 @@ class CalibrationState:
         line, _, body = data.partition(b"\n")
         head = _Head.of(body) if line == _MAGIC + hashlib.sha256(body).hexdigest().encode() else None
         if head is None:
-            what = "damaged" if data.startswith(_MAGIC) else "no state of a calibration"
-            raise CalibrationError(f"The file is {what}", where=name, found=f"{data[:40]!r}", remedy="Collect it anew")
+            what = "damaged" if data.startswith(_MAGIC) else "not a calibration state"
+            raise CalibrationError(f"The file is {what}", where=name, found=f"{data[:40]!r}", remedy="Collect it again")
         collectors: dict[str, Collector] = {}
         offset = 0
         for tensor, size in head.tensors:
@@ -88,11 +88,11 @@ class CalibrationState:
         differs = [key for key in keys if fingerprint.get(key) != self.fingerprint.get(key)]
         if differs:
             raise CalibrationError(
-                "The state is that of another calibration",
+                "The state belongs to another calibration",
                 where=name,
                 found="; ".join(f"{key}: {self.fingerprint.get(key)}" for key in differs),
                 allowed="; ".join(f"{key}: {fingerprint.get(key)}" for key in differs),
-                remedy="Name another state file, or calibrate as it was done there",
+                remedy="Use another state file, or calibrate with the same settings",
             )
 
 
@@ -104,7 +104,7 @@ def merge_states(states: Sequence[CalibrationState]) -> CalibrationState:
             the collectors cannot be merged.
     """
     if not states:
-        raise CalibrationError("There is no state to merge")
+        raise CalibrationError("At least one state is required", remedy="Pass the states to merge")
     first, seen = states[0], set[str]()
     merged: dict[str, Collector] = {}
     for index, state in enumerate(states):
@@ -114,7 +114,7 @@ def merge_states(states: Sequence[CalibrationState]) -> CalibrationState:
         strange = sorted(set(first.collectors) ^ set(state.collectors))
         if twice or strange:
             raise CalibrationError(
-                "A sample is in two states" if twice else "The states are of different tensors",
+                "Samples must not be in more than one state" if twice else "The states must have the same tensors",
                 where=where,
                 found=", ".join(map(repr, (twice or strange)[:10])),
             )

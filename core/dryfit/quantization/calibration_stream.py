@@ -98,10 +98,11 @@ def stream_algorithm(stream: CalibrationStream) -> CalibrationAlgoType:
         return CalibrationAlgoType(int(answer))
     except (TypeError, ValueError):
         raise CalibrationError(
-            "There is no such calibration algorithm",
+            "Unknown calibration algorithm",
             where=f"{type(stream).__name__}.get_algorithm",
             found=repr(answer),
             allowed=", ".join(f"{one.value} ({one.name})" for one in CalibrationAlgoType),
+            remedy="Return a member of CalibrationAlgoType",
         ) from None
 
 
@@ -123,7 +124,11 @@ def stream_options(stream: CalibrationStream) -> dict[str, float]:
             options[name] = float(answer)
         except (TypeError, ValueError):
             raise CalibrationError(
-                "This is no share", where=f"{type(stream).__name__}.get_{name}", found=repr(answer), allowed="0 to 1"
+                "The value must be between 0 and 1",
+                where=f"{type(stream).__name__}.get_{name}",
+                found=repr(answer),
+                allowed="0 to 1",
+                remedy="Return a value in this range",
             ) from None
     return options
 
@@ -137,7 +142,13 @@ def stream_full_range(stream: CalibrationStream) -> bool:
     answer = getattr(stream, "full_range", True)
     if not isinstance(answer, bool):
         where = f"{type(stream).__name__}.full_range"
-        raise CalibrationError("full_range is a bool", where=where, found=repr(answer), allowed="True or False")
+        raise CalibrationError(
+            "full_range must be a bool",
+            where=where,
+            found=repr(answer),
+            allowed="True or False",
+            remedy="Set it to True or False",
+        )
     return answer
 
 
@@ -150,17 +161,21 @@ def stream_samples(stream: CalibrationStream, network: Network) -> Iterator[tupl
     batch_size = stream.get_batch_size()
     if not isinstance(batch_size, int) or batch_size < 1:
         raise CalibrationError(
-            "A batch has at least one sample", where=f"{type(stream).__name__}.get_batch_size", found=repr(batch_size)
+            "The batch size must be at least 1",
+            where=f"{type(stream).__name__}.get_batch_size",
+            found=repr(batch_size),
+            remedy="Return the number of samples of a batch",
         )
     index, is_warned = 0, False
     names = [tensor.name for tensor in network.inputs]
     while (batch := stream.get_batch(list(names))) is not None and len(batch):
         if len(batch) != len(names):
             raise CalibrationError(
-                "A batch has an array for each input",
+                "A batch must have one array per input",
                 where=f"batch {index} of {type(stream).__name__}",
                 found=f"{len(batch)}",
                 allowed=f"{len(names)}: {', '.join(names)}",
+                remedy="Return one array per name",
             )
         arrays = [_array(one, tensor, batch_size) for one, tensor in zip(batch, network.inputs, strict=True)]
         if not is_warned:
@@ -190,11 +205,11 @@ def _array(one: Any, tensor: Tensor, batch_size: int) -> Array:
     shape = [batch_size if extent == -1 and axis == 0 else extent for axis, extent in enumerate(tensor.shape)]
     if -1 in shape or not one:
         raise CalibrationError(
-            "An address says nothing of the shape",
+            "The shape of data at an address must be known",
             where=f"input {tensor.name!r}",
             found=f"address {int(one)} for the shape {tuple(tensor.shape)}",
-            allowed="an address other than 0, and extents that the network states, the first one excepted",
-            remedy="Give an array",
+            allowed="an address other than 0, and static dimensions after the first",
+            remedy="Return an array",
         )
     dtype = tensor.dtype.numpy
     memory = (ctypes.c_ubyte * (dtype.itemsize * math.prod(shape))).from_address(int(one))

@@ -90,14 +90,18 @@ class Calibrator:
     def __attrs_post_init__(self) -> None:
         if not (isinstance(self.collector, type) and issubclass(self.collector, Collector)):
             raise PluginError(
-                "A calibrator's collector is a class",
+                "The collector of a calibrator must be a class",
                 where=f"calibrator {self.name!r}",
                 found=repr(self.collector),
                 allowed="a subclass of dryfit.quantization.collector.Collector",
+                remedy="Pass the class",
             )
         if not callable(self.solve):
             raise PluginError(
-                "A calibrator solves with a function", where=f"calibrator {self.name!r}", found=repr(self.solve)
+                "`solve` of a calibrator must be a function",
+                where=f"calibrator {self.name!r}",
+                found=repr(self.solve),
+                remedy="Pass a function",
             )
 
     @property
@@ -127,17 +131,28 @@ class Calibrator:
         where = f"calibrator {self.name!r}, tensor {collector.tensor!r}"
         if not isinstance(collector, self.collector):
             raise PluginError(
-                "The calibrator solves another state",
+                "The state does not match the calibrator",
                 where=where,
                 found=type(collector).__name__,
                 allowed=self.collector.__name__,
+                remedy="Collect with this calibrator",
             )
         try:
             found = self.solve(collector, **self.options)
         except DryfitError:
             raise
         except Exception as error:
-            raise PluginError("The solver failed", where=where, found=f"{type(error).__name__}: {error}") from error
+            raise PluginError(
+                "The solver failed",
+                where=where,
+                found=f"{type(error).__name__}: {error}",
+                remedy="Fix the calibrator, or report it to its authors",
+            ) from error
         if not isinstance(found, Solution):
-            raise PluginError("A solver returns a Solution", where=where, found=type(found).__name__)
+            raise PluginError(
+                "A solver must return a Solution",
+                where=where,
+                found=type(found).__name__,
+                remedy="Fix the calibrator, or report it to its authors",
+            )
         return found

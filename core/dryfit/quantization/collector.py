@@ -74,7 +74,7 @@ class Collector(abc.ABC):
         Raises:
             NotImplementedError: the class says that it is mergeable, and does not say how.
         """
-        raise NotImplementedError(f"{type(self).__name__} is declared mergeable and has no `absorb`")
+        raise NotImplementedError(f"{type(self).__name__} is declared mergeable but does not define `absorb`")
 
     def update(self, array: Any, sample: str) -> None:
         """Take in the values of one sample; the state stays as it was where this raises.
@@ -111,11 +111,11 @@ class Collector(abc.ABC):
         """
         if not self.skips_nonfinite:
             raise CalibrationError(
-                "Values are not finite",
+                "Values must be finite",
                 where=f"tensor {self.tensor!r}, sample {sample!r}",
                 found=f"{nan} NaN and {infinite} infinite of {values} values",
                 allowed="finite numbers",
-                remedy="Leave this sample out, or let such values be counted and skipped (skips_nonfinite=True)",
+                remedy="Leave out this sample, or skip such values (skips_nonfinite=True)",
             )
         self.skipped += nan + infinite
 
@@ -130,6 +130,7 @@ class Collector(abc.ABC):
                 "States of different collectors cannot be merged",
                 where=f"tensor {self.tensor!r}",
                 found=f"{type(self).__name__} and {type(other).__name__}",
+                remedy="Collect both with the same calibrator",
             )
         require_mergeable(type(self), where=f"tensor {self.tensor!r}")
         self.skipped += other.skipped
@@ -155,13 +156,24 @@ class Collector(abc.ABC):
         except (ValueError, RecursionError):
             head = None
         if not isinstance(head, dict) or not isinstance(head.get("skipped"), int) or head["skipped"] < 0:
-            raise CalibrationError("These bytes are no state of a collector", where=where, found=f"{data[:24]!r}")
+            raise CalibrationError(
+                "The bytes are not the state of a collector",
+                where=where,
+                found=f"{data[:24]!r}",
+                remedy="Collect it again",
+            )
         if head.get("state") != cls.state_name:
             raise CalibrationError(
-                "The state is that of another collector", where=where, found=head.get("state"), allowed=cls.state_name
+                "The state belongs to another collector",
+                where=where,
+                found=head.get("state"),
+                allowed=cls.state_name,
+                remedy="Collect it again, or use that collector",
             )
         if head.get("sha256") != _digest(head["skipped"], payload):
-            raise CalibrationError("The state is damaged: its digest is another", where=where, remedy="Collect it anew")
+            raise CalibrationError(
+                "The state is damaged: the digest does not match", where=where, remedy="Collect it again"
+            )
         collector = cls(tensor, skips_nonfinite=skips_nonfinite)
         collector.skipped = head["skipped"]
         collector.restore(payload)
@@ -179,7 +191,7 @@ def require_mergeable(collector: type[Collector], where: str) -> None:
             "The states of this collector cannot be merged",
             where=where,
             found=f"{collector.__name__}, which declares is_mergeable = False",
-            remedy="Show all samples to one collector, in one process",
+            remedy="Process all samples with one collector, in one process",
         )
 
 
@@ -189,10 +201,11 @@ def _widened(array: Array, tensor: str, sample: str) -> Array:
             if np.can_cast(array.dtype, dtype, "safe"):
                 return array.astype(dtype, copy=False)
     raise CalibrationError(
-        "Only real numbers have a range",
+        "Values must be real numbers",
         where=f"tensor {tensor!r}, sample {sample!r}",
         found=array.dtype,
         allowed="floating point or integers",
+        remedy="Choose a tensor of numbers",
     )
 
 

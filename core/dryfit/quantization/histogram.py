@@ -228,7 +228,9 @@ class Histogram(Collector):
         self.positive, self.negative = sides
         problem = self._contradiction()
         if problem:
-            raise CalibrationError("The histogram contradicts itself", where=where, found=problem)
+            raise CalibrationError(
+                "The histogram is inconsistent", where=where, found=problem, remedy="Collect it again"
+            )
 
     def _contradiction(self) -> str:
         """Why no values can have led to this state; "" where some can."""
@@ -269,5 +271,9 @@ def _problem_of(sign: str, side: HistogramSide, magnitude: float) -> str:
 
 def _wrong_size(where: str, payload: bytes, allowed: int) -> CalibrationError:
     return CalibrationError(
-        "The histogram has the wrong size", where=where, found=f"{len(payload)} bytes", allowed=f"{allowed}"
+        "The histogram has the wrong size",
+        where=where,
+        found=f"{len(payload)} bytes",
+        allowed=f"{allowed}",
+        remedy="Collect it again",
     )

@@ -181,9 +181,11 @@ class DynamicRange:
         ordered = math.isfinite(self.minimum) and math.isfinite(self.maximum) and self.minimum <= self.maximum
         if not ordered or not 0.0 < self.scale < math.inf:
             raise CalibrationError(
-                "This is no dynamic range",
+                "Not a dynamic range",
                 found=f"{self.minimum} to {self.maximum}",
-                allowed="two finite values in rising order, not both zero, whose 127th part is a binary32 number",
+                allowed="two finite values, minimum first, not both zero, whose larger magnitude divided by 127 "
+                "is a binary32 number",
+                remedy="Give a range that meets this",
             )
 
     @property

@@ -77,10 +77,10 @@ def int8_weights(layer: Layer, weights: Array, rounding: Rounding) -> Int8Weight
     """
     if not np.isfinite(weights).all():
         raise BuildError(
-            "Weights that are not finite cannot be quantized",
+            "Quantized weights must be finite",
             where=layer.where,
             found=f"{np.count_nonzero(~np.isfinite(weights))} of {weights.size}",
-            remedy="Set the layer's precision to FLOAT, or mend the model",
+            remedy="Set the precision of the layer to FP32, or fix the weights",
         )
     if isinstance(layer, FullyConnected):
         weights = weights.reshape(layer.num_output_channels, -1)

@@ -49,7 +49,7 @@ def check_scaled_inputs(network: Network, scaled: Collection[str]) -> None:
     """
     for name, meeting in _meetings(network, scaled).items():
         raise NetworkError(
-            "An INT8 input with a scale stands for real numbers, and this one meets integers that do not",
+            "An INT8 input with a scale must not be combined with unscaled integers",
             where=f"input {name!r}",
             found=f"{meeting.operand}, which {meeting.layer.where} reads with it",
             remedy="Take the scale away (reset_dynamic_range) to compute on integers, give an operand that is an input "
@@ -73,14 +73,14 @@ def check_unscaled_inputs(network: Network, computes_integers: Callable[[Layer],
         for layer in _readers_of_codes(network, name):
             real = [words for _, words, dtype in operands_of_one_type(layer, layer.inputs) if dtype.is_floating_point]
             if real or not computes_integers(layer):
-                reason = f"with {real[0]}, which is real" if real else "on a device that has no integer arithmetic"
+                reason = f"with {real[0]}, which is real" if real else "on a device without integer arithmetic"
                 raise unscaled_input(name, f"{layer.where} reads it {reason}")
 
 
 def unscaled_input(name: str, found: str) -> NetworkError:
     """The error for an INT8 input without a scale where a real number can only be meant."""
     return NetworkError(
-        "An INT8 input without a scale is a whole number, and here a real one is meant",
+        "An INT8 input that is used as a real number must have a scale",
         where=f"input {name!r}",
         found=found,
         allowed="a dynamic range for the input, or a floating-point type",

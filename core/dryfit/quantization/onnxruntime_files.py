@@ -46,10 +46,11 @@ def stored_in_json(data: bytes, name: str) -> StoredRanges:
     table = read.get("data") if isinstance(read, JsonObject) and read.get("CLS") == "TensorsData" else read
     if not isinstance(table, JsonObject):
         raise CalibrationError(
-            "This is no calibration table of ONNX Runtime",
+            "The file is not a calibration table of ONNX Runtime",
             where=name,
             found=type(table).__name__,
             allowed="an object of tensors",
+            remedy="Pass a table that ONNX Runtime wrote",
         )
     entries: list[StoredRange] = []
     damages: list[Damage] = []
@@ -57,10 +58,12 @@ def stored_in_json(data: bytes, name: str) -> StoredRanges:
         place, ends = f"entry {number}", _ends(value)
         if not is_text(tensor) or ends is None:
             damages.append(
-                Damage(place, "This is no range", f"{tensor!r}: {str(value)[:80]}", "a lowest and a highest value")
+                Damage(place, "Not a range", f"{tensor!r}: {str(value)[:80]}", "the lowest and the highest value")
             )
         elif ends[0] > ends[1]:
-            damages.append(Damage(place, "The lowest value is above the highest", f"{tensor!r}: {ends[0]}, {ends[1]}"))
+            damages.append(
+                Damage(place, "The lowest value must not be above the highest", f"{tensor!r}: {ends[0]}, {ends[1]}")
+            )
         else:
             entries.append(StoredRange.of_ends(tensor, *ends, place=place))
     method = read.get("calibration_method")
@@ -143,7 +146,10 @@ def stored_in_buffer(data: bytes, name: str) -> StoredRanges:
         pairs = _pairs(_Buffer(data))
     except _OutsideError as error:
         raise CalibrationError(
-            "This is no calibration table of ONNX Runtime, or a damaged one", where=name, found=str(error)
+            "The file is not a calibration table of ONNX Runtime, or is damaged",
+            where=name,
+            found=str(error),
+            remedy="Write it again with ONNX Runtime",
         ) from None
     entries: list[StoredRange] = []
     damages: list[Damage] = []
@@ -152,9 +158,7 @@ def stored_in_buffer(data: bytes, name: str) -> StoredRanges:
         try:
             entries.append(StoredRange.of_threshold(key.decode(), float(value.decode()), place=place))
         except ValueError:  # no UTF-8, or no number
-            damages.append(
-                Damage(place, "This is no range", f"{key[:80]!r}: {value[:80]!r}", "a name and a decimal number")
-            )
+            damages.append(Damage(place, "Not a range", f"{key[:80]!r}: {value[:80]!r}", "a name and a decimal number"))
     return StoredRanges(entries, BUFFER_FORM, damages=damages)
 
 

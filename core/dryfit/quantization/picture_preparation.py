@@ -65,9 +65,10 @@ class PicturePreparation:
         ):
             if value not in allowed:
                 raise CalibrationError(
-                    f"There is no such way of preparing pictures: {what}",
+                    f"Picture preparation is not supported: {what}",
                     found=repr(value),
                     allowed=", ".join(one for one in allowed if one),
+                    remedy="Choose one of these",
                 )
 
     @property
@@ -89,10 +90,11 @@ class PicturePreparation:
         for what, numbers in stated.items():
             if numbers != count and (what == "channels" or numbers != 1):
                 raise CalibrationError(
-                    "Pictures are prepared for another number of channels",
+                    "The preparation must have the channels of the input",
                     where=f"input {tensor.name!r}",
                     found=f"{what} for {numbers}",
                     allowed=f"{count}",
+                    remedy="Give one value per channel",
                 )
         picture = self._resized(_opened(path, "L" if order == "GRAY" else "RGB"), height, width)
         pixels = np.asarray(picture, np.float32).reshape(height, width, count)
@@ -113,12 +115,12 @@ class PicturePreparation:
             return cast
         least, largest = values.min(), values.max()
         raise CalibrationError(
-            f"The input takes {dtype.name}, which these pictures are not once they are prepared",
+            f"The prepared pictures must fit the input type {dtype.text}",
             where=f"{path}, input {tensor.name!r}",
             found=f"real numbers from {least:g} to {largest:g} (mean {self.mean}, scale {self.scale})",
-            allowed=f"values that {dtype.name} holds as they are"
+            allowed=f"values that {dtype.text} represents exactly"
             + (", such as pixels of 0 to 255 (mean 0, scale 1)" if dtype is DataType.UINT8 else ""),
-            remedy="Prepare them so (on the command line: --mean, --scale), or give arrays of the input's type",
+            remedy="Set mean and scale (on the command line: --mean, --scale), or pass arrays of the input's type",
         )
 
     def _resized(self, picture: Image, height: int, width: int) -> Image:
@@ -153,11 +155,11 @@ def picture_axes(tensor: Tensor) -> tuple[int, int, int]:
             if shape[axis] in CHANNEL_ORDERS.values() and height > 0 and width > 0:
                 return axis, height, width
     raise CalibrationError(
-        "The input does not take pictures",
+        "The input does not have the shape of a picture",
         where=f"input {tensor.name!r}",
         found=shape,
         allowed="[N, C, H, W] or [N, H, W, C] with 1 or 3 channels and a fixed height and width",
-        remedy="Fix the shape (on the command line: --shape), or give arrays: .npy, .npz, or a function of yours",
+        remedy="Set a fixed shape (on the command line: --shape), or pass arrays: .npy, .npz, or a function",
     )
 
 
@@ -172,7 +174,7 @@ def _opened(path: Path, mode: str) -> Image:
         from PIL import Image
     except ImportError as error:
         raise CalibrationError(
-            "Pictures are read by Pillow, which is not installed",
+            "Reading pictures requires Pillow, which is not installed",
             where=str(path),
             remedy="pip install 'dryfit[images]'",
         ) from error
@@ -192,4 +194,9 @@ def _opened(path: Path, mode: str) -> Image:
             remedy="Scale it down",
         ) from error
     except Exception as error:  # its decoders raise many kinds of errors on damaged files
-        raise CalibrationError("The file is no picture that can be read", where=str(path), found=error) from error
+        raise CalibrationError(
+            "The file is not a readable picture",
+            where=str(path),
+            found=error,
+            remedy="Convert it, or remove it from the folder",
+        ) from error

@@ -140,8 +140,8 @@ def missing_for_group(layer: Layer, activation: Layer | None = None, *, takes_ze
     return [*found, *(f"its output {one.name!r} {_missing_behind(one, unknown, takes_zero_points)}" for one in behind)]
 
 
-_UNKNOWN_SCALE = "has a zero point, or a scale that is no constant"
-_UNKNOWN = "has a scale or a zero point that is no constant"
+_UNKNOWN_SCALE = "has a zero point, or a scale that is not constant"
+_UNKNOWN = "has a scale or a zero point that is not constant"
 
 
 def _missing_behind(output: Tensor, unknown: str, takes_zero_points: bool) -> str:
@@ -190,7 +190,7 @@ def _has_known_scale(layer: Quantize | Dequantize, *, takes_zero_points: bool = 
 def _scale(layer: Quantize | Dequantize) -> Array:
     x, scale = layer.inputs[0], layer.inputs[1]
     if x is None or scale is None or scale.spec.value is None:
-        raise layer.problem("The scale is not known", allowed="a constant", remedy="Find the group again")
+        raise layer.problem("The scale must be constant", allowed="a constant", remedy="Find the group again")
     return spread(layer, scale.spec.value, x.shape, layer.axis, layer.block_shape).astype(DataType.FLOAT.numpy)
 
 

@@ -93,13 +93,17 @@ class RoundingFunction:
             whole = np.asarray(self.function(np.where(finite, values, 0).astype(np.float32)))
         except Exception as error:
             raise PluginError(
-                "A rounding function fails", where=f"rounding {self.name!r}", found=described_failure(error)
+                "The rounding function failed",
+                where=f"rounding {self.name!r}",
+                found=described_failure(error),
+                remedy="Fix the function, or report it to the authors of the plugin",
             ) from error
         if whole.shape != values.shape or (whole != np.rint(whole)).any():
             raise PluginError(
-                "A rounding function returns whole numbers in the shape of what it is given",
+                "A rounding function must return integral values in the shape of its argument",
                 where=f"rounding {self.name!r}",
                 found=f"{whole.dtype} of shape {whole.shape} for shape {values.shape}",
+                remedy="Fix the function, or report it to the authors of the plugin",
             )
         return np.where(finite, whole, values).astype(values.dtype)
 
@@ -122,9 +126,10 @@ def declared_rounding(declared: object) -> Rounding:
     if callable(declared):
         return RoundingFunction(declared)
     raise PluginError(
-        "A rounding is a mode or a function",
+        "The rounding must be a mode or a function",
         found=repr(declared),
         allowed=f"{', '.join(mode.value for mode in RoundingMode)}, or a function of an array",
+        remedy="Use one of these",
     )
 
 
@@ -136,9 +141,10 @@ def required_mode(rounding: Rounding) -> RoundingMode:
     """
     if isinstance(rounding, RoundingFunction):
         raise PluginError(
-            "A quantize method rounds by a mode",
+            "The rounding of a quantize method must be a mode",
             found=str(rounding),
             allowed=", ".join(one.value for one in RoundingMode),
+            remedy="Use one of these",
         )
     return rounding
 
@@ -161,7 +167,12 @@ def round_values(values: np.ndarray[Any, Any], mode: Rounding) -> np.ndarray[Any
     if values.dtype.kind in "iu":
         return values.copy()
     if values.dtype.kind != "f":
-        raise ConfigError("Only real numbers can be rounded", found=values.dtype, allowed="floating point or integers")
+        raise ConfigError(
+            "Values to round must be real numbers",
+            found=values.dtype,
+            allowed="floating point or integers",
+            remedy="Convert them first",
+        )
     if isinstance(mode, RoundingFunction):
         return mode(values)
     if mode is RoundingMode.HALF_TO_EVEN:

@@ -55,7 +55,7 @@ def _check_header(file: IO[bytes], size: int) -> int:
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
     if dtype.hasobject:
-        raise ValueError("arrays of Python objects are not read, as they could run code")
+        raise ValueError("arrays of Python objects are not supported, as they could run code")
     count = math.prod(shape)
     if count * dtype.itemsize > size:
         raise ValueError(f"the header states shape {shape} of {dtype}, and the file has {size} bytes")
@@ -77,11 +77,11 @@ def named_samples(samples: Samples, network: Network) -> Iterator[tuple[str, Fee
     """
     if isinstance(samples, (Mapping, str, bytes)) or not (isinstance(samples, Iterable) or _is_array(samples)):
         raise CalibrationError(
-            "Samples come in a list or another iterable",
+            "Samples must be a list or another iterable",
             where=f"network {network.name!r}",
             found=f"a {type(samples).__name__}",
             allowed=_allowed(network),
-            remedy="Write [sample] for one sample" if isinstance(samples, Mapping) else None,
+            remedy="Use [sample] for one sample" if isinstance(samples, Mapping) else None,
         )
     number, several = 0, iter([samples] if _is_array(samples) else samples)
     sample: Any
@@ -124,7 +124,9 @@ def _input_array(value: Any, tensor: Tensor, network: Network, where: str) -> Ar
             dtype = DataType.FLOAT if tensor.spec.dtype is DataType.INT8 else tensor.spec.dtype
             return np.asarray(value, dtype.numpy)
     except (TypeError, ValueError) as error:
-        raise _no_sample(network, where, f"a {type(value).__name__} that makes no array: {error}") from error
+        raise _no_sample(
+            network, where, f"a {type(value).__name__} that cannot be converted to an array: {error}"
+        ) from error
     raise _no_sample(network, where, f"a {type(value).__name__}")
 
 
@@ -141,10 +143,11 @@ def cut_batches(array: Array, tensor: Tensor, where: str) -> Sequence[Array]:
     fits = whole.ndim == len(shape) and all(w in (-1, h) for w, h in zip(shape[1:], whole.shape[1:], strict=True))
     if not fits or (whole.ndim and (whole.shape[0] % batch or not math.prod(whole.shape))):
         raise CalibrationError(
-            "The array does not fit the input",
+            "The shape of the array must match the input",
             where=where,
             found=array.shape,
             allowed=f"{shape}, or a multiple of it along the first axis",
+            remedy="Reshape or crop the array",
         )
     return [whole[start : start + batch] for start in range(0, whole.shape[0], batch)] if whole.ndim else [whole]
 
@@ -170,7 +173,9 @@ def _is_named(sample: Any) -> bool:
 
 
 def _no_sample(network: Network, where: str, found: str) -> CalibrationError:
-    return CalibrationError("This is no sample", where=where, found=found, allowed=_allowed(network))
+    return CalibrationError(
+        "Not a sample", where=where, found=found, allowed=_allowed(network), remedy="Pass one array per input"
+    )
 
 
 def _allowed(network: Network) -> str:

@@ -228,7 +228,7 @@ class _Filler:
         if known is not None:
             return attrs.evolve(known, needed_by=names)
         solution = self._solutions.get(tensor.name)
-        reason = (solution.reason if solution is not None else "") or "no range was stated or found"
+        reason = (solution.reason if solution is not None else "") or "no range was set or calibrated"
         return ScaleEntry(tensor.name, None, RangeOrigin.MISSING, reason=reason, needed_by=names)
 
     def _may_follow(self, name: str) -> bool:

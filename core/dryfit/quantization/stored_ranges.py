@@ -142,8 +142,11 @@ class StoredRanges:
         flawed = [entry for entry in self.entries if entry.flaw in (Flaw.NEGATIVE, Flaw.NOT_FINITE)]
         problems = [
             *((one.place, one.message, one.found, one.allowed) for one in self.damages),
-            *((one.place, "A scale is positive and finite", f"{one.scale} for {one.name!r}", None) for one in flawed),
-            *((one.place, "A tensor occurs twice", f"{one.name!r}", None) for one in self.repeated),
+            *(
+                (one.place, "A scale must be positive and finite", f"{one.scale} for {one.name!r}", None)
+                for one in flawed
+            ),
+            *((one.place, "Tensor names must be unique", f"{one.name!r}", None) for one in self.repeated),
         ]
         if problems:
             place, message, found, allowed = problems[0]

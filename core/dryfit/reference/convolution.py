@@ -64,8 +64,8 @@ def input_and_kernel(layer: WeightedSum, inputs: Sequence[Array | None]) -> tupl
     kernel = inputs[1] if len(inputs) > 1 and inputs[1] is not None else layer.kernel
     if x is None or kernel is None:
         raise layer.problem(
-            "There is no input" if x is None else "There is no kernel",
-            remedy="Connect input 0" if x is None else "Give it as `kernel`, or connect it as input 1",
+            "The layer has no input" if x is None else "The layer has no kernel",
+            remedy="Connect input 0" if x is None else "Set `kernel`, or connect input 1",
         )
     return x, weights_for(x, kernel)
 

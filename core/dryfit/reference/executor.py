@@ -77,7 +77,10 @@ def _checked_feeds(network: Network, feeds: Mapping[str, Array]) -> dict[str, Ar
     missing = [tensor.name for tensor in network.inputs if tensor.name not in arrays]
     if missing:
         raise ExecutionError(
-            "An input is missing", where=f"network {network.name!r}", found=f"no {', '.join(map(repr, missing))}"
+            "All inputs must be given",
+            where=f"network {network.name!r}",
+            found=f"no {', '.join(map(repr, missing))}",
+            remedy="Pass an array for each input",
         )
     checked_input_shapes(network, {name: array.shape for name, array in arrays.items()})
     for tensor in network.inputs:
@@ -90,6 +93,7 @@ def _checked_feeds(network: Network, feeds: Mapping[str, Array]) -> dict[str, Ar
                 where=f"input {tensor.name!r}",
                 found=array.dtype,
                 allowed=taken.numpy,
+                remedy="Convert the array with astype",
             )
         arrays[tensor.name] = array.astype(tensor.spec.dtype.numpy, copy=False)
     return arrays

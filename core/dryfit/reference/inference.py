@@ -50,7 +50,10 @@ def checked_input_shapes(network: Network, input_shapes: Mapping[str, Shape]) ->
     unknown = [name for name in input_shapes if name not in names]
     if unknown:
         raise ExecutionError(
-            "The network has no such input", found=", ".join(map(repr, unknown)), allowed=", ".join(map(repr, names))
+            "Unknown input",
+            found=", ".join(map(repr, unknown)),
+            allowed=", ".join(map(repr, names)),
+            remedy="Use one of these names",
         )
     shapes = {}
     for tensor in network.inputs:
@@ -58,7 +61,11 @@ def checked_input_shapes(network: Network, input_shapes: Mapping[str, Shape]) ->
         shape = tuple(int(extent) for extent in input_shapes.get(tensor.name, declared))
         if len(shape) != len(declared) or any(d not in (-1, s) or s < -1 for s, d in zip(shape, declared, strict=True)):
             raise ExecutionError(
-                "The shape does not fit the input", where=f"input {tensor.name!r}", found=shape, allowed=declared
+                "The shape must match the input",
+                where=f"input {tensor.name!r}",
+                found=shape,
+                allowed=declared,
+                remedy="Pass a matching shape",
             )
         shapes[tensor.name] = shape
     return shapes

@@ -58,6 +58,7 @@ def reverse_sequence(layer: ReverseSequence, inputs: Sequence[Array]) -> list[Ar
             where=f"layer {layer.name!r} ({layer.kind})",
             found=lengths.tolist()[:16],
             allowed=f"0 to {longest}",
+            remedy="Correct the lengths",
         )
     steps = np.arange(longest)
     source = np.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)  # [batch, sequence]
@@ -86,7 +87,7 @@ def slice_layer(layer: Slice, inputs: Sequence[Array | None]) -> list[Array]:
     """The elements at `start + i * stride` of each axis; the data's bits are copied."""
     x = inputs[0]
     if x is None:
-        raise layer.problem("Input 0 is not connected")
+        raise layer.problem("Input 0 is not connected", remedy="Connect input 0")
     specs = [None if array is None else TensorSpec.of(array) for array in inputs]
     layer.infer_outputs(specs)  # the bounds may have come as inputs, and are checked here
     start, shape, stride = layer.window(x.shape, specs)
@@ -100,7 +101,9 @@ def slice_layer(layer: Slice, inputs: Sequence[Array | None]) -> list[Array]:
             x = _view(x, axis, *positions)
         elif not x.shape[axis]:
             raise ExecutionError(
-                "An axis without elements cannot be extended", where=f"layer {layer.name!r} ({layer.kind})"
+                "An empty axis cannot be extended",
+                where=f"layer {layer.name!r} ({layer.kind})",
+                remedy="Give the axis at least one element",
             )
         else:
             x = np.take(x, _inside(layer.mode, x.shape[axis], *positions), axis=axis)

@@ -90,7 +90,9 @@ class ConfiguredPlugin:
             raise
         except Exception as error:  # a plugin is foreign code: whatever it raises is told with the layer's name
             raise ExecutionError(
-                f"The plugin failed in `{method}`: {error or type(error).__name__}", where=self._where
+                f"The plugin failed in `{method}`: {error or type(error).__name__}",
+                where=self._where,
+                remedy="Fix the plugin, or report it to its authors",
             ) from error
 
     def _checked(self, outputs: Any) -> list[Array]:
@@ -101,13 +103,14 @@ class ConfiguredPlugin:
             given = zip(arrays, self._given, layouts, strict=True)
             return [rearranged(array, spec.shape, layout) for array, spec, layout in given]
         raise ExecutionError(
-            "The plugin's outputs are not what it said they would be",
+            "The plugin's outputs must match its `output_specs`",
             where=self._where,
             found=[_described(array) for array in arrays] if is_sequence else type(outputs).__name__,
             allowed=[
                 f"{spec.dtype.numpy} {plugin_shape(spec, layout)}"
                 for spec, layout in zip(self._given, layouts, strict=True)
             ],
+            remedy="Fix the plugin, or report it to its authors",
         )
 
 

@@ -78,8 +78,8 @@ def check_run_time_scale(layer: Layer, arrays: Mapping[str, Array]) -> None:
             "Scales must be finite and positive",
             where=f"{layer.where}, tensor {scale.name!r}",
             found=wrong,
-            allowed="finite numbers above 0" if is_given else "finite numbers, none of them negative",
-            remedy=f"Give {scale.name!r} other values" if is_given else "Look at what computes it",
+            allowed="finite numbers above 0" if is_given else "finite numbers, at least 0",
+            remedy=f"Set other values in {scale.name!r}" if is_given else "Check the layers that compute it",
         )
 
 
@@ -94,7 +94,7 @@ def quantize(layer: Quantize, inputs: Sequence[Array | None]) -> list[Array]:
     """`saturate(round(x / scale) + zero_point)`: a division in FP32, ties to even; NaN becomes the lowest integer."""
     x, scale, zero_point = [*inputs, None][:3]
     if x is None or scale is None:
-        raise layer.problem("Data and scale are connected")
+        raise layer.problem("Data and scale must be connected", remedy="Connect inputs 0 and 1")
     wide = np.float64 if x.dtype == np.float64 else np.float32
     factor = spread(layer, scale.astype(wide), x.shape, layer.axis, layer.block_shape)
     codes = x.astype(wide) / factor
@@ -115,7 +115,7 @@ def dequantize(layer: Dequantize, inputs: Sequence[Array | None]) -> list[Array]
     """`(x - zero_point) * scale`: the difference exactly, the product in FP32, rounded once to `to_type`."""
     x, scale, zero_point = [*inputs, None][:3]
     if x is None or scale is None:
-        raise layer.problem("Data and scale are connected")
+        raise layer.problem("Data and scale must be connected", remedy="Connect inputs 0 and 1")
     wide = np.float64 if layer.to_type is DataType.DOUBLE else np.float32
     exact = np.int64 if DataType.from_numpy(x.dtype).is_integer else np.float32
     difference = x.astype(exact)
@@ -134,7 +134,7 @@ def dynamic_quantize(layer: DynamicQuantize, inputs: Sequence[Array | None]) -> 
     """
     x, outer = [*inputs, None][:2]
     if x is None:
-        raise layer.problem("Input 0 is not connected")
+        raise layer.problem("Input 0 is not connected", remedy="Connect input 0")
     wide = np.moveaxis(x.astype(np.float32), layer.axis, -1)
     blocks = wide.reshape(*wide.shape[:-1], -1, layer.block_size)
     global_scale = np.float32(1) if outer is None else outer.astype(np.float32).reshape(())

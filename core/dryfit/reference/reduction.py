@@ -83,7 +83,12 @@ def cumulative(layer: Cumulative, inputs: Sequence[Array]) -> list[Array]:
     x = inputs[0]
     axis = int(inputs[1].item())
     if not -x.ndim <= axis < x.ndim:
-        raise layer.problem("The input does not have the axis", found=axis, allowed=f"{-x.ndim} to {x.ndim - 1}")
+        raise layer.problem(
+            "The axis must be an axis of the input",
+            found=axis,
+            allowed=f"{-x.ndim} to {x.ndim - 1}",
+            remedy="Pass another axis",
+        )
     wide = np.moveaxis(x.astype(compute_type(x.dtype), copy=False), axis, 0)
     if layer.reverse:
         wide = wide[::-1]
@@ -165,7 +170,9 @@ def top_k(layer: TopK, inputs: Sequence[Any]) -> list[Array]:
         k = int(inputs[1].item())
     axis, extent = layer.axis, x.shape[layer.axis]
     if not 0 <= k <= extent:
-        raise layer.problem("k is between 0 and the extent of the axis", found=k, allowed=f"0 to {extent}")
+        raise layer.problem(
+            "k must be between 0 and the extent of the axis", found=k, allowed=f"0 to {extent}", remedy="Pass another k"
+        )
     keys = x.astype(compute_type(x.dtype), copy=False)
     if layer.op is TopKOperation.MIN:
         order = np.argsort(keys, axis=axis, kind="stable")

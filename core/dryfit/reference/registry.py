@@ -51,7 +51,12 @@ def evaluate(layer: Layer, inputs: Sequence[Array | None]) -> list[Array]:
     """
     _load()
     if layer.kind not in _REFERENCES:
-        raise NetworkError("The layer kind has no reference", where=f"layer {layer.name!r}", found=layer.kind)
+        raise NetworkError(
+            "The layer kind has no reference implementation",
+            where=f"layer {layer.name!r}",
+            found=layer.kind,
+            remedy="Register one for this kind",
+        )
     with np.errstate(all="ignore"):
         return [np.asarray(output) for output in _REFERENCES[layer.kind](layer, inputs)]
 

@@ -92,7 +92,9 @@ def resize(layer: Resize, inputs: Sequence[Any]) -> list[Array]:
     is_crop = layer.coordinate_transformation is ResizeCoordinateTransformation.TF_CROP_AND_RESIZE
     is_nearest = layer.resize_mode is InterpolationMode.NEAREST
     if any(a.extent == 0 and a.output for a in axes):
-        raise layer.problem("An axis without elements cannot be made longer", found=x.shape)
+        raise layer.problem(
+            "An empty axis cannot be extended", found=x.shape, remedy="Give the axis at least one element"
+        )
     if _drops_fractions(layer, x):
         # ONNX Runtime blends INT32 in FP32 too.
         y = _blended(layer, x.astype(np.float32 if x.itemsize <= 4 else np.float64), axes)
@@ -125,10 +127,17 @@ def axes_of(layer: Resize, inputs: Sequence[Any]) -> list[ResizedAxis]:
     roi = layer.roi if roi is None else roi.ravel().tolist()
     for name, values, count in (("shape", shape, x.ndim), ("scales", scales, x.ndim), ("roi", roi, 2 * x.ndim)):
         if len(values) not in (0, count):
-            raise layer.problem(f"`{name}` has a wrong number of values", found=tuple(values), allowed=count)
+            raise layer.problem(
+                f"`{name}` has the wrong number of values",
+                found=tuple(values),
+                allowed=count,
+                remedy="Give one value per axis",
+            )
     if min(shape, default=0) < 0 or not all(math.isfinite(scale) and scale > 0 for scale in scales):
         raise layer.problem(
-            "Extents are at least 0, scales are finite and greater than 0", found=f"{tuple(shape)}, {tuple(scales)}"
+            "Dimensions must be at least 0, and scales finite and greater than 0",
+            found=f"{tuple(shape)}, {tuple(scales)}",
+            remedy="Correct shape or scales",
         )
     outputs = layer.output_extents(x.shape, shape or None, scales or None, roi or None)
     lengths = [_F(output) for output in outputs]

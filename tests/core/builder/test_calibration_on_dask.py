@@ -35,11 +35,11 @@ def test_a_killed_worker_of_a_cluster_loses_its_shard_only(client, tmp_path):
 
 def test_a_shard_that_always_kills_is_given_up_and_named(client, tmp_path):
     source = Pictures(COUNT, tmp_path, deadly="04", deaths=99)
-    with pytest.raises(CalibrationError, match=r"shard 2 of 3, samples '03' to '05': Its worker was lost 3 times"):
+    with pytest.raises(CalibrationError, match=r"shard 2 of 3, samples '03' to '05': The worker was lost 3 times"):
         collect_shards(task(source), NAMES, client.get_executor(), samples_per_shard=3)
 
 
 def test_what_a_sample_is_to_blame_for_comes_back_from_a_cluster(client, tmp_path):
     source = Pictures(COUNT, tmp_path, nan="05")
-    with pytest.raises(CalibrationError, match=r"tensor 'x', sample '05': Values are not finite"):
+    with pytest.raises(CalibrationError, match=r"tensor 'x', sample '05': Values must be finite"):
         collect_shards(task(source), NAMES, client.get_executor(), samples_per_shard=3)

@@ -84,5 +84,5 @@ def test_a_state_of_something_else_is_not_gone_on_with(task):
 
 
 def test_no_sample_at_all_is_an_error(task):
-    with pytest.raises(CalibrationError, match="no sample to calibrate with"):
+    with pytest.raises(CalibrationError, match="requires at least one sample"):
         task.run([])

@@ -94,7 +94,7 @@ def test_a_killed_worker_loses_its_shard_only(whole, workers, tmp_path):
 def test_a_shard_that_always_kills_is_given_up_and_named(workers, tmp_path):
     source = Pictures(COUNT, tmp_path, deadly="04", deaths=9)
     told = []
-    message = r"shard 2 of 3, samples '03' to '05': Its worker was lost 3 times \(found The worker process was ended by"
+    message = r"shard 2 of 3, samples '03' to '05': The worker was lost 3 times \(found The worker process was ended by"
     with pytest.raises(CalibrationError, match=message):
         collect_shards(task(source), NAMES, workers, samples_per_shard=3, watch=lambda *one: told.append(one[1]))
     assert len(source.tellings("04")) == 3
@@ -105,14 +105,14 @@ def test_a_pool_that_is_broken_as_a_whole_is_told_with_what_to_do(tmp_path):
     source = Pictures(COUNT, tmp_path, deadly="00")
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
-        pytest.raises(CalibrationError, match=r"shard \d of 3.*The executor takes no more work.*Use .*WorkerProcesses"),
+        pytest.raises(CalibrationError, match=r"shard \d of 3.*The executor rejected the work.*Use .*WorkerProcesses"),
     ):
         collect_shards(task(source), NAMES, pool, samples_per_shard=3)
 
 
 def test_what_a_sample_is_to_blame_for_is_told_at_once(workers, tmp_path):
     source = Pictures(COUNT, tmp_path, nan="05")
-    with pytest.raises(CalibrationError, match=r"tensor 'x', sample '05': Values are not finite"):
+    with pytest.raises(CalibrationError, match=r"tensor 'x', sample '05': Values must be finite"):
         collect_shards(task(source), NAMES, workers, samples_per_shard=3)
     assert len(source.tellings("05")) == 1
 
@@ -131,7 +131,7 @@ def test_what_a_source_raises_comes_back_with_its_traceback(workers):
 
 
 def test_a_worker_that_sees_other_samples_is_refused(workers):
-    with pytest.raises(CalibrationError, match=r"shard 2 of 3, .*given other samples.*found '05'"):
+    with pytest.raises(CalibrationError, match=r"shard 2 of 3, .*found '05'"):
         collect_shards(task(Pictures(COUNT, lost="05")), NAMES, workers, samples_per_shard=3)
 
 
@@ -139,7 +139,7 @@ def test_a_worker_that_sees_other_samples_is_refused(workers):
     ("calibrator", "message"),
     [
         (attrs.evolve(CALIBRATOR, collector=Unmergeable), r"calibrator 'largest': The states of this collector cannot"),
-        (attrs.evolve(CALIBRATOR, stream=object), r"calibrator 'largest': The calibrator brings its own samples"),
+        (attrs.evolve(CALIBRATOR, stream=object), r"calibrator 'largest': The calibrator provides its own samples"),
     ],
 )
 def test_what_cannot_be_divided_is_refused_before_any_work(calibrator, message):
@@ -149,9 +149,9 @@ def test_what_cannot_be_divided_is_refused_before_any_work(calibrator, message):
 
 
 def test_no_samples_and_empty_shards_are_refused():
-    with pytest.raises(CalibrationError, match="There is no sample to calibrate with"):
+    with pytest.raises(CalibrationError, match="Calibration requires at least one sample"):
         collect_shards(task(), [], None)
-    with pytest.raises(CalibrationError, match=r"samples_per_shard: A shard has samples \(found 0"):
+    with pytest.raises(CalibrationError, match=r"samples_per_shard: A shard must have at least one sample \(found 0"):
         shards_of(NAMES, 0)
 
 
@@ -186,7 +186,7 @@ def test_nothing_runs_where_all_was_seen_before(whole):
 
 def test_a_state_of_another_calibration_is_not_gone_on_with(workers):
     before = attrs.evolve(task(), fingerprint={"model": "other"}).run(NAMES[:1])
-    with pytest.raises(CalibrationError, match="The state is that of another calibration"):
+    with pytest.raises(CalibrationError, match="The state belongs to another calibration"):
         collect_shards(task(), NAMES, workers, before=before)
 
 

@@ -94,7 +94,7 @@ def test_a_file_that_is_not_there_is_an_error_that_names_it(dryfit_command, comm
 def test_a_damaged_file_is_an_error_that_names_the_line(dryfit_command, cache):
     ended = dryfit_command("cache", "show", cache("a.cache", "x: 1", "y"))
     assert (ended.code, ended.out) == (2, "")
-    assert "a.cache, line 3: This is no entry (found 'y'" in ended.err
+    assert "a.cache, line 3: Not an entry (found 'y'" in ended.err
 
 
 # diff ----------------------------------------------------------------------------------------------------------------
@@ -172,9 +172,9 @@ def test_convert_tells_what_a_form_leaves_out_and_what_it_made_up(dryfit_command
     [
         (["--to", "ranges", "--algorithm", "minmax"], "Only the forms tensorrt and json"),
         (["--quantile", "0.5"], "of the legacy algorithm, not of ENTROPY_CALIBRATION_2"),
-        (["--algorithm", "legacy", "--cutoff", "1"], "regression cutoff and its quantile"),
-        (["--tensorrt-version", "8.12"], "no version of TensorRT"),
-        (["--form", "json"], "This is no JSON"),
+        (["--algorithm", "legacy", "--cutoff", "1"], "regression cutoff and quantile"),
+        (["--tensorrt-version", "8.12"], "Not a TensorRT version"),
+        (["--form", "json"], "not valid JSON"),
     ],
 )
 def test_convert_refuses_what_the_result_cannot_hold(dryfit_command, cache, tmp_path, options, message):

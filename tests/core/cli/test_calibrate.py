@@ -82,7 +82,7 @@ def test_a_state_of_other_samples_is_refused(model, data, tmp_path, dryfit_comma
         "calibrate", model, "--data", data, "--state", state, "--resume", "--skip-nonfinite", "--limit", 3
     )
     assert ended.code == 2
-    assert "The state is that of another calibration (found values that are not finite: refused" in ended.err
+    assert "The state belongs to another calibration (found values that are not finite: refused" in ended.err
 
 
 def test_a_state_is_solved_again_and_compared_without_samples(model, data, tmp_path, dryfit_command):
@@ -133,7 +133,7 @@ def test_a_cache_that_covers_the_model_runs_nothing(model, data, tmp_path, dryfi
     assert (ended.code, cache.read_bytes()) == (0, written)
     assert f"{cache} covers the model: nothing was run" in ended.err
     other = dryfit_command("calibrate", model, "--data", data, "-o", cache, "--reuse", "--calibrator", "minmax")
-    assert "There are no samples there" in other.err  # the cache is of another algorithm
+    assert "No samples found" in other.err  # the cache is of another algorithm
     cache.write_bytes(written.replace(b"conv: ", b"conv "))
     damaged = dryfit_command("calibrate", model, "--data", data, "-o", cache, "--reuse")
     assert (damaged.code, "calib.cache, line 3" in damaged.err) == (2, True)

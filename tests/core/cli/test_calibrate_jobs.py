@@ -127,7 +127,7 @@ def test_a_process_that_dies_is_told_and_changes_no_byte(model, samples, tmp_pat
     (tmp_path / "deadly").touch()
     ended = dryfit_command("calibrate", model, "--data", samples, "--state", states[1], "--jobs", 2)
     assert ended.code == 0
-    assert "A process died, and another has done its work: shard 2 of 3, samples '16' to '31'" in ended.err
+    assert "A worker process died; its work was repeated: shard 2 of 3, samples '16' to '31'" in ended.err
     assert states[0].read_bytes() == states[1].read_bytes()
 
 

@@ -150,7 +150,7 @@ def test_one_layer_is_told_with_its_own_tensors(dryfit_command: Any, classifier:
 def test_people_read_what_is_missing_and_who_waits_for_it(dryfit_command: Any, classifier: Path, cache: Path) -> None:
     told = dryfit_command("explain", classifier, "--quantization", "--calibration-cache", cache).out
     assert "Defaults: --device GPU --precision int8" in told
-    assert "y: missing: no range was stated or found\n    wanted by third\n" in told
+    assert "y: missing: no range was set or calibrated\n    wanted by third\n" in told
     assert "No scale for 'd'" in told
     assert told.endswith(
         "5 layers: 3 FLOAT, 2 INT8. Scales of 6 tensors: 3 calibrated, 3 missing. "

@@ -55,7 +55,7 @@ def test_a_model_is_run_by_a_method_on_this_machine_and_the_rules_are_told(
     assert operators["conv"]["fidelity"] == "confirmed"
     assert operators["conv"]["formula"]
     assert operators["conv"]["source"]
-    assert "'abs' stays in real numbers, not by the quantize method 'onnx'" in ended.err
+    assert "'abs' stays in floating point, without the quantize method 'onnx'" in ended.err
     assert "Quantize methods" in dryfit_command(*options).out
     found = np.load(tmp_path / "out" / "y.npy")
     assert found.shape == (1, 1, 2, 2)
@@ -90,7 +90,7 @@ def test_single_layers_have_methods_of_their_own_by_patterns(dryfit_command: Any
     assert told["device"] == "CPU"
     text = dryfit_command("explain", model, "--no-edits", "--quantize-method", "tflite").out
     assert "Layers that stay in real numbers" in text
-    assert "not by tflite: quantize methods do not have this kind of layer (unary)" in text
+    assert "not by tflite: quantize methods do not support this kind of layer (unary)" in text
 
 
 def test_each_q_and_dq_is_followed_to_its_operator(dryfit_command: Any, model: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_device_says_why_it_does_not_compute_by_a_method(dryfit_command: Any, 
         ("tflit", "There is no quantize method named 'tflit'"),
         ("conv=onx", "Did you mean 'onnx'?"),
         ("cnv=onnx", "There is no layer named 'cnv'. Did you mean 'conv'?"),
-        ("abs=onnx", "asks for the quantize method 'onnx': quantize methods do not have this kind of layer (unary)"),
+        ("abs=onnx", "asks for the quantize method 'onnx': quantize methods do not support this kind of layer (unary)"),
         ("conv=", "is not like tflite or conv1=onnx"),
     ],
 )

@@ -165,7 +165,7 @@ def test_a_pass_that_goes_wrong_ends_the_build_with_its_name_its_plugins_and_wha
     with pytest.raises(BuildError) as caught:
         Builder().build_plan(chain("c", "r"), BuilderConfig())
     message = str(caught.value)
-    assert message.startswith("pass 'rewrite' of acme 1.0 (acme): A pass failed")
+    assert message.startswith("pass 'rewrite' of acme 1.0 (acme): The pass failed")
     assert what in message
     assert f"before it ran {', '.join(OWN)}" in message
     assert "switch the plugin off" in str(caught.value.remedy)

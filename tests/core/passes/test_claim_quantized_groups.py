@@ -194,9 +194,9 @@ def claim_quantized_group(group):
 @pytest.mark.parametrize(
     ("layer", "why"),
     [
-        ("'a layer'", "it brings str, and a layer is needed"),
+        ("'a layer'", "it returned str, and a layer is required"),
         ("group.layer", "layer 'sum' is in a network already"),
-        ("Cast(to_type=DataType.FLOAT)", "it gives FLOAT (1, 4, 3, 3), and INT8 (1, 4, 3, 3) is needed"),
+        ("Cast(to_type=DataType.FLOAT)", "it returns FLOAT (1, 4, 3, 3), and INT8 (1, 4, 3, 3) is required"),
         ("Quantize()", "The input of a quantization must be floating point or INT32 (found INT8)"),
         ("Broken()", "KeyError: 'broken'"),
     ],

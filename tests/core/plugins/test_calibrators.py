@@ -118,7 +118,7 @@ def test_an_unknown_name_is_told_with_the_closest(with_packages):
         ("largest", "names no calibrator .*found function"),
         ("Own", "names no calibrator .*found Own"),
         ("COLLECTOR", "has its entry point's name .*found 'acme-collector'; allowed: 'broken'"),
-        ("StrangeStream", "There is no such calibration algorithm"),
+        ("StrangeStream", "Unknown calibration algorithm"),
         ("NeedsArguments", "missing 1 required positional argument: 'folder'"),
     ],
 )

@@ -64,7 +64,7 @@ def test_the_first_files_line_counts_and_facts_that_all_tell():
 
 
 def test_no_file_cannot_be_merged():
-    with pytest.raises(CalibrationError, match="no file to merge"):
+    with pytest.raises(CalibrationError, match="At least one file is required"):
         merge([])
 
 

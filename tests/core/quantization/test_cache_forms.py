@@ -43,7 +43,7 @@ from dryfit.quantization.stored_ranges import Flaw, StoredRange, StoredRanges
 
 NAMES = st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=("Cs",)), min_size=1).filter(str.strip)
 SCALES = st.integers(1, 0x7F7FFFFF).map(lambda bits: struct.unpack(">f", struct.pack(">I", bits))[0])
-OBJECTS = "Details and statistics are objects of texts and numbers"
+OBJECTS = "Details and statistics must be objects of strings and numbers"
 HEADER = "TRT-8600-EntropyCalibration2"
 
 
@@ -147,23 +147,23 @@ def test_older_tables_of_onnxruntime_are_read(text):
     ("form", "text", "message"),
     [
         ("tensorrt", "x: 3f800000\n", "line 1: The first line .*found the entry 'x: 3f800000'"),
-        ("tensorrt", "hello\n", "line 1: This is no calibration cache .*only 'hello'"),
-        ("tensorrt", "\0" * 9, "line 1: This is no calibration cache"),
-        ("ranges", "a: 1\nb\n", r"line 2: This is no dynamic range .*'b'"),
-        ("ranges", "a: 1\nb: inf\n", "line 2: A scale is positive and finite .*inf for 'b'"),
-        ("ranges", "a: 1\nb: -1\n", "line 2: A scale is positive"),
-        ("ranges", "a: 1\nb: 2\na: 3\n", "line 3: A tensor occurs twice"),
-        ("onnxruntime-text", "a 1\nb nan\n", "line 2: A scale is positive and finite .*nan for 'b'"),
-        ("onnxruntime-json", '{"a": [2, 1]}', "entry 1: The lowest value is above the highest"),
-        ("onnxruntime-json", '{"a": [1, 2], "a": [1, 3]}', "entry 2: A tensor occurs twice"),
-        ("onnxruntime-json", '{"a": [1, NaN]}', "entry 1: A scale is positive and finite"),
-        ("onnxruntime-json", '{"a": [1, %s]}' % ("9" * 400), "entry 1: A scale is positive and finite"),
-        ("onnxruntime-json", '{"\\ud800": [1, 2]}', "entry 1: This is no range"),
-        ("onnxruntime-json", '{"a":\n [1, }', "line 2: This is no JSON"),
-        ("onnxruntime-json", "[" * 100000, "This JSON is nested too deeply"),
-        ("onnxruntime-json", "[%s]" % ("9" * 5000), "This is no JSON|no calibration table"),
-        ("json", "{}", "This JSON is no calibration cache of dryfit"),
-        ("json", '{"format": "dryfit calibration cache", "version": 2, "tensors": []}', "another version .*found 2"),
+        ("tensorrt", "hello\n", "line 1: The file is not a calibration cache .*only 'hello'"),
+        ("tensorrt", "\0" * 9, "line 1: The file is not a calibration cache"),
+        ("ranges", "a: 1\nb\n", r"line 2: Not a dynamic range .*'b'"),
+        ("ranges", "a: 1\nb: inf\n", "line 2: A scale must be positive and finite .*inf for 'b'"),
+        ("ranges", "a: 1\nb: -1\n", "A scale must be positive and finite"),
+        ("ranges", "a: 1\nb: 2\na: 3\n", "line 3: Tensor names must be unique"),
+        ("onnxruntime-text", "a 1\nb nan\n", "line 2: A scale must be positive and finite .*nan for 'b'"),
+        ("onnxruntime-json", '{"a": [2, 1]}', "entry 1: The lowest value must not be above the highest"),
+        ("onnxruntime-json", '{"a": [1, 2], "a": [1, 3]}', "entry 2: Tensor names must be unique"),
+        ("onnxruntime-json", '{"a": [1, NaN]}', "entry 1: A scale must be positive and finite"),
+        ("onnxruntime-json", '{"a": [1, %s]}' % ("9" * 400), "entry 1: A scale must be positive and finite"),
+        ("onnxruntime-json", '{"\\ud800": [1, 2]}', "entry 1: Not a range"),
+        ("onnxruntime-json", '{"a":\n [1, }', "line 2: The file is not valid JSON"),
+        ("onnxruntime-json", "[" * 100000, "The JSON is nested too deeply"),
+        ("onnxruntime-json", "[%s]" % ("9" * 5000), "not valid JSON|no calibration table"),
+        ("json", "{}", "The JSON file is not a dryfit calibration cache"),
+        ("json", '{"format": "dryfit calibration cache", "version": 2, "tensors": []}', "found 2"),
     ],
 )
 def test_a_flaw_is_an_error_that_names_file_and_place(form, text, message, tmp_path):
@@ -177,11 +177,11 @@ def test_a_flaw_is_an_error_that_names_file_and_place(form, text, message, tmp_p
 @pytest.mark.parametrize(
     ("tensor", "message"),
     [
-        ({"name": 3}, "This is no tensor"),
-        ({"name": "a", "range": [1, 2, 3], "scale": 1}, "This is no range"),
-        ({"name": "a", "range": [-127, 127], "scale": 2}, "Scale and range contradict each other"),
-        ({"name": "a", "range": None, "scale": 1}, "This is no range"),
-        ({"name": "a", "range": None, "scale": None, "origin": "nowhere"}, "This is no origin"),
+        ({"name": 3}, "Not a tensor"),
+        ({"name": "a", "range": [1, 2, 3], "scale": 1}, "Not a range"),
+        ({"name": "a", "range": [-127, 127], "scale": 2}, "Scale and range must match"),
+        ({"name": "a", "range": None, "scale": 1}, "Not a range"),
+        ({"name": "a", "range": None, "scale": None, "origin": "nowhere"}, "Unknown origin"),
         ({"name": "a", "range": None, "scale": None, "details": 1}, OBJECTS),
         ({"name": "a", "range": None, "scale": None, "statistics": {"count": [1]}}, OBJECTS),
         ({"name": "a", "range": None, "scale": None, "details": {"divergence": math.nan}}, OBJECTS),

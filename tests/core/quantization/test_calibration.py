@@ -76,10 +76,12 @@ def test_a_value_that_is_not_finite_names_tensor_and_sample():
 
 
 def test_no_sample_is_an_error():
-    with pytest.raises(CalibrationError, match=r"network 'doubling'.*no sample"):
+    with pytest.raises(CalibrationError, match=r"network 'doubling'.*requires at least one sample"):
         calibrate_ranges(doubling_network(), CALIBRATOR, [])
 
 
 def test_a_sample_that_does_not_fit_is_named():
-    with pytest.raises(ExecutionError, match=r"sample 'dog.png', network 'doubling': An input is missing .*no 'x'"):
+    with pytest.raises(
+        ExecutionError, match=r"sample 'dog.png', network 'doubling': All inputs must be given .*no 'x'"
+    ):
         calibrate_ranges(doubling_network(), CALIBRATOR, [SAMPLES[0], ("dog.png", {"z": 1})])

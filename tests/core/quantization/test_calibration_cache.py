@@ -82,11 +82,11 @@ def test_the_legacy_first_line_is_not_invented():
         (b"1\nx 3f800000\n", "calib.cache, line 2: .*'x 3f800000'"),
         (b"1\nx: 3f800000\ny: 3f8000001\n", "calib.cache, line 3: .*1 to 8 hexadecimal digits"),
         (b"1\nx: \n", "calib.cache, line 2"),
-        (b"1\nx: 3f800000\n\ny: 3f800000\n", "calib.cache, line 3: This is no entry"),
-        (b"1\nx: 7fc00000\n", "calib.cache, line 2: A scale is positive and finite .*nan for 'x'"),
+        (b"1\nx: 3f800000\n\ny: 3f800000\n", "calib.cache, line 3: Not an entry"),
+        (b"1\nx: 7fc00000\n", "calib.cache, line 2: A scale must be positive and finite .*nan for 'x'"),
         (b"1\nx: 7f800000\n", "found inf for 'x'"),
         (b"1\nx: bf800000\n", "found -1.0 for 'x'"),
-        (b"1\nx: 1\nx: 2\n", "calib.cache, line 3: A tensor occurs twice .*'x'"),
+        (b"1\nx: 1\nx: 2\n", "calib.cache, line 3: Tensor names must be unique .*'x'"),
     ],
 )
 def test_a_damaged_cache_is_refused_with_its_line(data, message):

@@ -163,7 +163,7 @@ def test_an_algorithm_may_be_a_number_or_a_member():
 
 
 def test_samples_from_two_sides_are_refused(fresh):
-    with pytest.raises(CalibrationError, match=r"calibrator 'acme'.*brings its own samples"):
+    with pytest.raises(CalibrationError, match=r"calibrator 'acme'.*provides its own samples"):
         calibrate_ranges(doubling_network(), calibrator_of(fresh()), SAMPLES)
 
 
@@ -210,7 +210,9 @@ def test_a_share_that_is_no_number_is_refused():
         quantile = None
 
     stream = Own(algorithm=0)
-    with pytest.raises(CalibrationError, match=r"Own.get_quantile: This is no share \(found None; allowed: 0 to 1"):
+    with pytest.raises(
+        CalibrationError, match=r"Own.get_quantile: The value must be between 0 and 1 \(found None; allowed: 0 to 1"
+    ):
         calibrate_ranges(doubling_network(), Calibrator(name="legacy", title="", solve=share, stream=lambda: stream))
 
 

@@ -59,7 +59,9 @@ def test_a_solver_that_fails_is_named_with_the_tensor():
 
 def test_a_solver_that_returns_something_else_is_named():
     wrong = Calibrator(name="wrong", title="a number", solve=lambda histogram: 1.0)
-    with pytest.raises(PluginError, match=r"calibrator 'wrong', tensor 'conv1'.*returns a Solution \(found float\)"):
+    with pytest.raises(
+        PluginError, match=r"calibrator 'wrong', tensor 'conv1'.*must return a Solution \(found float\)"
+    ):
         wrong.solution(seen(1.0))
 
 
@@ -75,9 +77,9 @@ def test_the_state_of_another_collector_is_refused():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"collector": Histogram("x")}, "collector is a class.*allowed: a subclass of"),
-        ({"collector": dict}, "collector is a class"),
-        ({"solve": 3.0}, "solves with a function.*found 3.0"),
+        ({"collector": Histogram("x")}, "must be a class.*allowed: a subclass of"),
+        ({"collector": dict}, "must be a class"),
+        ({"solve": 3.0}, "must be a function.*found 3.0"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_refused(fields, message):

@@ -112,7 +112,7 @@ SPOILED = {
     "layer 'a_real' (dequantize), which gives its input 'a_real', has a zero point": lambda network: network.layer(
         "a_real"
     ).set_input(2, zero_point(network)),
-    "which gives its input 'a_real', has a zero point, or a scale that is no constant": lambda network: network.layer(
+    "which gives its input 'a_real', has a zero point, or a scale that is not constant": lambda network: network.layer(
         "a_real"
     ).set_input(1, network.add_input("scale", DataType.FLOAT, ())),
     "its input 'x' is not dequantized": lambda network: network.layer("relu").set_input(

@@ -101,7 +101,7 @@ def test_integers_are_whole_and_what_is_no_number_is_refused():
     found = round_values(values, UP)
     assert found.tolist() == values.tolist()
     assert found is not values
-    with pytest.raises(ConfigError, match="Only real numbers can be rounded") as error:
+    with pytest.raises(ConfigError, match="Values to round must be real numbers") as error:
         round_values(np.array([1j]), UP)
     assert (str(error.value.found), error.value.allowed) == ("complex128", "floating point or integers")
 

@@ -175,7 +175,7 @@ def test_builds_and_the_fast_calibration_take_arrays_too():
         ([ARRAYS[:1], "picture.png"], "sample '1'", "a str"),
         ([None], "sample '0'", "a NoneType"),
         ([{"x": "picture.png"}], "sample '0'", "a str"),
-        ([[[1.0], [2.0, 3.0]]], "sample '0'", "a list that makes no array"),
+        ([[[1.0], [2.0, 3.0]]], "sample '0'", "a list that cannot be converted"),
         ({"x": ARRAYS[:1]}, "network 'relu'", "a dict"),
         ("pictures", "network 'relu'", "a str"),
         (7, "network 'relu'", "a int"),

@@ -43,7 +43,7 @@ def test_what_nobody_found_is_missing_and_the_layers_that_wait_for_it_are_named(
     table = scale_table(chain("c", "r"), {**solutions(x=1.0), "c0": Solution.of_threshold(0.0)})
     assert [(one.tensor, one.reason, list(one.needed_by)) for one in table.missing] == [
         ("c0", "every value is zero", ["c0", "r1"]),
-        ("r1", "no range was stated or found", ["r1"]),
+        ("r1", "no range was set or calibrated", ["r1"]),
     ]
 
 

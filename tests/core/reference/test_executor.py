@@ -93,7 +93,7 @@ def test_tensors_are_dropped_after_their_last_use():
         ({"x": X.astype(np.float64)}, "found float64; allowed: float32"),
         ({"x": X[:, :1]}, r"found \(2, 1\); allowed: \(-1, 2\)"),
         ({"x": X[0]}, r"found \(2,\)"),
-        ({"x": X, "z": X}, "no such input"),
+        ({"x": X, "z": X}, "Unknown input"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(feeds, text):

@@ -50,7 +50,7 @@ def test_it_computes_what_the_plugin_says():
 
 @pytest.mark.parametrize("fault", ["shape", "type", "none"])
 def test_outputs_that_are_not_as_declared_are_refused(fault):
-    with pytest.raises(ExecutionError, match="not what it said") as caught:
+    with pytest.raises(ExecutionError, match="The plugin's outputs must match its `output_specs`") as caught:
         evaluate(_layer(fault=fault), [np.ones(3, np.float32)])
     assert "layer 'mine', plugin 'Scaled'" in str(caught.value)
 

@@ -73,7 +73,7 @@ def numbers_of(layer: Quantize | Dequantize, specs: Specs) -> QuantizationNumber
     """The numbers of a layer whose data and scale are connected."""
     data, scale = layer.inputs[0], layer.inputs[1]
     if data is None or scale is None:
-        raise layer.problem("Data and scale are connected")
+        raise layer.problem("Data and scale must be connected", remedy="Connect inputs 0 and 1")
     dtype = layer.to_type if isinstance(layer, Quantize) else specs[data].dtype
     shape = specs[scale].shape
     is_single = shape in ((), (1,)) and not layer.block_shape

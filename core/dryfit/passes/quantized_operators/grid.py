@@ -79,7 +79,7 @@ def _zero_points(layer: Quantize | Dequantize) -> Array:
 def _values(tensor: Tensor | None) -> Array:
     value = _tensor(tensor).spec.value
     if value is None:
-        raise ValueError("the scale or zero point is no constant")
+        raise ValueError("the scale or zero point is not constant")
     return value
 
 

@@ -81,7 +81,7 @@ class Formed:
 def formed_operator(layer: Layer, method: QuantizeMethod) -> Formed | str:
     """The quantized operator around a layer, or why there is none, in words."""
     if operator_of(layer) is None:
-        return f"quantize methods do not have this kind of layer ({layer.kind})"
+        return f"quantize methods do not support this kind of layer ({layer.kind})"
     activation = activation_behind(layer)
     group = find_quantized_group(layer, activation, takes_zero_points=True)
     missing = missing_for_group(layer, activation, takes_zero_points=True) + _missing_operands(layer)

@@ -18,8 +18,8 @@ from dryfit.quantization.lint.outputs import is_sum_of_data, weighted_before
 
 @lint_rule(
     "qdq.weighted.inputs",
-    text="All inputs of a weighted layer are quantized: its data and its weights",
-    remedy="Quantize the other input too, or leave the whole layer in real numbers",
+    text="All inputs of a weighted layer must be quantized: data and weights",
+    remedy="Quantize the other input too, or keep the whole layer in floating point",
 )
 def weighted_inputs(view: NetworkView) -> Iterator[Hit]:
     """A weighted layer of which one operand is quantized, and another is not.
@@ -30,13 +30,13 @@ def weighted_inputs(view: NetworkView) -> Iterator[Hit]:
         weights, data = view.weights(layer), view.data(layer)
         real = [tensor for tensor in data if view.dequantized_by(tensor) is None]
         if view.has_real_weights(layer) and len(real) < len(data):
-            yield layer, data[0], "the data is quantized, and the weights are real numbers"
+            yield layer, data[0], "the data is quantized, and the weights are floating point"
         for tensor in real:
             if weights is not None and _is_weight_only(weights.dequantize.inputs[0]):
                 continue
             if weights is not None or len(real) < len(data):
                 others = "the weights are" if weights is not None else "the other matrix is"
-                yield layer, tensor, f"{others} quantized, and {tensor.name!r} arrives in real numbers"
+                yield layer, tensor, f"{others} quantized, and {tensor.name!r} is in floating point"
 
 
 def _is_weight_only(codes: object) -> bool:
@@ -45,8 +45,8 @@ def _is_weight_only(codes: object) -> bool:
 
 @lint_rule(
     "qdq.weighted.unquantized",
-    text="A weighted layer of a quantized network is quantized",
-    remedy="Quantize its data and its weights, unless it is left out for the sake of accuracy",
+    text="Weighted layers of a quantized network should be quantized",
+    remedy="Quantize its data and its weights, unless accuracy requires floating point",
     severity="note",
 )
 def weighted_unquantized(view: NetworkView) -> Iterator[Hit]:
@@ -61,7 +61,7 @@ def weighted_unquantized(view: NetworkView) -> Iterator[Hit]:
 
 @lint_rule(
     "qdq.residual.unquantized",
-    text="The residual operand of a sum that is computed with a weighted layer is quantized",
+    text="The residual operand of a sum that is fused with a weighted layer should be quantized",
     remedy="Put Q/DQ on this operand: where the weighted layer's input is the same tensor, its Q/DQ serves both",
 )
 def residual_unquantized(view: NetworkView) -> Iterator[Hit]:
@@ -79,7 +79,7 @@ def residual_unquantized(view: NetworkView) -> Iterator[Hit]:
         for number, (tensor, weighted) in enumerate(zip(operands, before, strict=True)):
             is_joined = weighted is not None and weighted.index == joined
             if joined is not None and not is_joined and view.dequantized_by(tensor) is None:
-                yield layer, tensor, f"operand {number} arrives in real numbers{_consequence(view, layer)}"
+                yield layer, tensor, f"operand {number} is in floating point{_consequence(view, layer)}"
 
 
 def _consequence(view: NetworkView, layer: Layer) -> str:
@@ -97,7 +97,7 @@ OPERATIONS = frozenset({"SUM", "SUB", "PROD", "MAX", "MIN"})
 
 @lint_rule(
     "qdq.unweighted.one_sided",
-    text="A layer without weights that is quantized is quantized on both sides: all its inputs and its output",
+    text="A quantized layer without weights must be quantized on both sides: all inputs and the output",
     remedy="Quantize the other side too, or neither",
 )
 def one_sided(view: NetworkView) -> Iterator[Hit]:
@@ -118,7 +118,7 @@ def one_sided(view: NetworkView) -> Iterator[Hit]:
         if not real and not is_output_quantized:
             yield layer, output, "all inputs are quantized, and the output is not"
         elif real and len(real) < len(inputs):
-            yield layer, real[0], f"{real[0].name!r} arrives in real numbers, and the other input is quantized"
+            yield layer, real[0], f"{real[0].name!r} is in floating point, and the other input is quantized"
         elif real and is_output_quantized and is_average(layer):
             yield layer, real[0], "the output is quantized, and the input is not"
 

@@ -109,8 +109,8 @@ def weighted_before(tensor: Tensor) -> Layer | None:
 
 @lint_rule(
     "qdq.output.activation",
-    text="Nothing is quantized between a weighted layer and the ReLU or clip that is computed with it",
-    remedy="Take away the Q/DQ between the two: it rounds once more, and may keep them from running as one",
+    text="There must be no Q/DQ between a weighted layer and the ReLU or clip that is fused with it",
+    remedy="Remove the Q/DQ between the two: it rounds once more, and may prevent the fusion",
 )
 def output_activation(view: NetworkView) -> Iterator[Hit]:
     """Q/DQ between a weighted layer and its ReLU, which nobody else reads."""
@@ -125,8 +125,8 @@ CURVED_KINDS = frozenset({"softmax", "unary", "normalization"})
 
 @lint_rule(
     "qdq.output.nonlinear",
-    text="The output of a weighted layer that a curved function follows, such as SiLU, stays in real numbers",
-    remedy="Take away the Q/DQ between the two, and quantize the function's result where the next layer wants it",
+    text="There must be no Q/DQ between a weighted layer and a nonlinear function such as SiLU",
+    remedy="Remove the Q/DQ between the two, and quantize the output of the function where the next layer needs it",
 )
 def output_nonlinear(view: NetworkView) -> Iterator[Hit]:
     """Q/DQ between a weighted layer and a sigmoid, softmax or the like."""
@@ -146,8 +146,8 @@ def _function(layer: Layer) -> str:
 
 @lint_rule(
     "qdq.output.normalization",
-    text="Nothing is quantized between a weighted layer and its batch normalization",
-    remedy="Take away the Q/DQ between the two: the normalization is computed with the layer, in their order",
+    text="There must be no Q/DQ between a weighted layer and its batch normalization",
+    remedy="Remove the Q/DQ between the two: the normalization is fused with the layer",
 )
 def output_normalization(view: NetworkView) -> Iterator[Hit]:
     """Q/DQ between a weighted layer and a batch normalization, which is a scale layer here."""
@@ -158,8 +158,8 @@ def output_normalization(view: NetworkView) -> Iterator[Hit]:
 
 @lint_rule(
     "qdq.output.sum",
-    text="One operand of a sum comes from a weighted layer in real numbers, so that the two run as one",
-    remedy="Take away the Q/DQ on this operand, and keep that of the other one, the residual",
+    text="One operand of a sum must come from a weighted layer without Q/DQ, so that the two are fused",
+    remedy="Remove the Q/DQ on this operand, and keep the one on the residual operand",
 )
 def output_sum(view: NetworkView) -> Iterator[Hit]:
     """Q/DQ on every operand of a sum: the weighted layer and the sum are computed apart.
@@ -182,8 +182,8 @@ def _has_real_operand(layer: Layer) -> bool:
 
 @lint_rule(
     "qdq.output.unread",
-    text="The output of a weighted layer is quantized only where somebody computes with it in integers",
-    remedy="Take away the Q/DQ, or give the caller what is quantized",
+    text="The output of a weighted layer should be quantized only where a layer uses it in integers",
+    remedy="Remove the Q/DQ, or make the quantized tensor the network output",
 )
 def output_unread(view: NetworkView) -> Iterator[Hit]:
     """A quantized output that is turned back into real numbers for the caller alone: it is only rounded."""
@@ -193,7 +193,7 @@ def output_unread(view: NetworkView) -> Iterator[Hit]:
         is_for_caller = one.reader is None and not one.dequantize.outputs[0].consumers and len(readers) == 1
         if is_for_caller and one.quantize.name not in told:
             told.add(one.quantize.name)
-            yield one.layer, one.tensor, "it is quantized, and dequantized for the caller at once"
+            yield one.layer, one.tensor, "it is quantized, and immediately dequantized for the network output"
 
 
 TOLERANCE = 1e-3
@@ -202,7 +202,7 @@ TOLERANCE = 1e-3
 
 @lint_rule(
     "qdq.normalization.folded",
-    text="Training does not simulate that batch normalization is folded into weights",
+    text="Training must not simulate folding of batch normalization into weights",
     remedy="Train the quantized network with the normalization as it is: engines keep its place and its arithmetic",
 )
 def folded_normalization(view: NetworkView) -> Iterator[Hit]:

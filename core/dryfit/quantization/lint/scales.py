@@ -21,8 +21,8 @@ from dryfit.quantization.lint.network_view import (
 
 @lint_rule(
     "qdq.activation.granularity",
-    text="Activations have one scale a tensor",
-    remedy="Take one scale for the whole tensor; scales a channel are for weights, and scales a block for dynamic ones",
+    text="Activations must have per-tensor scales",
+    remedy="Use a per-tensor scale; per-channel scales are for weights, and per-block scales for dynamic quantization",
     source=f"{CHAPTER}, Quantization Modes",
     severity="error",
 )
@@ -33,13 +33,13 @@ def activation_granularity(view: NetworkView) -> Iterator[Hit]:
         is_told_before = isinstance(layer, Dequantize) and source is not None and isinstance(source.producer, Quantize)
         if scale is None or source is None or scale.size == 1 or is_of_weights(layer) or is_told_before:
             continue
-        form = "a block" if layer.block_shape or scale.ndim > 1 else f"an index of axis {layer.axis}"
+        form = "per block" if layer.block_shape or scale.ndim > 1 else f"per index of axis {layer.axis}"
         yield layer, source, f"it has {scale.size} scales, one {form}"
 
 
 @lint_rule(
     "qdq.scales.chain",
-    text="Values that are only moved keep their scale, so that their codes move",
+    text="Layers that only move values must keep the scale",
     remedy="Quantize with the scale that the values were dequantized with",
     source=f"{CHAPTER}, Q/DQ Limitations: rewrites compare scales, and are made where they are equal",
 )
@@ -60,8 +60,8 @@ def scales_chain(view: NetworkView) -> Iterator[Hit]:
 
 @lint_rule(
     "qdq.scales.concatenation",
-    text="The inputs of a concatenation have one scale, so that their codes are copied",
-    remedy="Give all inputs the scale of the concatenation's output",
+    text="All inputs of a concatenation must have the same scale",
+    remedy="Use the scale of the concatenation's output for all inputs",
     source=f"{CHAPTER}, Q/DQ Limitations: rewrites compare scales, and are made where they are equal",
 )
 def scales_concatenation(view: NetworkView) -> Iterator[Hit]:
@@ -81,7 +81,7 @@ def scales_concatenation(view: NetworkView) -> Iterator[Hit]:
 
 @lint_rule(
     "qdq.type.zero_point",
-    text="Quantization is symmetric: there is no zero point but 0",
+    text="Quantization must be symmetric, with zero point 0",
     remedy="Quantize symmetrically (ONNX Runtime: ActivationSymmetric and WeightSymmetric)",
     source=f"{CHAPTER}, Introduction to Quantization",
     severity="error",
@@ -104,7 +104,7 @@ def zero_point(view: NetworkView) -> Iterator[Hit]:
 
 @lint_rule(
     "qdq.type.foreign",
-    text="Tensors are quantized to INT8, FP8, INT4 or FP4",
+    text="The quantized type must be INT8, FP8, INT4 or FP4",
     remedy="Quantize to INT8 (ONNX Runtime: QuantType.QInt8 for activations and weights)",
     source=f"{CHAPTER}, Introduction to Quantization",
     severity="error",
@@ -124,8 +124,8 @@ def foreign_type(view: NetworkView) -> Iterator[Hit]:
 
 @lint_rule(
     "qdq.type.int4_activation",
-    text="INT4 is for weights",
-    remedy="Leave the activations in real numbers: weights alone may be INT4",
+    text="INT4 is supported for weights only",
+    remedy="Keep the activations in floating point: only weights may be INT4",
     source=f"{CHAPTER}, Quantization Schemes",
     severity="error",
 )
@@ -134,13 +134,13 @@ def int4_activation(view: NetworkView) -> Iterator[Hit]:
     for quantize in view.quantizes:
         tensor = quantize.inputs[0]
         if tensor is not None and quantize.to_type is DataType.INT4 and not is_of_weights(quantize):
-            yield quantize, tensor, "it is no constant, and quantized to INT4"
+            yield quantize, tensor, "it is not constant, and quantized to INT4"
 
 
 @lint_rule(
     "qdq.type.fp4_activation",
-    text="Activations in FP4 have scales that are found while the network runs",
-    remedy="Use a dynamic quantization, which finds a scale for each block",
+    text="FP4 activations must be quantized dynamically",
+    remedy="Use dynamic quantization, which computes one scale per block",
     source=f"{CHAPTER}, Quantization Schemes and Dynamic Quantization",
 )
 def fp4_activation(view: NetworkView) -> Iterator[Hit]:
@@ -149,4 +149,4 @@ def fp4_activation(view: NetworkView) -> Iterator[Hit]:
         tensor = quantize.inputs[0]
         is_fixed = quantize.to_type is DataType.FP4 and scale_of(quantize) is not None
         if tensor is not None and is_fixed and not is_of_weights(quantize):
-            yield quantize, tensor, "it is no constant, and its scale is fixed"
+            yield quantize, tensor, "it is not constant, and its scale is fixed"

@@ -62,8 +62,8 @@ def real_codes(weights: QuantizedWeights) -> RealCodes | None:
 
 @lint_rule(
     "qdq.weights.per_tensor",
-    text="INT8 weights have one scale an output channel",
-    remedy="Quantize the weights with one scale an output channel",
+    text="INT8 weights should have per-channel scales",
+    remedy="Quantize the weights per output channel",
 )
 def weights_per_tensor(view: NetworkView) -> Iterator[Hit]:
     """INT8 weights of several output channels that share one scale."""
@@ -86,8 +86,8 @@ def _output_channels(layer: Layer) -> int:
 
 @lint_rule(
     "qdq.weights.axis",
-    text="The scales of weights follow the axis of the output channels",
-    remedy="Quantize along the axis of the output channels",
+    text="Scales of weights must be along the output channel axis",
+    remedy="Quantize along the output channel axis",
     source=f"{CHAPTER}, Quantization Modes; ONNX Support (Gemm)",
     severity="error",
 )
@@ -121,8 +121,8 @@ USED_SHARE = 0.25
 
 @lint_rule(
     "qdq.weights.coarse",
-    text="The scale of weights is so small that they use most of the codes that there are",
-    remedy="Take the largest magnitude of each output channel, divided by the largest code, as its scale",
+    text="Scales of weights should be small enough to use most of the codes",
+    remedy="Set each scale to the largest magnitude of its output channel divided by the largest code",
     source=f"{CHAPTER}, on discretization and truncation error; the threshold of {USED_SHARE:.0%} is our choice",
 )
 def weights_coarse(view: NetworkView) -> Iterator[Hit]:
@@ -147,8 +147,8 @@ weights clips less."""
 
 @lint_rule(
     "qdq.weights.clipped",
-    text="The scale of weights is large enough for nearly all of them",
-    remedy="Take a larger scale, or one scale an output channel",
+    text="Scales of weights should be large enough to clip almost none",
+    remedy="Use a larger scale, or per-channel scales",
     source=f"{CHAPTER}, on discretization and truncation error; the threshold of {CLIPPED_SHARE:.1%} is our choice",
 )
 def weights_clipped(view: NetworkView) -> Iterator[Hit]:

@@ -136,7 +136,11 @@ class OperatorCall:
             NetworkError: it is real.
         """
         if self.output_scale is None or self.output_zero_point is None:
-            raise NetworkError("The output has no scale and zero point", where=self.where)
+            raise NetworkError(
+                "The output must have a scale and a zero point",
+                where=self.where,
+                remedy="Give it as a quantized output",
+            )
         return self.output_scale, self.output_zero_point
 
     @property
@@ -150,7 +154,7 @@ class OperatorCall:
     @property
     def title(self) -> str:
         """What it is, in words."""
-        channel = ", one scale a channel" if self.is_per_channel else ""
+        channel = ", one scale per channel" if self.is_per_channel else ""
         quantized = [one.dtype.name for one in self.present if one.scale is not None]
         types = " and ".join(dict.fromkeys([self.operand(0).dtype.name, *quantized]))
         return f"{self.operator or self.layer.kind} of {types} to {self.to_type.name}{channel}"

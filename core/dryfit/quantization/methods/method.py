@@ -89,14 +89,14 @@ class MethodRule(Rule):
             ConfigError: it has none.
         """
         if self.requantization is None:
-            raise ConfigError(f"The rule of {self.operator} has no requantization")
+            raise ConfigError(f"The rule of {self.operator} must have a requantization", remedy="Add it to the rule")
         return self.requantization
 
     @property
     def case_title(self) -> str:
         """The types, granularity and further condition that it holds for, in words."""
         types = " and ".join(sorted(dtype.name for dtype in self.types))
-        scales = {None: "", True: ", one scale a channel", False: ", one scale"}[self.per_channel]
+        scales = {None: "", True: ", one scale per channel", False: ", one scale"}[self.per_channel]
         return f"{types}{scales}{', ' + self.case_text if self.case_text else ''}"
 
     @property
@@ -153,10 +153,11 @@ class QuantizeMethod:
         broken = [one.text for one in rule.requirements if not one.holds(call)]
         if broken:
             raise ConfigError(
-                f"The quantize method {self.name!r} refuses these scales",
+                f"The quantize method {self.name!r} does not support these scales",
                 where=call.where,
                 found=call.grids_text,
                 allowed="; ".join(broken),
+                remedy="Quantize with other scales, or choose another method",
             )
         return rule
 

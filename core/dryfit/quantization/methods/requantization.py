@@ -289,8 +289,9 @@ def one_step(values: Array | int, multiplier: FixedPoint, rounding: RoundingMode
     bits = _BITS - multiplier.shift
     if np.any(bits < 1):
         raise ConfigError(
-            "One rounding shift has no room for the multiplier",
+            "The multiplier is out of range for a single rounding shift",
             found=f"2**{int(np.max(multiplier.shift))}",
             allowed=f"below 2**{_BITS - 1}",
+            remedy="Quantize with other scales",
         )
     return shifted_right(np.asarray(values, np.int64) * multiplier.mantissa, bits, rounding)

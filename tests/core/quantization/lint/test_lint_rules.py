@@ -49,7 +49,7 @@ CONV = DATA + KERNELS + "c = Conv(d, k) "
 SUM = CONV + pair("x2", "e") + "y0 = Add(c, e) "
 
 CASES = {
-    "qdq.weighted.inputs": (DATA + "y = Conv(d, w)", CONV + "y = Relu(c)", "the weights are real numbers"),
+    "qdq.weighted.inputs": (DATA + "y = Conv(d, w)", CONV + "y = Relu(c)", "the weights are floating point"),
     "qdq.weighted.unquantized": (
         CONV + "y = Conv(c, w)",
         CONV + pair("c", "f") + "y = Conv(f, k)",
@@ -75,16 +75,16 @@ CASES = {
         CONV + "y = BatchNormalization(c, gamma, zeros, zeros, unit)",
         "it is quantized before",
     ),
-    "qdq.output.unread": (CONV + pair("c", "y"), CONV + "y = Identity(c)", "for the caller at once"),
+    "qdq.output.unread": (CONV + pair("c", "y"), CONV + "y = Identity(c)", "immediately dequantized"),
     "qdq.residual.unquantized": (
         CONV + "y0 = Add(c, x2) r = Relu(y0) " + pair("r", "g") + "y = Conv(g, k)",
         SUM + "r = Relu(y0) " + pair("r", "g") + "y = Conv(g, k)",
-        "operand 1 arrives in real numbers, so that TensorRT may keep 'node g_q'",
+        "operand 1 is in floating point, so that TensorRT may keep 'node g_q'",
     ),
     "qdq.activation.granularity": (
         pair("x", "d", "s4", "z4") + KERNELS + "y = Conv(d, k)",
         CONV + "y = Relu(c)",
-        "it has 4 scales, one an index of axis 1",
+        "it has 4 scales, one per index of axis 1",
     ),
     "qdq.weights.per_tensor": (
         DATA + pair("w", "k", "t") + "y = Conv(d, k)",
