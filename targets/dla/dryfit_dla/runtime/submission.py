@@ -13,6 +13,7 @@ import attrs
 
 from dryfit.errors import UnknownNameError
 from dryfit_dla.loadable import LoadableTensor
+from dryfit_dla.quantities import type_text
 from dryfit_dla.runtime.event import RUNTIME_LOCK, Event
 from dryfit_dla.runtime.memory import Module, RegisteredMemory
 from dryfit_dla.runtime.status import DlaError, Status
@@ -155,8 +156,8 @@ def _require_fitting(memory: Any, tensor: LoadableTensor, where: str, device: De
             "The memory is too small for the tensor in this format",
             where=where,
             found=f"{memory.size_bytes} bytes",
-            allowed=f"at least {tensor.size_bytes}: {tensor.dtype.name} {tensor.shape} in {tensor.format}, padded to "
-            f"{tensor.memory_shape}",
+            allowed=f"at least {tensor.size_bytes}: {type_text(tensor.dtype)} {tensor.shape} in {tensor.format}, "
+            f"padded to {tensor.memory_shape}",
             remedy="Register a buffer of the tensor's size_bytes",
         )
 

@@ -162,7 +162,7 @@ def test_memory_of_one_byte_less_than_the_padded_tensor_is_refused(board):
     short = device.register(np.zeros(tensor.size_bytes - 1, np.uint8))
     for side in ("inputs", "outputs"):
         text = refused(Status.INVALID_PARAM, device.submit, changed(task, **{side: [short]}))
-        assert f"found {tensor.size_bytes - 1} bytes; allowed: at least {tensor.size_bytes}: HALF" in text
+        assert f"found {tensor.size_bytes - 1} bytes; allowed: at least {tensor.size_bytes}: FP16" in text
         assert "in DLA_LINEAR, padded to (1, 16, 2, 32)" in text
 
 
